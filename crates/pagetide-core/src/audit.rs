@@ -41,8 +41,8 @@ impl<O: Owners> Manager<O> {
         self.audit_idle_groups().map_err(Violation)
     }
 
-    /// Between two calls no effect is waiting, and a throttle queue counts at least the daemons
-    /// that sleep in it. (Only the world knows the number of sleeping calls.)
+    /// Between two calls no effect is waiting, and the count of a throttle queue is at least the
+    /// number of daemons that sleep in it. (Only the world knows the number of sleeping calls.)
     fn audit_effects(&self) -> Result<(), Violation> {
         check!(self.effects.nr_undelivered() == 0, "{:?} not delivered to the world", self.effects);
         check!(self.mem.wakeups.is_empty(), "{:?} not passed on", self.mem.wakeups);
@@ -59,7 +59,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// LRU lists and batches: links, lengths, places, owners.
+    /// LRU lists and batches: links, lengths, the page's place and its owner.
     fn audit_lists(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut seen = vec![false; pages.len()];

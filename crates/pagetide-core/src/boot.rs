@@ -1,11 +1,11 @@
 //! Machine start: places nodes and zones, frees managed pages, allocates the kernel's pages.
 //!
-//! Linux: `free_area_init`, `memblock_free_all` (mm/page_alloc.c, mm/memblock.c, 6.1) and all
-//! allocations of the kernel before the first program runs.
+//! Linux: `free_area_init`, `memblock_free_all` (mm/page_alloc.c, mm/memblock.c, 6.1) and every
+//! allocation that the kernel makes before the first program runs.
 //!
 //! Invariant: after [`Memory::new`] each zone has exactly `free` pages on its buddy lists, in
 //! ascending address order, and none on other lists. The kernel's pages are at the low end, in
-//! unmovable pageblocks, unless the free lists themselves are known ([`free_lists`]).
+//! unmovable pageblocks, unless the free lists of the zone are given ([`free_lists`]).
 
 pub mod free_lists;
 
@@ -43,8 +43,8 @@ pub enum SetupError {
     LowZone(NodeId),
     /// Zone `zone` of the node is larger than the range x86-64 gives it.
     ZoneTooLarge(NodeId, usize),
-    /// Zone `zone` has more managed than present pages, more free or more late than managed pages,
-    /// or its free lists do not contain `free` pages.
+    /// Zone `zone` has more managed than present pages, more free or late pages than managed pages,
+    /// or free lists that do not add up to `free` pages.
     ZoneCounts(NodeId, usize),
     /// The free blocks of zone `zone` do not fit into its pageblocks.
     FreeLists(NodeId, usize),
@@ -98,12 +98,12 @@ struct ZoneSpan {
 }
 
 impl Memory {
-    /// A machine with these nodes and the kernel's default watermarks (see [`watermark::boot`]).
+    /// Builds a machine with these nodes and the kernel's default watermarks ([`watermark::boot`]).
     pub fn new(specs: &[NodeSpec], nr_cpus: u16) -> Result<Memory, SetupError> {
         Memory::of_pages(specs, nr_cpus, PageSize::default())
     }
 
-    /// [`Memory::new`] with pages of this size; `specs` counts in these pages.
+    /// Like [`Memory::new`], with pages of this size; the numbers in `specs` count such pages.
     pub fn of_pages(
         specs: &[NodeSpec],
         nr_cpus: u16,
@@ -191,10 +191,10 @@ fn check(specs: &[NodeSpec], nr_cpus: u16, page_size: PageSize) -> Result<(), Se
     Ok(())
 }
 
-/// Assigns frames to each zone. Zones DMA and DMA32 reach up to 16 MiB and 4 GiB if a higher zone
-/// follows; if such a zone has less memory, its hole is at the start (DMA: below 1 MiB) or at the
-/// end (DMA32: the PCI hole). Other zones are contiguous and have no holes. Starts are aligned to
-/// the largest block, so that no block and no pageblock belongs to two zones.
+/// Assigns frames to each zone. If a higher zone follows, zone DMA reaches up to 16 MiB and zone
+/// DMA32 up to 4 GiB. If such a zone has less memory than that, it has a hole: DMA at the start
+/// (below 1 MiB), DMA32 at the end (the PCI hole). Other zones are contiguous and have no holes.
+/// Starts are aligned to the largest block, so that no block and no pageblock belongs to two zones.
 fn place_zones(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[ZoneSpan; MAX_NR_ZONES]>, u64) {
     let align = 1u64 << MAX_PAGE_ORDER;
     let mut at = 0u64;
@@ -222,9 +222,9 @@ fn place_zones(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[ZoneSpan; MAX_N
     (spans, at)
 }
 
-/// The managed frames of each zone of a node, as in a machine with only this node. In any machine
-/// their offsets within pageblocks and pairs of pageblocks are the same. `None` if no machine can
-/// have such a node.
+/// The managed frames of each zone of a node, as if the machine had only this node. In any other
+/// machine the frames have the same offsets within pageblocks and pairs of pageblocks. `None` if no
+/// machine can have such a node.
 pub fn managed_frames(spec: &NodeSpec, page_size: PageSize) -> Option<[Range<u32>; MAX_NR_ZONES]> {
     let specs = [*spec];
     check(&specs, 1, page_size).ok()?;
@@ -241,7 +241,7 @@ fn page_array(spans: &[[ZoneSpan; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageA
     let mut at = 0;
     for (i, node) in spans.iter().enumerate() {
         for (z, span) in node.iter().enumerate().filter(|(_, span)| span.len > 0) {
-            // Frames between two zones are reserved, like a hole of this zone.
+            // Frames between two zones are reserved, as in a hole of this zone.
             let end = span.start + span.len;
             pages.assign(at..end, z as u8, NodeId(i as u8));
             at = end;
@@ -250,7 +250,7 @@ fn page_array(spans: &[[ZoneSpan; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageA
     Ok(pages)
 }
 
-/// Pages in 128 MiB, the unit of the thresholds of the zones' counters.
+/// Pages in 128 MiB. The thresholds of the zones' counters are computed in this unit.
 const fn stat_unit(page_size: PageSize) -> u64 {
     page_size.pages_in(128 << 20)
 }
@@ -283,7 +283,7 @@ fn boot_zone(
     Some(zone)
 }
 
-/// Frees frames `at..end` in the largest blocks that fit, each to the tail of its list.
+/// Frees frames `at..end` in blocks as large as possible, each to the tail of its list.
 fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
     while at < end {
         let fits = (end - at).ilog2();
@@ -301,7 +301,7 @@ fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
     }
 }
 
-/// Frees one block to the tail of its list; a fresh block of the largest order stays unopened.
+/// Frees one block to the tail of its list. A fresh block of the largest order is not written to.
 fn free_at_boot(zone: &mut Zone, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
     if order < MAX_PAGE_ORDER || !zone.free_fresh(pages, pfn, mt) {
         pages.open(pfn);
@@ -310,10 +310,10 @@ fn free_at_boot(zone: &mut Zone, pages: &mut PageArray, pfn: Pfn, order: Order, 
     }
 }
 
-/// Allocates the first `nr` managed pages of a zone for the kernel and returns their end. Their
-/// pageblocks are unmovable; the rest of the last one is free for unmovable requests. A large
-/// enough zone also gets a reclaimable pageblock (Debian's 6.1 with 256 MiB and 512 MiB has 500 to
-/// 900 free pages of that type before the first program runs).
+/// Allocates the first `nr` managed pages of a zone for the kernel and returns the end of this
+/// range. The pageblocks of the range are unmovable; what is left of the last one is free for
+/// unmovable requests. A large enough zone also gets a reclaimable pageblock, because Debian's 6.1
+/// with 256 MiB and 512 MiB has 500 to 900 free pages of that type before the first program runs.
 fn hold(zone: &mut Zone, pages: &mut PageArray, start: u32, end: u32, nr: u64) -> u32 {
     let size = PAGEBLOCK_NR_PAGES;
     let held_end = start + nr as u32;

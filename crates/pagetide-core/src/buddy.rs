@@ -5,12 +5,12 @@
 //! 2^n frames aligned to 2^n; the number of its buddy differs in bit n.
 //!
 //! Invariant: the head of a free block has [`Place::Buddy`], its order in `private` and the migrate
-//! type of its list in `index`; every other frame of the block has [`Place::BuddyTail`], and keeps
-//! it when the block is allocated. A merge turns one head into a tail and a split does the reverse,
-//! so each costs one store and no descriptor is ever stale. Linux keeps no list type (its lists
-//! need no head to remove from) and leaves tails unmarked. Two free buddies of one order do not
-//! coexist, except at pageblock order and above if exactly one of the pageblocks is HighAtomic or
-//! Isolate.
+//! type of its list in `index`. Every other frame of the block has [`Place::BuddyTail`], and keeps
+//! it when the block is allocated. A merge turns one head into a tail and a split turns one tail
+//! into a head, so each costs one store and no descriptor is ever stale. Linux does not record the
+//! type of a block's list (to remove a block from a list it needs no list head) and leaves tails
+//! unmarked. Two free buddies of one order do not coexist, with one exception: at pageblock order
+//! and above, if exactly one of the two pageblocks is HighAtomic or Isolate.
 
 use crate::gfp::{AllocFlags, MigrateType, Watermark};
 use crate::list::List;
@@ -25,7 +25,8 @@ const _: () = assert!(MAX_PAGE_ORDER == PAGEBLOCK_ORDER + 1, "a block has at mos
 /// Which end of its list a freed block goes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Placement {
-    /// The tail if the block will probably merge soon, so that it is not allocated; else the head.
+    /// The tail if the block will probably merge soon, so that it is not allocated before;
+    /// otherwise the head.
     Likely,
     /// The tail, for memory freed first at boot (Linux `FPI_TO_TAIL`).
     Tail,
@@ -45,7 +46,7 @@ pub(crate) fn clear_page(page: &mut Page, place: Place) {
     page.order = 0;
 }
 
-/// Clears the descriptors behind the first frame of a block being freed.
+/// Clears the descriptors of a block that is being freed, except that of its first frame.
 #[inline]
 pub(crate) fn clear_tails(pages: &mut PageArray, pfn: Pfn, order: Order) {
     if order > 0 {
@@ -56,8 +57,8 @@ pub(crate) fn clear_tails(pages: &mut PageArray, pfn: Pfn, order: Order) {
     }
 }
 
-/// Marks a block that has just left a free list as allocated. The frames behind the first are not
-/// changed, so the cost does not depend on the order.
+/// Marks a block that has just left a free list as allocated. Only the descriptor of the first
+/// frame changes, so the cost does not depend on the order.
 #[inline]
 pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
     let page = &mut pages[pfn.idx()];
@@ -104,7 +105,7 @@ impl Zone {
         is_fresh
     }
 
-    /// Takes the free block with head `pfn` off its list; the head keeps its place.
+    /// Takes the free block with head `pfn` off its list; the head keeps [`Place::Buddy`].
     fn del_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) -> MigrateType {
         if order == MAX_PAGE_ORDER {
             pages.open_between(pfn);
@@ -125,8 +126,8 @@ impl Zone {
         }
     }
 
-    /// Frees a block into the lists of type `mt`, merging it as far as it goes
-    /// (Linux `__free_one_page`). The tails of the block must already be marked as such.
+    /// Frees a block into the lists of type `mt` and merges it with its buddies as often as
+    /// possible (Linux `__free_one_page`). The tails of the block must already be marked as tails.
     pub(crate) fn free_block(
         &mut self,
         pages: &mut PageArray,
@@ -143,7 +144,7 @@ impl Zone {
         self.merge_block(pages, pfn, order, mt, placement);
     }
 
-    /// Like [`Self::free_block`], for `parts` equal parts that were freed one after the other.
+    /// Like [`Self::free_block`], as if the `parts` equal parts of the block were freed one by one.
     pub(crate) fn free_parts(
         &mut self,
         pages: &mut PageArray,
@@ -160,7 +161,8 @@ impl Zone {
         self.merge_block(pages, pfn, order, mt, Placement::Likely);
     }
 
-    /// Adds a block, already counted as free, to the lists of type `mt`, merged as far as possible.
+    /// Adds a block that is already counted as free to the lists of type `mt`. Merges it as often
+    /// as possible.
     pub(crate) fn merge_block(
         &mut self,
         pages: &mut PageArray,
@@ -197,9 +199,9 @@ impl Zone {
         }
     }
 
-    /// Frees a block with cleared descriptors into the lists of its pageblock's type. Two
-    /// pageblocks of types that must not mix are freed one by one, as in Linux since 6.10; 6.1 put
-    /// both on the list of the first.
+    /// Frees a block with cleared descriptors into the lists of its pageblock's type. If the block
+    /// consists of two pageblocks of types that must not mix, each is freed on its own, as in Linux
+    /// since 6.10; 6.1 put both on the list of the first.
     pub(crate) fn free_direct(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) {
         let mt = self.block_type(pfn);
         let second = Pfn(pfn.0 + PAGEBLOCK_NR_PAGES);
@@ -212,14 +214,15 @@ impl Zone {
         }
     }
 
-    /// Types that never mix (reserved, isolated) do not merge across pageblocks.
+    /// Whether a block of type `mt` may merge with `buddy`. Types that never mix (reserved,
+    /// isolated) do not merge across pageblocks.
     fn blocks_may_merge(&self, mt: MigrateType, buddy: Pfn) -> bool {
         let buddy_mt = self.block_type(buddy);
         mt == buddy_mt || mt.is_mergeable() && buddy_mt.is_mergeable()
     }
 
-    /// Whether the buddy of the next larger block is free: then this block's buddy, still in use,
-    /// may be freed soon and complete an even larger block (Linux `buddy_merge_likely`).
+    /// Whether the buddy of the next larger block is free. In this case this block's buddy may be
+    /// freed soon, and all of them merge into an even larger block (Linux `buddy_merge_likely`).
     #[inline]
     fn merge_is_likely(&self, pages: &PageArray, pfn: u32, order: Order) -> bool {
         if order >= MAX_PAGE_ORDER - 1 {
@@ -248,8 +251,8 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Puts the frames behind the first `taken` frames of block `first` of order `from` back on the
-    /// lists, in the largest blocks possible.
+    /// Puts the frames after the first `taken` frames of block `first` of order `from` back on the
+    /// lists, in blocks as large as possible.
     fn put_back(
         &mut self,
         pages: &mut PageArray,
@@ -266,9 +269,9 @@ impl Zone {
         }
     }
 
-    /// Takes a block of `order` from the lists of type `mt`, splitting the smallest large enough
-    /// one (Linux `__rmqueue_smallest`). The head keeps [`Place::Buddy`]: the caller sets its new
-    /// place.
+    /// Takes a block of `order` from the lists of type `mt`. Splits the smallest block that is
+    /// large enough (Linux `__rmqueue_smallest`). The head keeps [`Place::Buddy`]; the caller
+    /// changes it.
     pub(crate) fn take_smallest(
         &mut self,
         pages: &mut PageArray,
@@ -282,8 +285,8 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Takes a block of `order` from the first free block of order `from`; the rest stays on the
-    /// lists of its type (Linux `del_page_from_free_list`, `expand`).
+    /// Takes a block of `order` from the first free block of order `from`; what is left of it stays
+    /// on the lists of its type (Linux `del_page_from_free_list`, `expand`).
     pub(crate) fn take_of_block(
         &mut self,
         pages: &mut PageArray,
@@ -297,11 +300,12 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Takes up to `count` contiguous blocks of `order`: at most those of the smallest suitable
-    /// free block. Returns the first frame and the number.
+    /// Takes up to `count` contiguous blocks of `order`, all from the smallest free block that is
+    /// large enough. Returns the first frame and the number of blocks.
     ///
-    /// The result is that of repeated calls of [`Zone::take_smallest`]: when it must split a block,
-    /// the lists below are empty, so the next calls take the parts of that block in address order.
+    /// The result equals that of repeated calls of [`Zone::take_smallest`]: when such a call splits
+    /// a block, the lists of smaller orders are empty, so the next calls take the parts of that
+    /// block in address order.
     pub(crate) fn take_run(
         &mut self,
         pages: &mut PageArray,
@@ -406,8 +410,8 @@ impl Zone {
         found
     }
 
-    /// Whether a free block of exactly `order` suits a request of type `mt`, by a claim if
-    /// necessary.
+    /// Whether a request of type `mt` could use a free block of exactly `order`. It may have to
+    /// claim the block from another type.
     pub(crate) fn block_suits(&self, order: Order, mt: MigrateType) -> bool {
         let lists = &self.free_area[usize::from(order)].lists;
         !lists[mt.idx()].is_empty()
@@ -415,15 +419,16 @@ impl Zone {
                 && crate::fallback::may_steal(order, mt)
     }
 
-    /// Free pages in blocks of whole pageblocks (Linux 6.15 `NR_FREE_PAGES_BLOCKS`).
+    /// Free pages in blocks of at least a pageblock (Linux 6.15 `NR_FREE_PAGES_BLOCKS`).
     pub(crate) fn free_pages_in_blocks(&self) -> u64 {
         (PAGEBLOCK_ORDER..=MAX_PAGE_ORDER)
             .map(|order| self.free_area[usize::from(order)].nr_free << order)
             .sum()
     }
 
-    /// Moves the blocks from the head of a list to `last`, inclusive, to its tail (Linux
-    /// `move_freelist_tail`). The order is below the largest: compaction searches no larger one.
+    /// Moves the blocks of a list from its head to `last`, inclusive, to its tail (Linux
+    /// `move_freelist_tail`). The order is below the largest, because compaction searches no list
+    /// of the largest order.
     pub(crate) fn rotate_free_list(
         &mut self,
         pages: &mut PageArray,
@@ -441,8 +446,8 @@ impl Zone {
         }
     }
 
-    /// Moves the blocks from the tail of a list to `last`, inclusive, to its head (Linux
-    /// `move_freelist_head`). The order is below the largest, too.
+    /// Moves the blocks of a list from `last`, inclusive, to its tail, to its head (Linux
+    /// `move_freelist_head`). The order is below the largest here, too.
     pub(crate) fn rotate_free_list_back(
         &mut self,
         pages: &mut PageArray,
@@ -460,11 +465,11 @@ impl Zone {
         }
     }
 
-    /// Takes the block of 2^`order` frames at `pfn` if all of it is free, for the compaction that
-    /// has just emptied it. Its first frame becomes [`Place::Isolated`].
+    /// Takes the block of 2^`order` frames at `pfn`, if all of it is free, for the compaction run
+    /// that has just emptied it. Its first frame becomes [`Place::Isolated`].
     pub(crate) fn capture_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) -> bool {
         pages.open(pfn);
-        // The head of the free block that starts at the block or contains it.
+        // The head of the free block that starts at `pfn` or contains it.
         let head = (order..=MAX_PAGE_ORDER).find_map(|from| {
             let head = pfn.0 & !((1 << from) - 1);
             (self.spans(head) && self.is_free_block(pages, head, from)).then_some((head, from))
@@ -475,7 +480,7 @@ impl Zone {
             self.add_block(pages, Pfn(head), from, mt);
             return false;
         }
-        // The surrounding parts go back, in halves.
+        // The parts around the block go back to the lists, in halves.
         let mut at = head;
         for half in (order..from).rev() {
             let upper = at + (1 << half);
@@ -517,7 +522,7 @@ impl Zone {
             clear_page(page, Place::Isolated);
         }
         if order >= PAGEBLOCK_ORDER - 1 {
-            // At least half a pageblock will hold movable pages.
+            // At least half of the pageblock will hold movable pages.
             let mut at = pfn.0;
             while at < pfn.0 + (1 << order) {
                 if self.block_type(Pfn(at)).is_mergeable() {
@@ -533,8 +538,8 @@ impl Zone {
 /// Result of [`Zone::move_pageblock`].
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct MovedBlock {
-    /// Free pages moved.
+    /// Free pages that were moved.
     pub free: u32,
-    /// Pages in use that can be migrated away.
+    /// Pages in use that can be migrated.
     pub movable: u32,
 }

@@ -1,11 +1,12 @@
-//! Requests to the memory manager as resumable state: kernel memory, slab objects, writes to
-//! control files, and the requests of owners of pages (a process: fault, read(), write()).
+//! Requests to the memory manager as resumable state. There are requests for kernel memory, for
+//! slab objects and for writes to control files, and requests of the owners of pages (for a
+//! process: fault, read(), write()).
 //!
 //! Linux runs a request on the task's stack and sleeps in the middle. Here the intermediate state
 //! is a value: a [`Call`] is stepped until it is done. Each step does a bounded amount of work, so
 //! a world may stop, sleep or switch tasks between any two steps. A call also contains the state of
-//! a page allocation that must reclaim, for the machine or for a group's limit, and of the reclaim
-//! that the task must do because its group is above `memory.high`.
+//! two kinds of reclaim that it may need: reclaim for a page allocation, because the machine or a
+//! group's limit has no room, and reclaim because the task's group is above `memory.high`.
 
 use crate::bad_id::BadId;
 use crate::compaction::CompactMemory;
@@ -25,7 +26,7 @@ use crate::units::{CacheId, Cpu, Nanos, NodeId, Requester};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-/// Owners that accept requests of their own, in addition to requests for kernel memory.
+/// Owners that have their own kind of request, in addition to requests for kernel memory.
 pub trait RequestOwners: Owners {
     /// A request of these owners.
     type Request: Clone + Debug;
@@ -46,16 +47,17 @@ const NOT_BEGUN: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub struct Call<R> {
     pub(crate) kind: RequestKind<R>,
-    /// The page allocation that did not succeed at once.
+    /// The page allocation, if it did not succeed at once.
     pub(crate) slow: Option<SlowRequest>,
-    /// Set when the call itself is done and its task must still reclaim for `memory.high`.
+    /// Set when the request is done but its task must still reclaim for `memory.high`.
     over_high: Option<(Outcome, Box<OverHigh>)>,
-    /// Pages charged above `memory.high` that are not paid for yet.
+    /// Pages charged above `memory.high` that the task has not paid for yet.
     nr_over_high: u64,
     /// Throttle queue whose sleeper count includes this call.
     throttle_queue: ThrottleQueue,
     requester: Requester,
-    /// Generation of the requester since the first step ([`Owners::generation`]): ids are reused.
+    /// Generation of the requester at the first step ([`Owners::generation`]), because ids are
+    /// reused.
     generation: u64,
     node: NodeId,
 }
@@ -82,15 +84,16 @@ impl<R> Call<R> {
         }
     }
 
-    /// The rest of a write to a group's control file ([`Manager::write_group_control`]).
+    /// The part of a write to a group's control file that has to reclaim
+    /// ([`Manager::write_group_control`]).
     pub fn group_write(asker: Requester, node: NodeId, write: GroupWrite) -> Call<R> {
         Call::new(RequestKind::GroupWrite(Box::new(write)), asker, node)
     }
 
     /// Allocates an object of `cache` for `asker`. The requester's group is charged if `account` is
     /// set or the cache is accounted. Ends as [`Outcome::Object`], [`Outcome::NoObject`] or
-    /// [`Outcome::NoCache`]. The receiver must free the object ([`Manager::kmem_cache_free`]); the
-    /// end of `asker` does not free it.
+    /// [`Outcome::NoCache`]. The receiver must free the object ([`Manager::kmem_cache_free`]); it
+    /// is not freed when `asker` ends.
     pub fn kmem_alloc(
         asker: Requester,
         node: NodeId,
@@ -119,7 +122,7 @@ impl<R> Call<R> {
         }
     }
 
-    /// Outcome of a call whose requester ended first; the call has no resources any more.
+    /// Outcome of a call whose requester ended before it; the call has no resources any more.
     #[cold]
     fn orphan_outcome(&self) -> Outcome {
         match (&self.over_high, &self.kind) {
@@ -139,12 +142,13 @@ impl<R> Call<R> {
         self.lacks_memory() || self.reclaims_by_request()
     }
 
-    /// Whether the call reclaims or pays because memory is short (Linux `psi_memstall_enter`).
+    /// Whether the call reclaims because memory is short, or reclaims for `memory.high` (Linux
+    /// `psi_memstall_enter`).
     fn lacks_memory(&self) -> bool {
         self.slow.as_ref().is_some_and(SlowRequest::is_reclaiming) || self.over_high.is_some()
     }
 
-    /// Whether the call is a write to a control file that reclaims, which is not a stall.
+    /// Whether the call is a write to a control file that reclaims; this is not a memory stall.
     fn reclaims_by_request(&self) -> bool {
         matches!(self.kind, RequestKind::GroupWrite(_)) && self.over_high.is_none()
     }
@@ -235,7 +239,7 @@ impl<O: RequestOwners> Manager<O> {
                 None if call.generation == NOT_BEGUN => {
                     return Step::Done(Outcome::BadId(BadId::Mm(call.requester)));
                 }
-                // The state of the unfinished work went with the requester.
+                // The state of the unfinished work was freed when the requester ended.
                 Some(_) | None => {
                     if let Some(slow) = call.slow.take() {
                         self.slow_orphaned(&slow);
@@ -289,7 +293,8 @@ impl<O: RequestOwners> Manager<O> {
         // Freed pages go to the lists of some CPU.
         let cpu = if self.has_cpu(cpu) { cpu } else { Cpu(0) };
         if self.owners.generation(asker) != Some(tenure) {
-            // The requester's resources went with it, and its id may belong to another one now.
+            // The requester's resources were freed when it ended, and its id may belong to another
+            // requester now.
             if let Some(slow) = slow {
                 self.slow_orphaned(&slow);
             }
@@ -301,11 +306,11 @@ impl<O: RequestOwners> Manager<O> {
         if let Some(slow) = slow {
             self.abandon_slow_request(&slow, asker, cpu);
         }
-        // The task pays in a later call.
+        // The task pays for these pages in a later call.
         self.owners.note_over_high(asker, nr_over_high);
         match kind {
             RequestKind::CompactMemory(state) => self.cancel_compact_memory(&state, asker, cpu),
-            // These hold no resources between two steps.
+            // These requests hold no resources between two steps.
             RequestKind::Owner(_) | RequestKind::GroupWrite(_) | RequestKind::KmemAlloc(_) => {}
         }
         let Some((outcome, paying)) = over_high else { return };

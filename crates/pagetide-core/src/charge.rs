@@ -1,9 +1,9 @@
-//! Charging pages to groups: stocks, limits, and the steps of a task that meets a limit.
+//! Charging pages to groups: per-CPU stocks, limits, and what a task does that meets a limit.
 //!
 //! Linux: mm/memcontrol.c `try_charge_memcg`, `consume_stock`, `refill_stock`, `drain_all_stock`
-//! (6.1). A charge takes 64 pages at a time and leaves the unused ones in the CPU's stock. A task
-//! that meets a limit reclaims from the group of the limit, drains the stocks, and tries again up
-//! to 16 times. In the end the OOM killer chooses a task of the group.
+//! (6.1). A charge takes 64 pages at a time and leaves the unused ones in the CPU's stock. If a
+//! task meets a limit, it reclaims from the group that has the limit, drains the stocks, and tries
+//! again, up to 16 times. In the end the OOM killer chooses a task of the group.
 //!
 //! `page_request` allocates pages together with their charge.
 //!
@@ -24,13 +24,13 @@ use crate::reclaim::direct::DirectReclaim;
 use crate::units::{Cpu, MemcgId, Pfn, Requester, PAGE_ALLOC_COSTLY_ORDER, TICK};
 use alloc::vec::Vec;
 
-/// Reclaims in a row without progress before the group is out of memory.
+/// Number of reclaims in a row without progress after which the group is out of memory.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 
-/// A charge that met a limit.
+/// State of a charge that met a limit.
 #[derive(Clone, Debug, State)]
 pub struct ChargePath {
-    /// The group of the limit.
+    /// The group that has the limit.
     over: MemcgPosition,
     nr: u64,
     gfp: Gfp,
@@ -44,19 +44,19 @@ pub struct ChargePath {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ChargeFailure {
     Limit(MemcgId),
-    /// The task must first pay for being above `memory.high`, then charge again.
+    /// The task must first reclaim for being above `memory.high`, then charge again.
     Owing,
 }
 
 impl<O: Owners> Manager<O> {
-    /// Assigns a page, which was allocated with its charge, to `memcg`.
+    /// Assigns a page to `memcg`. The page was allocated together with its charge.
     pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.memcg = memcg;
         let (node, nr) = (page.node(), page.nr_pages());
         self.memcgs[memcg.idx()].charged += nr;
         if memcg != ROOT {
-            // A huge page is charged as one.
+            // A huge page counts as one page charged.
             self.mem.work.pages_charged += 1;
         }
         if self.soft_limit_trees.in_use() {
@@ -83,7 +83,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Uncharges a page table from its group: kernel memory returns through the stock.
+    /// Uncharges a page table from its group. The charge returns to the stock, as for all kernel
+    /// memory.
     pub(crate) fn uncharge_table(&mut self, cpu: Cpu, pfn: Pfn) {
         let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
         if memcg.is_some() {
@@ -118,7 +119,8 @@ impl<O: Owners> Manager<O> {
     ///
     /// # Errors
     ///
-    /// The limit or the debt in the way. A request that may not wait (`gfp`) never has to pay
+    /// The limit that was met, or the debt that the task must pay first. A request that may not
+    /// wait (`gfp`) never has to pay first.
     /// first.
     #[inline]
     pub(crate) fn try_charge(
@@ -162,10 +164,10 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Whether a task that has just charged `batch` pages may continue with `nr` of them. If it
-    /// owes too much for being above `memory.high`, all of them go into the stock, and the task
-    /// takes them from there when it has paid. (Linux pays at the end of `try_charge_memcg` and
-    /// keeps the charge.)
+    /// Decides whether a task that has just charged `batch` pages may continue with `nr` of them.
+    /// If it must first pay for being above `memory.high`, all pages go into the stock, and the
+    /// task takes them from there when it has paid. (Linux pays at the end of `try_charge_memcg`
+    /// and keeps the charge.)
     pub(crate) fn pay_first(
         &mut self,
         ctx: &Ctx,
@@ -173,7 +175,7 @@ impl<O: Owners> Manager<O> {
         batch: u64,
         gfp: Gfp,
     ) -> Result<(), ChargeFailure> {
-        // More pages than a stock holds (a huge page) are paid for when the call returns. A daemon
+        // Charges larger than a stock (a huge page) are paid for when the call returns. A daemon
         // never pays.
         let may_pay = gfp.has(Gfp::DIRECT_RECLAIM)
             && batch <= MEMCG_CHARGE_BATCH
@@ -185,8 +187,9 @@ impl<O: Owners> Manager<O> {
         Err(ChargeFailure::Owing)
     }
 
-    /// Charges a group's counter and its ancestors' (Linux `page_counter_try_charge`). The root's
-    /// own pages are not counted: a task may have moved to the root since it met a limit.
+    /// Charges the counters of a group and its ancestors (Linux `page_counter_try_charge`). The
+    /// root's own pages are not counted; this can happen if a task moved to the root after it met a
+    /// limit.
     pub(crate) fn counter_try_charge(&mut self, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
         if memcg == ROOT {
             return Ok(());
@@ -204,7 +207,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Uncharges `nr` pages from a group's counter and its ancestors'.
+    /// Uncharges `nr` pages from the counters of a group and its ancestors.
     pub(crate) fn uncharge_counter(&mut self, memcg: MemcgId, nr: u64) {
         self.change_usage(memcg, -(nr as i64));
     }
@@ -232,8 +235,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Charges a swap slot for a page that is about to be written to a group and its ancestors.
-    /// False at a swap limit.
+    /// Charges a swap slot to a group and its ancestors, for a page that is about to be written.
+    /// Returns false if a swap limit is met.
     pub(crate) fn try_charge_swap(&mut self, memcg: MemcgId) -> bool {
         if self.era.counts_memory_and_swap || memcg == ROOT {
             return true;
@@ -252,7 +255,7 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// Charges a slot to a group and its ancestors regardless of limits.
+    /// Charges a slot to a group and its ancestors, without checking limits.
     fn charge_swap(&mut self, memcg: MemcgId) {
         if memcg == ROOT {
             return;
@@ -273,21 +276,24 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A page has left the swap cache; its slot stays in use (Linux `mem_cgroup_swapout`).
+    /// Called when a page has left the swap cache and its slot stays in use (Linux
+    /// `mem_cgroup_swapout`).
     pub(crate) fn charge_swapped_out(&mut self, memcg: MemcgId) {
         if self.era.counts_memory_and_swap {
             self.charge_swap(memcg);
         }
     }
 
-    /// A page read from a slot is charged (Linux `mem_cgroup_swapin_uncharge_swap`).
+    /// Called when a page that was read from a slot is charged (Linux
+    /// `mem_cgroup_swapin_uncharge_swap`).
     pub(crate) fn uncharge_swapped_in(&mut self, memcg: MemcgId) {
         if self.era.counts_memory_and_swap {
             self.uncharge_swap(memcg);
         }
     }
 
-    /// The cgroup version has changed: charges or uncharges the slots of pages that are in memory.
+    /// Called when the cgroup version has changed: charges or uncharges the slots of pages in
+    /// memory.
     pub(crate) fn recount_cached_swap(&mut self) {
         let mut cached = Vec::new();
         self.swap.for_each_owner(|memcg, is_cached| {
@@ -303,8 +309,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether slots are freed as soon as their pages are back in memory: less than half of the
-    /// swap area is free, or a group uses half of its swap limit (Linux `mem_cgroup_swap_full`).
+    /// Whether to free a slot as soon as its page is back in memory: less than half of the swap
+    /// area is free, or a group uses half of its swap limit (Linux `mem_cgroup_swap_full`).
     pub(crate) fn swap_is_full(&self, memcg: MemcgId) -> bool {
         if self.swap.is_half_full() {
             return true;
@@ -323,7 +329,7 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    /// Uncharges a slot from its group and the ancestors.
+    /// Uncharges a slot from a group and its ancestors.
     pub(crate) fn uncharge_swap(&mut self, memcg: MemcgId) {
         if memcg == ROOT {
             return;
@@ -348,8 +354,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Puts charges into a CPU's stock, which belongs to one group and holds 64 pages (Linux
-    /// `refill_stock`).
+    /// Puts charged pages into a CPU's stock, which belongs to one group and holds up to 64 pages
+    /// (Linux `refill_stock`).
     pub(crate) fn refill_stock(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
         if self.stocks[cpu.idx()].memcg != memcg {
             self.drain_stock(cpu);
@@ -361,7 +367,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Returns a charge for which there is no page; more than a stock holds bypasses the stock.
+    /// Returns a charge if no page was allocated for it. More pages than a stock holds bypass the
+    /// stock.
     pub(crate) fn cancel_charge(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
         if memcg == ROOT {
             return;
@@ -404,7 +411,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Continues with a limit that is in the way still, or again.
+    /// Continues a charge that has met a limit again, the same or another one.
     pub(crate) fn charge_again(&mut self, path: &mut ChargePath, over: MemcgId, nr: u64, gfp: Gfp) {
         path.over = self.position_of(over);
         path.nr = nr;
@@ -416,7 +423,7 @@ impl<O: Owners> Manager<O> {
         DirectReclaim::of_group(self.position_of(over), nr, gfp)
     }
 
-    /// One bounded step. `Done`: whether there is room now.
+    /// Runs one bounded step. `Done(true)`: the charge can be tried again; `Done(false)`: it fails.
     pub(crate) fn charge_step(&mut self, path: &mut ChargePath, ctx: &Ctx) -> Step<bool> {
         let Some(over) = self.at_position(path.over) else { return Step::Done(true) };
         let is_victim = self.owners.is_dying(ctx.asker);
@@ -447,7 +454,7 @@ impl<O: Owners> Manager<O> {
         } else if path.gfp.has(Gfp::NORETRY) {
             return Step::Done(false);
         } else if reclaimed == 0 || path.nr > 1 << PAGE_ALLOC_COSTLY_ORDER {
-            // So close to the limit a huge page has little chance: progress of reclaim does not
+            // So close to the limit a huge page is unlikely to fit, so progress of reclaim does not
             // count.
             if path.retries_left == 0 {
                 return self.memcg_out_of_memory(path, over, ctx);
@@ -464,7 +471,7 @@ impl<O: Owners> Manager<O> {
         over: MemcgId,
         ctx: &Ctx,
     ) -> Step<bool> {
-        // No task is killed for a huge page.
+        // No task is killed to make room for a huge page.
         if path.gfp.has(Gfp::RETRY_MAYFAIL) || path.nr > 1 << PAGE_ALLOC_COSTLY_ORDER {
             return Step::Done(false);
         }

@@ -8,13 +8,13 @@
 //! them. Files of caches have a cache in their names (control/cache.rs). The kernel has no files
 //! for policies; [`Manager::choose`] chooses them.
 //!
-//! A text is parsed once, into a [`ControlWrite`]. control/handlers.rs has the files that are more
-//! than a field.
+//! A text is parsed once, into a [`ControlWrite`]. control/handlers.rs has the files whose writes
+//! do more than set a field.
 //!
 //! Differences from Linux, all stricter: two in the parsing of numbers (control/parse.rs);
-//! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not;
-//! `vm.lowmem_reserve_ratio` reports a bad number and changes nothing, where Linux keeps the
-//! numbers before it and reports success.
+//! `vm.page-cluster` is at most 31, which 6.1 does not check but later kernels do; a write to
+//! `vm.lowmem_reserve_ratio` with a bad number is refused and changes nothing, where Linux stores
+//! the numbers before it and reports success.
 //!
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 
@@ -52,7 +52,8 @@ enum ControlChange {
     Cache(CacheId, CacheWrite),
 }
 
-/// Checks every write. Writes to the three watermarks become one, in the place of the last.
+/// Checks every write. Combines the writes to the three watermarks into one, in the place of the
+/// last.
 fn plan<O: Owners>(
     machine: &Manager<O>,
     writes: &[ControlWrite],
@@ -87,7 +88,7 @@ fn u64_of(value: i128) -> u64 {
     u64::try_from(value.max(0)).unwrap_or(u64::MAX)
 }
 
-/// Makes a write that affects the watermarks. Returns whether `sysctl` does.
+/// Applies a write that affects the watermarks. Returns false if `sysctl` does not affect them.
 fn write_inputs(inputs: &mut WatermarkInputs, sysctl: Sysctl, value: i128) -> bool {
     match sysctl.special() {
         Some(Special::MinFreeKbytes) => inputs.write_min_free_kbytes(u64_of(value)),
@@ -101,7 +102,7 @@ fn write_inputs(inputs: &mut WatermarkInputs, sysctl: Sysctl, value: i128) -> bo
 impl<O: Owners> Manager<O> {
     /// Writes `text` to a control file, as `echo text >/proc/sys/...` does.
     ///
-    /// The next [`Manager::take_work`] contains its cost (freed pages).
+    /// The next [`Manager::take_work`] includes its cost (freed pages).
     ///
     /// ```
     /// # use pagetide_core::{config::Config, control::Errno, node::NodeSpec, process::Machine};
@@ -127,9 +128,9 @@ impl<O: Owners> Manager<O> {
     /// Writes a list of control files in order, all of them or none.
     ///
     /// The writes to `vm.wmark_min_kbytes`, `vm.wmark_low_kbytes` and `vm.wmark_high_kbytes` in one
-    /// list are one write of all three, made in the place of the last. Only the result must be in
-    /// order, so the writes may come in any order. A later write to `vm.min_free_kbytes` recomputes
-    /// all three, as it does on its own.
+    /// list are combined into one write of all three, in the place of the last. Only the result
+    /// must satisfy min <= low <= high, so the writes may come in any order. A later write to
+    /// `vm.min_free_kbytes` recomputes all three, as it does on its own.
     ///
     /// # Errors
     /// The first refused write, or the three watermarks if the result is out of order.
@@ -143,7 +144,7 @@ impl<O: Owners> Manager<O> {
         self.do_apply_writes(&writes?)
     }
 
-    /// Parses a text. The name of a cache's file must contain an existing cache.
+    /// Parses a text. If `name` is a file of a cache, the cache must exist.
     fn read_write(&self, name: &str, text: &str) -> Result<ControlWrite, ControlError> {
         if is_cache_control(name) {
             self.find_cache_control(name)?;
@@ -170,8 +171,8 @@ impl<O: Owners> Manager<O> {
         Ok(self.take_effects())
     }
 
-    /// Makes the writes that affect the watermarks on copies: these checks depend on earlier
-    /// writes.
+    /// Applies the writes that affect the watermarks to copies, because the check of each write
+    /// depends on the writes before it.
     fn check_marks(&self, changes: &[ControlChange]) -> Result<(), ControlError> {
         if !changes.iter().any(|change| matches!(change, ControlChange::Marks(_))) {
             return Ok(());

@@ -1,13 +1,13 @@
 //! The daemons: background work that no task requests.
 //!
 //! Linux: the kernel threads kswapd, kcompactd, khugepaged, the writeback thread and a worker. A
-//! world runs them like tasks: it steps a daemon until the daemon rests ([`DaemonRest`]), and again
+//! world runs them like tasks. It steps a daemon until the daemon rests ([`DaemonRest`]), and again
 //! when the rest is over or an effect has woken the daemon ([`Token::Daemon`]). The flusher and
-//! khugepaged work on files and mappings, which only the owners know; the owners do that work
+//! khugepaged work on files and mappings, which only the owners know, so the owners do that work
 //! ([`Owners::daemon_step`]).
 //!
-//! Invariant: the daemon's own token wakes a daemon that rests; a daemon that sleeps in the middle
-//! of its work is woken by the token of that sleep.
+//! Invariant: a daemon that rests is woken by its own token. A daemon that sleeps in the middle of
+//! its work is woken by the token of that sleep.
 
 mod step;
 
@@ -21,7 +21,7 @@ use crate::units::{Nanos, NodeId};
 /// A daemon of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Daemon {
-    /// Keeps a node between its watermarks.
+    /// Keeps the free pages of a node between its watermarks.
     Kswapd(NodeId),
     /// Writes dirty pages to the owners' stores.
     Flusher,
@@ -62,7 +62,7 @@ impl Daemon {
     }
 }
 
-/// A daemon has nothing to do: step it again when it is woken, or after `timeout`.
+/// Returned when a daemon has nothing to do: step it again when it is woken, or after `timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DaemonRest {
     /// Length of the rest; [`Nanos::MAX`]: until the daemon is woken.

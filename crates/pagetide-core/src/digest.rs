@@ -1,8 +1,8 @@
-//! A running hash of state, for determinism tests.
+//! A running hash of the machine's state, for tests of determinism.
 //!
-//! Linux has no such thing. Every value is mixed in as a `u64`, so the result depends neither on
-//! the width of `usize` nor on byte order. The mix is FNV-1a's multiply after a rotation, one word
-//! at a time; it does not resist deliberate collisions.
+//! Linux has nothing like it. Every value is mixed in as a `u64`, so the result depends neither on
+//! the width of `usize` nor on byte order. For each word, the hash is rotated and multiplied by the
+//! constant of FNV-1a. It does not resist deliberate collisions.
 //!
 //! Invariant: the same values in the same order give the same digest, in every version of this
 //! crate unless its change log says otherwise.

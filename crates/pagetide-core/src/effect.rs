@@ -1,10 +1,10 @@
 //! Effects: actions that the world must perform for the core, such as I/O, copies, wake-ups and
 //! kills.
 //!
-//! The core never performs them. Every function that may produce effects returns [`Effects`], which
-//! borrows the machine, so the machine accepts no other call until they are drained. Dropping
-//! undrained effects loses them, and the next function that returns effects panics. The drop itself
-//! does not panic, because it may be part of unwinding.
+//! The core never performs effects. Every function that may produce effects returns [`Effects`],
+//! which borrows the machine, so the machine accepts no other call until the effects are drained.
+//! If undrained effects are dropped, they are lost, and the next function that returns effects
+//! panics. The drop itself does not panic, because it may be part of unwinding.
 //!
 //! A sleeping call or daemon waits for a [`Token`]; [`Effect::Wake`] of that token ends the sleep.
 //!
@@ -68,7 +68,7 @@ pub enum Effect {
         /// The destination frame.
         to: Pfn,
     },
-    /// Fill 2^`order` frames with zeroes. This and the next three effects change contents only: the
+    /// Fill 2^`order` frames with zeroes. This effect and the next three only change contents. The
     /// world carries them out at once, in order, before it calls the machine again, and they cannot
     /// fail. A world without bytes does not get them
     /// ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
@@ -78,7 +78,7 @@ pub enum Effect {
         /// log2 of the number of frames.
         order: u8,
     },
-    /// Copy a small page into its part of a huge page, at once: `from` may already be free.
+    /// Copy a small page into its part of a huge page, at once, because `from` may already be free.
     CollapsePage {
         /// Old frame of the page.
         from: Pfn,
@@ -103,11 +103,11 @@ pub enum Effect {
         /// Bytes.
         len: u32,
     },
-    /// Wake everything that sleeps on this token.
+    /// Wake every call and daemon that sleeps on this token.
     Wake(Token),
-    /// Free an object that RCU frees, with
-    /// [`Manager::kmem_cache_free`](crate::process::Machine::kmem_cache_free), as soon as no CPU
-    /// can still read it (Linux `call_rcu`). Requested only if the world asked for it
+    /// Free an object with [`Manager::kmem_cache_free`](crate::process::Machine::kmem_cache_free)
+    /// as soon as no CPU can still read it (an object that RCU frees; Linux `call_rcu`). Produced
+    /// only if the world has asked for it
     /// ([`Machine::free_late`](crate::process::Machine::free_late)).
     FreeLate {
         /// The object; it stays allocated and charged until then.
@@ -115,7 +115,7 @@ pub enum Effect {
         /// The CPU that deferred the free.
         cpu: Cpu,
     },
-    /// A worker of the stepping CPU has short work: it runs at once, then the scheduler picks a
+    /// A worker has short work on the CPU of this step: it runs at once, then the scheduler picks a
     /// task again (Linux `schedule_work`). For worlds that simulate a scheduler.
     ScheduleWork,
     /// Memory ran out: kill the owner of this address space, cancel its call, then call
@@ -124,7 +124,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether the effect concerns bytes only, so that a world without bytes can ignore it.
+    /// Whether the effect only concerns bytes, so that a world without bytes can ignore it.
     #[inline]
     pub const fn is_contents_only(&self) -> bool {
         matches!(
@@ -140,15 +140,15 @@ impl Effect {
 /// Why a task sleeps inside reclaim (Linux `enum vmscan_throttle_state`, plus the reserve).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub enum Throttle {
-    /// Too many pages under writeback: up to 100 ms, ended by writes that complete.
+    /// Too many pages are under writeback: up to 100 ms, ended when writes complete.
     Writeback,
-    /// Too many isolated pages: up to 20 ms.
+    /// Too many pages are isolated: up to 20 ms.
     Isolated,
     /// Reclaim made no progress: up to one tick.
     NoProgress,
     /// The node is congested: up to one tick.
     Congested,
-    /// Reserves below half: until kswapd has refilled them (Linux `pfmemalloc_wait`).
+    /// Reserves are below half: until kswapd has refilled them (Linux `pfmemalloc_wait`).
     Reserves,
     /// Linux 2.6.37's `congestion_wait`: up to 100 ms, ended when a disk stops being congested.
     CongestionWait,
@@ -160,34 +160,34 @@ pub enum Throttle {
     MemoryHigh,
 }
 
-/// The event that a sleeper waits for; a wake-up names it.
+/// The event that a sleeper waits for; a wake-up names it as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// A page: until its I/O or its migration ends.
+    /// A page: wait until its I/O or its migration ends.
     Page(Pfn),
-    /// The queue of a node for a reason.
+    /// The throttle queue of a node for this reason.
     Throttled(NodeId, Throttle),
-    /// A daemon that rests ([`DaemonRest`](crate::daemon::DaemonRest)). Its own state has the
-    /// reason.
+    /// The daemon's own token, for a rest ([`DaemonRest`](crate::daemon::DaemonRest)). The daemon's
+    /// state has the reason for the rest.
     Daemon(Daemon),
 }
 
-/// The sleep of a call or a daemon in the middle of its work.
+/// A sleep of a call, or of a daemon in the middle of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
-    /// The sleep ends with [`Effect::Wake`] of this token,
+    /// The sleep ends when [`Effect::Wake`] names this token,
     pub token: Token,
     /// or after this time; [`Nanos::MAX`]: no timeout.
     pub timeout: Nanos,
 }
 
 impl Sleep {
-    /// Until the page's I/O or migration ends.
+    /// A sleep until the page's I/O or migration ends.
     pub const fn on_page(pfn: Pfn) -> Sleep {
         Sleep { token: Token::Page(pfn), timeout: Nanos::MAX }
     }
 
-    /// In a node's queue, for `timeout` at most.
+    /// A sleep in a node's queue, for at most `timeout`.
     pub const fn throttled(node: NodeId, reason: Throttle, timeout: Nanos) -> Sleep {
         Sleep { token: Token::Throttled(node, reason), timeout }
     }
@@ -224,7 +224,7 @@ impl EffectQueue {
         self.queue.push(effect);
     }
 
-    /// [`Self::push`] for an effect with [`Effect::is_contents_only`].
+    /// Like [`Self::push`], for an effect with [`Effect::is_contents_only`].
     #[inline]
     pub fn push_contents(&mut self, effect: Effect) {
         debug_assert!(effect.is_contents_only(), "{effect:?}");
@@ -233,7 +233,7 @@ impl EffectQueue {
         }
     }
 
-    /// Drops effects on contents from now on.
+    /// From now on, drops effects that only concern contents.
     pub fn drop_contents(&mut self) {
         self.without_bytes = true;
     }
@@ -252,7 +252,7 @@ impl EffectQueue {
         self.queue.len() + self.nr_dropped
     }
 
-    /// Returns the effects of the call to the world.
+    /// Hands the effects of the call to the world.
     ///
     /// # Panics
     /// If effects of an earlier call were dropped undrained.
@@ -264,7 +264,7 @@ impl EffectQueue {
     }
 }
 
-/// The effects of one call, in order. Drain them before the next call of the machine.
+/// The effects of one call, in order. Drain them before the next call to the machine.
 #[must_use = "the world must carry out these effects"]
 #[derive(Debug)]
 pub struct Effects<'m> {

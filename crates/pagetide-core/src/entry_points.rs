@@ -2,10 +2,10 @@
 //!
 //! rustc compiles a generic function again in every crate that calls it, and these functions reach
 //! most of the core. So the public methods only call [`EntryPoints`], which is implemented here for
-//! the two types of owners; other crates and tests link to that code. `Machine::touch` and short
+//! the two types of owners. Other crates and tests link to that code. `Machine::touch` and short
 //! methods stay generic, so that they can be inlined.
 //!
-//! Invariant: an entry point calls the method `do_*` of its name, and does nothing else.
+//! Invariant: an entry point calls the method `do_*` of the same name, and does nothing else.
 
 use crate::audit::violation::Violation;
 use crate::call::{Call, RequestOwners};
@@ -20,7 +20,7 @@ use crate::units::{Cpu, MemcgId, Nanos, Pfn};
 
 type GroupWriteResult<'a> = Result<(Option<GroupWrite>, Effects<'a>), ControlError>;
 
-/// Declares the trait, its implementations, and the methods whose types do not depend on the
+/// Declares the trait, its implementations, and the methods with types that do not depend on the
 /// owners.
 macro_rules! entry_points {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $work:ident;)+) => {
@@ -80,14 +80,14 @@ macro_rules! entry_points {
 }
 
 entry_points! {
-    /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon that rests or sleeps before
-    /// its timeout. Unknown node or CPU: does nothing and returns [`DaemonRest::UNTIL_WOKEN`].
+    /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon before its rest or sleep
+    /// ends. Unknown node or CPU: does nothing and returns [`DaemonRest::UNTIL_WOKEN`].
     fn step_daemon(daemon: Daemon, cpu: Cpu, now: Nanos) -> (Step<DaemonRest>, Effects<'a>) = do_step_daemon;
-    /// The world reports the end of an I/O request. Ignores unknown requests and CPUs.
+    /// The world reports the end of an I/O request. Unknown requests and CPUs are ignored.
     fn io_done(io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> = do_io_done;
     /// The world reports the end of a copy ([`crate::effect::Effect::CopyPage`]). If `ok`, the page
-    /// takes its new frame; otherwise it stays where it was. Ignores a frame that is not under
-    /// migration.
+    /// moves to its new frame; otherwise it stays where it was. A frame that is not under migration
+    /// is ignored.
     fn copy_done(from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a> = do_copy_done;
     /// Makes a list of writes in order, all of them or none, as [`Manager::write_controls`] does.
     ///
@@ -104,7 +104,7 @@ entry_points! {
     /// Removes a group (rmdir). Its pages, slots and counts go to its parent.
     ///
     /// # Errors
-    /// EBUSY if it has tasks or children, or is the root; ENOENT if it does not exist.
+    /// EBUSY if the group has tasks or children, or is the root; ENOENT if it does not exist.
     fn remove_memcg(id: MemcgId) -> Result<Effects<'a>, Errno> = do_remove_memcg;
 }
 
@@ -119,8 +119,9 @@ impl<O: EntryPoints> Manager<O> {
         <O as EntryPoints>::step(self, call, cpu, now)
     }
 
-    /// Gives up a call that is not done, or whose outcome was not read. Unfinished work is undone
-    /// and no task is killed for it; finished work stays, such as pages that a read() has brought.
+    /// Cancels a call that is not done, or that is done but has an unread outcome. Unfinished work
+    /// is undone, and no task is killed for it. Finished work stays: for example, pages that a
+    /// read() has read in.
     pub fn cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
         <O as EntryPoints>::cancel(self, call, cpu)
     }

@@ -1,14 +1,13 @@
-//! The differences of other kernels from Linux 6.1, one field for each decision that differs.
+//! The differences of other kernels from Linux 6.1, with one field for each decision that differs.
 //!
 //! Linux has no such table. A policy ([`crate::config`]) names a kernel; the era lists how that
 //! kernel differs. Code of the core reads the era, never the policy. An algorithm that differs as a
-//! whole is a function in its own file:
-//! `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37,old_balance}.rs`, `slowpath/old.rs`,
-//! `compaction/compaction_4_5.rs`.
+//! whole has its own file: `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37,old_balance}.rs`,
+//! `slowpath/old.rs`, `compaction/compaction_4_5.rs`.
 //!
 //! Every field names a behaviour that Linux 6.1 does *not* have: for Linux 6.1 each is false, or
-//! the first variant. In parentheses: the kernel of the policy, such as "4.5", or the release of
-//! the change where it is known.
+//! the first variant. A comment gives the other kernel in parentheses: the name in the policy, such
+//! as "4.5", or the release of the change if it is known.
 //!
 //! Invariant: a machine's era is [`Era::of`] its configuration. It is computed when the machine is
 //! made and when a policy changes; the audit compares the two.
@@ -19,19 +18,20 @@ use crate::config::{
     ShrinkPriorityPolicy,
 };
 
-/// When a task whose reclaim makes little progress sleeps until a disk has less to write.
+/// When a task sleeps until a disk has less to write, because its reclaim makes little progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum CongestionNap {
     /// Never. The task sleeps for a tick if it meets the same pages again (Linux 6.1).
     #[default]
     Never,
-    /// If a disk is congested and the scanned pages have shown it (`wait_iff_congested`, 2.6.37).
+    /// If a disk is congested and reclaim has met pages that show it (`wait_iff_congested`,
+    /// 2.6.37).
     IfCongested,
     /// Always (`congestion_wait`, up to 2.6.35).
     Always,
 }
 
-/// The differences. [`Era::default`] is Linux 6.1.
+/// The differences from Linux 6.1. [`Era::default`] is Linux 6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Era {
     // ---- kswapd ----
@@ -39,8 +39,9 @@ pub(crate) struct Era {
     pub kswapd_by_zone: bool,
     /// A node is balanced when all its zones are (2.6.37). Linux 6.1: when one zone is.
     pub kswapd_wants_every_zone: bool,
-    /// A round of kswapd has no goal, and its descent restarts after 32 freed pages (2.6.37). Linux
-    /// 6.1: the goal is the sum of the high watermarks, and the descent continues.
+    /// A round of kswapd has no goal: after 32 freed pages it starts again at the lowest scan
+    /// priority (2.6.37). Linux 6.1: the goal is the sum of the high watermarks, and the priority
+    /// keeps rising until the goal is met.
     pub kswapd_restarts: bool,
     /// kswapd compacts at the end of its rounds (up to 4.5). Linux 6.1: kcompactd does.
     pub kswapd_compacts: bool,
@@ -55,58 +56,62 @@ pub(crate) struct Era {
 
     // ---- reclaim ----
     /// kswapd writes any dirty file page and skips pages under writeback (2.6.37). Linux 6.1 (since
-    /// 3.2): it writes only pages met twice, on a node where the tail of the lists is all dirty.
+    /// 3.2): kswapd writes only pages that it meets a second time, on a node where all pages at the
+    /// tail of the lists are dirty.
     pub kswapd_writes_files: bool,
-    /// A task in direct reclaim does the same (2.6.37, 2.6.35). Linux 6.1 (since 3.2): it never
-    /// does.
+    /// A task in direct reclaim writes file pages, too (2.6.37, 2.6.35). Linux 6.1 (since 3.2): it
+    /// never does.
     pub tasks_write_files: bool,
     /// When a task sleeps because its reclaim frees little.
     pub congestion_nap: CongestionNap,
-    /// Freed pages stay on per-CPU lists when the reclaimer then finds no block (up to 2.6.35).
-    /// Linux 6.1: the lists are drained.
+    /// If direct reclaim has freed pages but the task then finds no free block, pages on per-CPU
+    /// lists stay there (up to 2.6.35). Linux 6.1: the lists are drained.
     pub leaves_cpu_lists: bool,
-    /// A task that must continue reclaims before it checks the free lists (up to 4.6). Linux 6.1:
-    /// after.
+    /// A task that must continue to reclaim does so before it checks the free lists (up to 4.6).
+    /// Linux 6.1: it checks the free lists first.
     pub reclaims_again_at_once: bool,
-    /// Tasks share a walk over the groups and leave it when they have enough (since 6.8). Linux
-    /// 6.1: each task visits every group.
+    /// Tasks in direct reclaim share one walk over the groups and leave it when they have enough
+    /// (since 6.8). Linux 6.1: each task visits every group.
     pub shares_walks: bool,
-    /// Reclaim for a group waits for the write of a page that it meets twice, because nothing else
-    /// slows down the group's writers (cgroup version 1; Linux `writeback_throttling_sane`).
-    /// Version 2 throttles the writers.
+    /// If reclaim for a group meets a page under writeback a second time, it waits for the write,
+    /// because nothing else slows down the group's writers (cgroup version 1; Linux
+    /// `writeback_throttling_sane`). Version 2 throttles the writers.
     pub group_reclaim_awaits_writes: bool,
-    /// A group pays for a swap slot only while its page is not in memory: memory and swap share a
-    /// counter (cgroup version 1; Linux `do_memsw_account`). Version 2: while the slot is in use.
+    /// A swap slot is charged to a group only while its page is not in memory, because memory and
+    /// swap share a counter (cgroup version 1; Linux `do_memsw_account`). Version 2: a slot is
+    /// charged while it is in use.
     pub counts_memory_and_swap: bool,
     /// The soft-limit stage works zone by zone (2.6.37). Linux 6.1: once per node.
     pub soft_limits_by_zone: bool,
-    /// A group's shrink priority applies before its protection is computed (the patch posted in
-    /// 2019). Linux 6.1 has no shrink priority; all other variants compute the protection first.
+    /// A group's shrink priority is applied before its protection is computed (the patch posted in
+    /// 2019). Linux 6.1 has no shrink priority. All other variants of the policy compute the
+    /// protection first.
     pub gates_before_protection: bool,
 
     // ---- ageing ----
     /// New and swapped-in anonymous pages start active, and one reference activates (up to 5.8).
     /// Linux 6.1: they start inactive, and the second reference activates.
     pub activates_new_anon: bool,
-    /// Whether to deactivate active pages is decided from each group's own lists (5.4). Linux 6.1:
-    /// once per pass, from the lists of the target group.
+    /// Each group's own lists decide whether its active pages are deactivated (5.4). Linux 6.1: the
+    /// lists of the target group decide, once per pass.
     pub ages_by_own_lists: bool,
-    /// Page cache and anonymous memory share pressure by the rate of rotated pages (up to 5.7).
-    /// Linux 6.1: by the cost of reclaim.
+    /// The rate of rotated pages decides how page cache and anonymous memory share the pressure (up
+    /// to 5.7). Linux 6.1: the cost of reclaim decides.
     pub balances_by_rotation: bool,
     /// Evicted anonymous pages leave no shadow (up to 5.8). Linux 6.1: they do.
     pub forgets_anon: bool,
     /// Evicted pages of files leave no shadow (up to 3.14). Linux 6.1: they do.
     pub forgets_files: bool,
     /// References through mappings with advice random do not count (since 6.3). Linux 6.1: only
-    /// those with advice sequential do not count.
+    /// references through mappings with advice sequential do not count.
     pub forgets_random: bool,
-    /// A fault that drops the lock and retries counts once (since 6.4). Linux 6.1: each attempt.
+    /// A fault that drops its lock and is retried counts once (since 6.4). Linux 6.1: each attempt
+    /// counts.
     pub counts_faults_once: bool,
 
     // ---- blocks of high order ----
-    /// A light compaction precedes every reclaim (4.5). Linux 6.1: once, and only for costly orders
-    /// and for blocks that are not movable.
+    /// A light compaction precedes every reclaim (4.5). Linux 6.1: only the first one, and only for
+    /// costly orders and for blocks that are not movable.
     pub compacts_before_every_reclaim: bool,
     /// After a reclaim that freed pages the allocation starts over; one more compaction ends it
     /// (4.5). Linux 6.1: compaction follows reclaim, at rising priorities.

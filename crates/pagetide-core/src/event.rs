@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 /// The value of an event's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceField {
-    /// A number that is not negative; the field's name gives its unit.
+    /// A number >= 0; the field's name gives its unit.
     Number(u64),
     /// A scan priority: a pass looks at `list >> priority` pages.
     Priority(i8),
@@ -28,7 +28,7 @@ pub enum TraceField {
     Flag(bool),
     /// A name of the kernel.
     Name(&'static str),
-    /// Rights of an allocation; [`Gfp`]'s `Display` prints the kernel's names.
+    /// The flags of an allocation; [`Gfp`]'s `Display` prints the kernel's names.
     Gfp(Gfp),
     /// A group. It may have been removed since the event.
     Group(MemcgId),
@@ -61,7 +61,8 @@ fields_from! {
     Throttle => |reason| TraceField::Name(reason_name(reason));
 }
 
-/// A throttle reason as the kernel prints it, or else the name of its function.
+/// The kernel's name for a throttle reason. If the reason has no such name: the function or control
+/// file that throttles.
 const fn reason_name(reason: Throttle) -> &'static str {
     match reason {
         Throttle::Writeback => "VMSCAN_THROTTLE_WRITEBACK",
@@ -128,7 +129,7 @@ trace_events! {
         /// Order wanted.
         order: Order,
     }
-    /// kswapd goes to full sleep; naps of 100 ms are not reported.
+    /// kswapd goes to full sleep. (Naps of 100 ms are not recorded.)
     MmVmscanKswapdSleep = "mm_vmscan_kswapd_sleep" {
         /// The node.
         nid: NodeId,
@@ -137,7 +138,7 @@ trace_events! {
     MmVmscanDirectReclaimBegin = "mm_vmscan_direct_reclaim_begin" {
         /// Order wanted.
         order: Order,
-        /// Rights of the allocation.
+        /// Flags of the allocation.
         gfp_flags: Gfp,
     }
     /// Direct reclaim ends.
@@ -145,14 +146,14 @@ trace_events! {
         /// Pages freed.
         nr_reclaimed: u64,
     }
-    /// A task starts to reclaim from a group and its descendants, for the group's limit,
-    /// `memory.high`, or a write to its `memory.reclaim`.
+    /// A task starts to reclaim from a group and its descendants. It does so for the group's limit,
+    /// for `memory.high`, or for a write to `memory.reclaim`.
     MmVmscanMemcgReclaimBegin = "mm_vmscan_memcg_reclaim_begin" {
         /// The group.
         memcg: MemcgId,
         /// Order wanted.
         order: Order,
-        /// Rights of the allocation.
+        /// Flags of the allocation.
         gfp_flags: Gfp,
     }
     /// Reclaim from a group ends.
@@ -164,15 +165,16 @@ trace_events! {
     }
     /// The soft-limit stage starts to scan a group.
     MmVmscanMemcgSoftlimitReclaimBegin = "mm_vmscan_memcg_softlimit_reclaim_begin" {
-        /// The group that is scanned.
+        /// The group to scan.
         memcg: MemcgId,
-        /// The group from the soft-limit tree: the scanned group or one of its ancestors.
+        /// The group that was taken from the soft-limit tree: the scanned group or one of its
+        /// ancestors.
         top: MemcgId,
         /// Pages by which `top` was over its soft limit when it was taken from the tree.
         excess: u64,
         /// Order wanted.
         order: Order,
-        /// Rights of the allocation.
+        /// Flags of the allocation.
         gfp_flags: Gfp,
     }
     /// The soft-limit stage ends its scan of a group.
@@ -188,7 +190,7 @@ trace_events! {
         nid: NodeId,
         /// The group of the list.
         memcg: MemcgId,
-        /// Pages scanned, those of too high zones included.
+        /// Pages scanned, including pages in zones too high for the request.
         nr_scanned: u32,
         /// Pages taken off the list.
         nr_taken: u32,
@@ -200,7 +202,8 @@ trace_events! {
         nr_writeback: u32,
         /// Pages under writeback that reclaim had met before.
         nr_congested: u32,
-        /// Such pages on a node where the tail is all under writeback; they make kswapd wait.
+        /// Pages under writeback that kswapd met a second time, while all pages at the tail of the
+        /// node's lists are under writeback; they make kswapd wait.
         nr_immediate: u32,
         /// Pages moved to the active list.
         nr_activate: u32,
@@ -230,7 +233,8 @@ trace_events! {
         /// Page cache (true) or anonymous memory (false).
         file: bool,
     }
-    /// A request takes pages of another migrate type (0 unmovable, 1 movable, 2 reclaimable).
+    /// A request takes a free block of another migrate type (0 unmovable, 1 movable, 2
+    /// reclaimable).
     MmPageAllocExtfrag = "mm_page_alloc_extfrag" {
         /// First frame of the free block.
         pfn: u64,
@@ -246,7 +250,7 @@ trace_events! {
         fallback_migratetype: MigrateType,
         /// The block is smaller than a pageblock, so the pageblock now has mixed types.
         fragmenting: bool,
-        /// The pageblock now has the wanted type.
+        /// The whole pageblock now has the wanted type.
         change_ownership: bool,
     }
     /// A fallback raises the watermarks of its zone for a while.
@@ -268,7 +272,7 @@ trace_events! {
         free_pfn: u64,
         /// One past the last frame of the zone.
         zone_end: u64,
-        /// The run waits for locked pages.
+        /// Whether the run waits for locked pages.
         sync: bool,
     }
     /// Compaction of a zone ends.
@@ -281,16 +285,16 @@ trace_events! {
         free_pfn: u64,
         /// One past the last frame of the zone.
         zone_end: u64,
-        /// The run waits for locked pages.
+        /// Whether the run waits for locked pages.
         sync: bool,
         /// Result of the run.
         status: &'static str,
     }
     /// A writer has dirtied more than its share and pauses.
     BalanceDirtyPages = "balance_dirty_pages" {
-        /// Dirty pages and pages under writeback at which every writer stops.
+        /// Number of pages, dirty or under writeback, at which every writer is stopped.
         limit: u64,
-        /// Target number of such pages.
+        /// Target for the number of pages that are dirty or under writeback.
         setpoint: u64,
         /// Pages that are dirty or under writeback.
         dirty: u64,
@@ -352,20 +356,21 @@ trace_events! {
     MarkVictim = "mark_victim" {
         /// The victim.
         victim: Requester,
-        /// Its group.
+        /// The victim's group.
         memcg: MemcgId,
         /// The group that ran out of memory; the root: the machine.
         oom_memcg: MemcgId,
     }
 }
 
-/// The events since they were last taken.
+/// The events since the log was last emptied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventLog {
     enabled: bool,
     buffer: Vec<TraceEvent>,
-    /// Priority of the scan of the current group. A plan may set another one than the reclaimer's,
-    /// and the functions that shrink lists do not know it.
+    /// Priority of the scan of the current group. A group policy may choose a different priority
+    /// for a group than the reclaimer's. It is kept here because the functions that shrink lists do
+    /// not get it.
     pub priority: i8,
 }
 
@@ -375,7 +380,7 @@ impl EventLog {
         EventLog { enabled, ..EventLog::default() }
     }
 
-    /// Moves what was recorded to the end of `events`.
+    /// Moves the recorded events to the end of `events`.
     #[inline]
     pub(crate) fn take(&mut self, events: &mut Vec<TraceEvent>) {
         events.append(&mut self.buffer);

@@ -1,12 +1,12 @@
 //! An executor: runs calls and daemons of a manager and carries out their effects.
 //!
-//! Linux needs none, because its tasks run. Here the executor steps a call and the daemons until
-//! each of them is done, rests or sleeps, and a [`World`] (a clock, stores and bytes) carries out
-//! the effects of each step. Benches, test worlds and embedders use it. The simulator has a
-//! scheduler instead, because its tasks compete for CPUs.
+//! Linux needs no executor, because its tasks run by themselves. Here the executor steps a call and
+//! the daemons until each of them is done, rests or sleeps. A [`World`] (a clock, stores and bytes)
+//! carries out the effects of each step. Benches, test worlds and embedders use the executor. The
+//! simulator has a scheduler instead, because its tasks compete for CPUs.
 //!
-//! One call runs at a time. Each daemon that is awake makes one step for each step of the call, as
-//! if it ran in parallel; while the call sleeps, the daemons run alone.
+//! One call runs at a time. For each step of the call, each daemon that is awake also makes one
+//! step, as if it ran in parallel. While the call sleeps, the daemons run alone.
 //!
 //! Invariant: between two calls of the executor's functions no effect is waiting.
 
@@ -28,13 +28,13 @@ pub trait World {
     /// [`World::next_completion`] reports its end later.
     fn submit(&mut self, io: Io) -> Option<bool>;
 
-    /// The next started I/O that has ended, and whether it succeeded. If none has ended yet, waits
-    /// for one, or lets time pass, for at most `patience`.
+    /// The next I/O that has ended, and whether it succeeded. If none has ended yet, waits for one,
+    /// or lets time pass, for at most `patience`.
     fn next_completion(&mut self, patience: Nanos) -> Option<(Io, bool)>;
 
     /// Moves bytes: [`Effect::Zero`], [`Effect::CollapsePage`], [`Effect::CopyPage`],
-    /// [`Effect::ReadOut`] or [`Effect::WriteIn`]. Returns false on failure, which only
-    /// [`Effect::CopyPage`] may report. After [`Manager::without_bytes`], called for
+    /// [`Effect::ReadOut`] or [`Effect::WriteIn`]. Returns false on failure; only
+    /// [`Effect::CopyPage`] may fail. After [`Manager::without_bytes`] it is called for
     /// [`Effect::CopyPage`] only.
     fn move_bytes(&mut self, effect: Effect) -> bool;
 
@@ -46,7 +46,7 @@ pub trait World {
 enum DaemonRunState {
     /// Must be stepped.
     Awake,
-    /// Rests or sleeps until a wake-up of this token or this time.
+    /// Rests or sleeps until its token is woken or until this time.
     Asleep(Token, Nanos),
 }
 
@@ -61,13 +61,13 @@ pub struct Executor<O: EntryPoints, W> {
     pub daemons_paused: bool,
     daemons: Vec<(Daemon, DaemonRunState)>,
     daemon_cpu: Cpu,
-    /// No daemon is awake, or ends its sleep or rest, before this time.
+    /// Before this time no daemon is awake, and no rest or sleep of a daemon ends.
     daemons_due: Nanos,
-    /// Token that the running call sleeps on, and whether it was woken.
+    /// Token that the running call sleeps on, and whether the token was woken.
     awaited: Option<Token>,
     is_woken: bool,
     todo: Vec<Effect>,
-    /// Effects of I/O that ends while effects are carried out.
+    /// Effects of I/O that ends while other effects are carried out.
     more: Vec<Effect>,
 }
 
@@ -96,15 +96,15 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
         }
     }
 
-    /// Calls a function of the manager that is not a [`Call`]. `ask` must append the effects to the
-    /// vector ([`Effects::drain_into`](crate::effect::Effects::drain_into)).
+    /// Calls a function of the manager that is not a [`Call`]. The closure must append the effects
+    /// to the vector ([`Effects::drain_into`](crate::effect::Effects::drain_into)).
     pub fn ask<T>(&mut self, ask: impl FnOnce(&mut Manager<O>, &mut Vec<Effect>) -> T) -> T {
         let answer = ask(&mut self.manager, &mut self.todo);
         self.carry_out();
         answer
     }
 
-    /// Runs a call to its end. Not for owners that kill a requester when memory runs out
+    /// Runs a call to its end. Do not use it if the owners kill a requester when memory runs out
     /// ([`World::kill`]) and wait for its end: the call would wait forever.
     pub fn run(&mut self, call: &mut Call<O::Request>, cpu: Cpu) -> Outcome {
         loop {
@@ -119,8 +119,8 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
         }
     }
 
-    /// One step of a call, and one of each daemon that is awake. An embedder that shares the
-    /// executor under a lock may release the lock between two steps.
+    /// Runs one step of a call, and one step of each daemon that is awake. An embedder that shares
+    /// the executor under a lock may release the lock between two steps.
     pub fn step(&mut self, call: &mut Call<O::Request>, cpu: Cpu) -> Step<Outcome> {
         let now = self.world.now();
         let (step, effects) = self.manager.step(call, cpu, now);
@@ -154,12 +154,13 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
         self.daemons.contains(&(daemon, DaemonRunState::Awake))
     }
 
-    /// Sleeps until a token is woken or until a time, after [`Executor::step`] has returned a
-    /// sleep.
+    /// Sleeps until a token is woken or until a time. For use after [`Executor::step`] has returned
+    /// a sleep.
     pub fn sleep(&mut self, token: Token, until: Nanos) {
         if self.awaited != Some(token) {
-            // Another call has run since, and the token may have been woken. Sleep only if the
-            // sleep has a timeout; otherwise the next step of the call checks whether it is over.
+            // Another call has run in between, and the token may already have been woken. So sleep
+            // only if the sleep has a timeout; otherwise the next step of the call checks whether
+            // the wait is over.
             if until == Nanos::MAX {
                 return;
             }
@@ -196,7 +197,7 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
         until.min().unwrap_or(Nanos::MAX)
     }
 
-    /// One step of each daemon that is awake. Returns whether there was one.
+    /// Runs one step of each daemon that is awake. Returns whether any daemon was awake.
     fn step_daemons(&mut self) -> bool {
         let now = self.world.now();
         if now < self.daemons_due {
@@ -211,7 +212,8 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
             any = true;
             let (step, effects) = self.manager.step_daemon(daemon, self.daemon_cpu, now);
             effects.drain_into(&mut self.todo);
-            // Stored before the effects are carried out: they may wake this daemon.
+            // The new state is stored before the effects are carried out, because they may wake
+            // this daemon.
             self.daemons[at].1 = match step {
                 Step::Continue => DaemonRunState::Awake,
                 Step::Wait(sleep) => {
@@ -240,7 +242,7 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
             for effect in todo.drain(..) {
                 self.carry_out_one(effect);
             }
-            // Keeps the larger buffer.
+            // Keeps the buffer with the larger capacity.
             self.todo = core::mem::replace(&mut self.more, todo);
         }
     }
@@ -265,10 +267,10 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
                 self.world.move_bytes(effect);
             }
             Effect::Wake(token) => self.wake(token),
-            // The executor schedules no threads.
+            // The executor does not schedule threads.
             Effect::ScheduleWork => {}
             Effect::FreeLate { object, cpu } => {
-                // No CPU reads an object between two effects.
+                // No CPU still reads the object, because nothing runs between two effects.
                 let cache = self.manager.cache_of_object(object);
                 let freed = self.manager.kmem_cache_free(cache, object, cpu);
                 debug_assert_eq!(freed, Ok(()), "a shrinker gives up what is in use");

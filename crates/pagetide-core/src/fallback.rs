@@ -1,15 +1,15 @@
-//! Fallback: allocation when a migrate type has no free block of its own.
+//! Fallback: allocation when the request's migrate type has no free block.
 //!
 //! Linux: `__rmqueue`, `__rmqueue_fallback`, `steal_suitable_fallback`, `boost_watermark`,
 //! `reserve_highatomic_pageblock`, `unreserve_highatomic_pageblock` (mm/page_alloc.c, 6.1). A
-//! request first uses free blocks of its own migrate type. If there are none it takes the largest
-//! block of another type, and claims the whole pageblock if at least half of it is free or of a
-//! compatible type. Each pageblock with mixed types raises the zone's watermarks for a while (the
-//! boost), so that kswapd frees memory and the next mix is avoided.
+//! request first uses free blocks of its own migrate type. If there are none, it takes the largest
+//! block of another type. It claims the whole pageblock if at least half of it is free or has pages
+//! of a compatible type. Each pageblock with mixed types raises the zone's watermarks for a while
+//! (the boost), so that kswapd frees memory and the next mix is avoided.
 //!
 //! Since 6.10 (policy `fallback`) a free list holds only blocks of pageblocks of its type. A
-//! request that does not claim the pageblock takes the pages it needs and leaves the rest on its
-//! list: each such request falls back again, and boosts.
+//! request that does not claim the pageblock takes only the pages it needs and leaves the others on
+//! their list. So each such request falls back again, and boosts again.
 //!
 //! Invariant: fallback takes only blocks of the three ordinary types, so the high-atomic reserve
 //! shrinks only in `unreserve` and `nr_reserved_highatomic` stays exact.
@@ -23,12 +23,12 @@ use crate::units::{Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORD
 use crate::vmstat::{Event, Vmstat};
 use crate::zone::Zone;
 
-/// A free block of a foreign type that a request may take.
+/// A free block of another type that a request may take.
 struct FallbackCandidate {
     order: Order,
-    /// Type of the list it is on.
+    /// Type of the list that the block is on.
     mt: MigrateType,
-    /// Whether the request may claim the rest of the pageblock.
+    /// Whether the request may claim the whole pageblock.
     whole_block: bool,
 }
 
@@ -46,8 +46,9 @@ pub(crate) struct FallbackLog<'a> {
 }
 
 /// Whether a request of type `mt` that falls back to a block of `order` may claim the whole
-/// pageblock. Movable requests claim only for large blocks: they leave nothing permanent behind,
-/// while unmovable pages in many pageblocks spoil all of these.
+/// pageblock. Movable requests claim only for large blocks: their pages can be moved out again.
+/// Unmovable pages always claim, because otherwise they would spread over many pageblocks and make
+/// all of them useless for large blocks.
 pub(crate) const fn may_steal(order: Order, mt: MigrateType) -> bool {
     order >= PAGEBLOCK_ORDER / 2 || matches!(mt, MigrateType::Unmovable | MigrateType::Reclaimable)
 }
@@ -77,7 +78,7 @@ impl Zone {
         }
     }
 
-    /// Moves a free block of at least `order` and of a foreign type to the lists of `mt`, or takes
+    /// Moves a free block of at least `order` and of another type to the lists of `mt`, or takes
     /// only the needed part of it (Linux `__rmqueue_fallback`). `None` if there is no such block.
     pub(crate) fn steal(
         &mut self,
@@ -133,7 +134,7 @@ impl Zone {
     }
 
     /// Claims the candidate's pageblock for `mt`, or takes a block of `order` from the candidate
-    /// and leaves the rest on its list (Linux `steal_suitable_fallback` since 6.10).
+    /// and leaves the other pages on its list (Linux `steal_suitable_fallback` since 6.10).
     fn claim_or_take(
         &mut self,
         pages: &mut PageArray,
@@ -168,8 +169,9 @@ impl Zone {
         self.take_of_block(pages, candidate.order, candidate.mt, order).map(FallbackResult::Taken)
     }
 
-    /// The block to take: searched from the largest order down. A movable request that may not
-    /// claim the pageblock takes the smallest block instead, because it splits the block.
+    /// Chooses the block to take. The search goes from the largest order down. But a movable
+    /// request that may not claim the pageblock takes the smallest block, because it splits the
+    /// block.
     fn find_fallback(
         &self,
         order: Order,
@@ -191,8 +193,8 @@ impl Zone {
         Some(FallbackCandidate { order, mt: *from, whole_block: may_steal(order, mt) })
     }
 
-    /// Moves the block, or, if allowed, the free blocks of its pageblock, to the lists of `mt`
-    /// (Linux `steal_suitable_fallback`).
+    /// Moves the block to the lists of `mt`. If the request may claim the pageblock, moves all of
+    /// its free blocks (Linux `steal_suitable_fallback`).
     fn steal_block(
         &mut self,
         pages: &mut PageArray,
@@ -231,8 +233,8 @@ impl Zone {
         }
     }
 
-    /// Raises the watermarks by one pageblock, up to the limit, and returns whether it did (Linux
-    /// `boost_watermark`). Zones below four pageblocks are not boosted.
+    /// Raises the watermarks by one pageblock, up to the limit. Returns whether it raised them
+    /// (Linux `boost_watermark`). Zones with fewer than four pageblocks are not boosted.
     pub(crate) fn boost_watermark(&mut self) -> bool {
         let block = u64::from(PAGEBLOCK_NR_PAGES);
         if self.watermark_boost_factor == 0 || block * 4 > self.managed {
@@ -247,9 +249,9 @@ impl Zone {
         true
     }
 
-    /// Reserves the pageblock of `pfn` for atomic requests of order > 0, up to one block more than
-    /// 1 % of the zone (Linux `reserve_highatomic_pageblock`). Never reserves a partial pageblock;
-    /// Linux would count it without moving its pages.
+    /// Reserves the pageblock of `pfn` for atomic requests of order > 0. Up to one pageblock more
+    /// than 1 % of the zone can be reserved (Linux `reserve_highatomic_pageblock`). Never reserves
+    /// a pageblock that the zone has only in part; Linux would count it without moving its pages.
     pub(crate) fn reserve_highatomic(&mut self, pages: &mut PageArray, pfn: Pfn) {
         let block = u64::from(PAGEBLOCK_NR_PAGES);
         if self.nr_reserved_highatomic >= self.managed / 100 + block {
@@ -263,9 +265,9 @@ impl Zone {
         self.move_pageblock(pages, pfn, MigrateType::HighAtomic);
     }
 
-    /// Converts one reserved pageblock with a free page to type `mt`, and returns whether pages
-    /// became available (Linux `unreserve_highatomic_pageblock`, for one zone). Keeps the last one
-    /// unless forced.
+    /// Converts one reserved pageblock with a free page to type `mt` (Linux
+    /// `unreserve_highatomic_pageblock`, for one zone). Returns whether pages became available.
+    /// Keeps the last reserved pageblock unless `force` says otherwise.
     pub(crate) fn unreserve_highatomic(
         &mut self,
         pages: &mut PageArray,
@@ -281,7 +283,8 @@ impl Zone {
         let Some(pfn) = head else {
             return false;
         };
-        // One pageblock, even if two have merged; Linux moves both's pages and changes one's type.
+        // Convert one pageblock, even if two have merged. Linux moves the pages of both but changes
+        // the type of one.
         self.split_to_pageblock(pages, pfn);
         if self.block_type(pfn) == MigrateType::HighAtomic {
             self.nr_reserved_highatomic = self.nr_reserved_highatomic.saturating_sub(block);
@@ -296,18 +299,19 @@ impl Zone {
     }
 }
 
-/// Whether even the last high-atomic pageblock is given up.
+/// Whether even the last reserved pageblock may be given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HighAtomicRelease {
-    /// One pageblock stays reserved.
+    /// At least one pageblock stays reserved.
     No,
     /// Memory is very short: all pageblocks may be given up.
     Yes,
 }
 
-/// Pages in use in a newly claimed pageblock that suit type `mt`. For a movable request these are
-/// the movable pages. A kernel request in a movable pageblock counts all others; between the two
-/// kernel types pages cannot be distinguished, so none counts.
+/// Number of pages in use in a newly claimed pageblock that suit type `mt`. For a movable request
+/// these are the movable pages. For a kernel request in a movable pageblock these are all other
+/// pages. The pages of the two kernel types cannot be distinguished, so between these types no page
+/// counts.
 const fn compatible_pages(moved: MovedBlock, mt: MigrateType, old_mt: MigrateType) -> u32 {
     if matches!(mt, MigrateType::Movable) {
         moved.movable

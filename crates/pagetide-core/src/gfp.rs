@@ -1,11 +1,11 @@
-//! The rights of an allocation: request flags, access to reserves, migrate types.
+//! Flags of an allocation: what the request may do, which reserves it may use, its migrate type.
 //!
 //! Linux: `gfp_t`, `ALLOC_*` and `enum migratetype` (include/linux/gfp_types.h, mm/internal.h,
 //! include/linux/mmzone.h, 6.1). The caller passes a [`Gfp`]; the allocator derives [`AllocFlags`]
 //! from it for each attempt; [`MigrateType`] names the suitable pageblocks.
 //!
 //! Invariant: the [`Gfp`] alone determines the zones and pageblocks that a request may use. A
-//! combination of zone bits that Linux forbids gets the lowest zone named.
+//! combination of zone bits that Linux forbids gets the lowest of the named zones.
 
 use crate::digest::State;
 use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
@@ -37,7 +37,8 @@ gfp_flags! {
     DMA = 0;
     /// Zone DMA32 or below (`__GFP_DMA32`).
     DMA32 = 1;
-    /// Needs no kernel address; with [`Gfp::MOVABLE`] it opens zone Movable (`__GFP_HIGHMEM`).
+    /// Needs no kernel address (`__GFP_HIGHMEM`); together with [`Gfp::MOVABLE`] it allows zone
+    /// Movable.
     HIGHMEM = 2;
     /// Can be moved or reclaimed later (`__GFP_MOVABLE`).
     MOVABLE = 3;
@@ -53,7 +54,7 @@ gfp_flags! {
     DIRECT_RECLAIM = 8;
     /// May wake kswapd (`__GFP_KSWAPD_RECLAIM`).
     KSWAPD_RECLAIM = 9;
-    /// Failure prints no message (`__GFP_NOWARN`).
+    /// Prints no message on failure (`__GFP_NOWARN`).
     NOWARN = 10;
     /// Gives up after one light attempt (`__GFP_NORETRY`).
     NORETRY = 11;
@@ -61,7 +62,7 @@ gfp_flags! {
     RETRY_MAYFAIL = 12;
     /// Must not fail (`__GFP_NOFAIL`).
     NOFAIL = 13;
-    /// Frees memory soon: no watermark applies (`__GFP_MEMALLOC`).
+    /// Will soon free memory, so no watermark applies (`__GFP_MEMALLOC`).
     MEMALLOC = 14;
     /// Must not use the reserves in any context (`__GFP_NOMEMALLOC`).
     NOMEMALLOC = 15;
@@ -74,9 +75,9 @@ gfp_flags! {
 impl Gfp {
     /// No flag: zone Normal or below, unmovable, no waiting, no wake-up.
     pub const EMPTY: Gfp = Gfp(0);
-    /// Both ways of reclaim (`__GFP_RECLAIM`).
+    /// Direct reclaim and waking kswapd (`__GFP_RECLAIM`).
     pub const RECLAIM: Gfp = Gfp::DIRECT_RECLAIM.with(Gfp::KSWAPD_RECLAIM);
-    /// Cannot sleep and may dip into the reserve (`GFP_ATOMIC`).
+    /// Cannot sleep, and may use part of the reserve (`GFP_ATOMIC`).
     pub const ATOMIC: Gfp = Gfp::HIGH.with(Gfp::KSWAPD_RECLAIM);
     /// Cannot sleep, no reserve (`GFP_NOWAIT`).
     pub const NOWAIT: Gfp = Gfp::KSWAPD_RECLAIM;
@@ -90,10 +91,10 @@ impl Gfp {
     pub const USER: Gfp = Gfp::KERNEL;
     /// A user page: any zone, movable (`GFP_HIGHUSER_MOVABLE`).
     pub const HIGHUSER_MOVABLE: Gfp = Gfp::USER.with(Gfp::HIGHMEM).with(Gfp::MOVABLE);
-    /// A huge page if one is free (`GFP_TRANSHUGE_LIGHT`).
+    /// A huge page, without any reclaim (`GFP_TRANSHUGE_LIGHT`).
     pub const TRANSHUGE_LIGHT: Gfp =
         Gfp::HIGHUSER_MOVABLE.with(Gfp::NOMEMALLOC).with(Gfp::NOWARN).without(Gfp::RECLAIM);
-    /// A huge page that is worth some work (`GFP_TRANSHUGE`).
+    /// A huge page, with direct reclaim (`GFP_TRANSHUGE`).
     pub const TRANSHUGE: Gfp = Gfp::TRANSHUGE_LIGHT.with(Gfp::DIRECT_RECLAIM);
 
     /// Whether every flag of `other` is set.
@@ -145,13 +146,13 @@ impl Gfp {
 /// The watermark that an attempt must respect (Linux `ALLOC_WMARK_*`, `ALLOC_NO_WATERMARKS`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Watermark {
-    /// Below it only requests with rights to the reserves succeed; all others reclaim.
+    /// Below it only requests that may use the reserves succeed; all others reclaim.
     Min,
-    /// Below it kswapd is woken.
+    /// Below it allocations wake kswapd.
     Low,
-    /// At it kswapd stops.
+    /// kswapd stops when it is reached.
     High,
-    /// No watermark: the request frees memory soon.
+    /// No watermark, because the request will soon free memory.
     None,
 }
 
@@ -162,11 +163,12 @@ pub struct AllocFlags {
     pub watermark: Watermark,
     /// May use half of the watermark (`ALLOC_HIGH`, later `ALLOC_MIN_RESERVE`).
     pub high: bool,
-    /// May use a quarter of the rest and the high-atomic reserve (`ALLOC_HARDER`).
+    /// May use a further quarter of the watermark that remains, and the high-atomic reserve
+    /// (`ALLOC_HARDER`).
     pub harder: bool,
-    /// An OOM victim: may use half of the rest (`ALLOC_OOM`).
+    /// The task is an OOM victim: may use half of the watermark that remains (`ALLOC_OOM`).
     pub oom: bool,
-    /// Must not mix types in a pageblock while another zone is free (`ALLOC_NOFRAGMENT`).
+    /// Must not mix types in a pageblock while another zone has free memory (`ALLOC_NOFRAGMENT`).
     pub nofragment: bool,
     /// May wake kswapd (`ALLOC_KSWAPD`).
     pub kswapd: bool,
@@ -192,9 +194,9 @@ impl AllocFlags {
         AllocFlags { kswapd: gfp.has(Gfp::KSWAPD_RECLAIM), ..AllocFlags::at(Watermark::Low) }
     }
 
-    /// Flags of the slow path (Linux `gfp_to_alloc_flags`): the min watermark and the request's
-    /// rights. A request is atomic if it is high and cannot reclaim; Linux 6.1 has a separate flag
-    /// for that, which only `GFP_ATOMIC` sets.
+    /// Flags of the slow path (Linux `gfp_to_alloc_flags`): the min watermark, and the reserves
+    /// that the request may use. A request is atomic if it has [`Gfp::HIGH`] and cannot reclaim.
+    /// Linux 6.1 has a separate flag for this, which only `GFP_ATOMIC` sets.
     #[inline]
     pub const fn slow(gfp: Gfp) -> AllocFlags {
         let high = gfp.has(Gfp::HIGH);
@@ -227,14 +229,14 @@ pub enum MigrateType {
     Reclaimable,
     /// Reserve for atomic requests of order > 0.
     HighAtomic,
-    /// Being emptied: its free pages are neither counted as free nor allocated.
+    /// Being emptied: its free pages are not counted as free, and they are not allocated.
     Isolate,
 }
 
 impl MigrateType {
     /// Number of migrate types.
     pub const COUNT: usize = 5;
-    /// Number of types with per-CPU lists (Linux `MIGRATE_PCPTYPES`): the first ones.
+    /// Number of types with per-CPU lists (Linux `MIGRATE_PCPTYPES`); these types come first.
     pub const PCP_COUNT: usize = 3;
     /// All types in the order of their lists.
     pub const ALL: [MigrateType; MigrateType::COUNT] = [
@@ -263,14 +265,14 @@ impl MigrateType {
         }
     }
 
-    /// Whether blocks of this type merge across pageblocks and live on per-CPU lists
-    /// (Linux `migratetype_is_mergeable`).
+    /// Whether blocks of this type merge across pageblocks and are kept on per-CPU lists (Linux
+    /// `migratetype_is_mergeable`).
     #[inline]
     pub const fn is_mergeable(self) -> bool {
         (self as usize) < MigrateType::PCP_COUNT
     }
 
-    /// Types to fall back to when its own lists are empty, best first.
+    /// Types to fall back to when the type's own lists are empty, best first.
     #[inline]
     pub const fn fallbacks(self) -> &'static [MigrateType] {
         use MigrateType::{HighAtomic, Isolate, Movable, Reclaimable, Unmovable};

@@ -1,9 +1,9 @@
-//! Huge pages at the page level: one LRU entry of 512 frames, and its splitting.
+//! Huge pages at the page level: one entry of an LRU list for 512 frames, and its splitting.
 //!
 //! Linux: `split_huge_page` (mm/huge_memory.c, 6.1). A huge page is a block of [`HPAGE_PMD_NR`]
 //! frames. Its first descriptor stands for the whole page: it is one entry of an LRU list and has
-//! the group, the owner and the flags. The other descriptors ([`Place::HugeTail`]) are empty.
-//! `mapcount` is 1: the 512 page-table entries stand for one PMD entry.
+//! The first descriptor stands for the whole page: it is one entry of an LRU list and has the
+//! group, the owner and the flags. The other descriptors ([`Place::HugeTail`]) are empty.
 //!
 //! Invariant: the first page of a huge page is `HEAD` and `ANON`, aligned, of order 9, and on an
 //! LRU list, in a batch, or isolated. It is mapped once at an `index` that is a multiple of 512, or
@@ -17,8 +17,8 @@ use crate::units::{Pfn, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 
 impl<O: Owners> Manager<O> {
-    /// Splits a huge page into 512 small ones, which inherit its flags, group and age (Linux
-    /// `split_huge_page`). They take its position on the LRU list, so reclaim finds them in order.
+    /// Splits a huge page into 512 small pages, which inherit its flags, group and age (Linux
+    /// `split_huge_page`). They take its position on the LRU list, in the order of their addresses.
     ///
     /// Returns `false` and changes nothing if `pfn` is not the first frame of a huge page, or if
     /// the page is locked, under writeback, pinned or under migration.
@@ -62,7 +62,8 @@ impl<O: Owners> Manager<O> {
         let (mapping, index, memcg, node) = (page.mapping, page.index, page.memcg, page.node());
         let mark = page.mark;
         let list = Lru::of_place(place);
-        // Insert from the last to the second, each next to the first: they leave the tail in order.
+        // Insert from the last to the second page, each next to the first, so that they leave the
+        // tail in order.
         for at in (1..HPAGE_PMD_NR as u32).rev() {
             let pfn = Pfn(head.0 + at);
             let tail = &mut self.mem.pages[pfn.idx()];

@@ -1,4 +1,4 @@
-//! Pagetide's memory manager: the Linux reclaim design as a deterministic state machine.
+//! Pagetide's memory manager: Linux page reclaim as a deterministic state machine.
 //!
 //! The core does no I/O, reads no clock, starts no thread and touches no page bytes. A *world* (the
 //! program around the core: a simulator, a page pool) reports events to it and carries out its
@@ -22,13 +22,13 @@
 //! let mut fault = ProcessCall::fault(mm, NodeId(0), heap, 3, true);
 //! let (step, mut effects) = machine.step(&mut fault, Cpu(0), 0);
 //! assert!(matches!(step, Step::Done(Outcome::Got(_))));
-//! // Memory was free: there is nothing to do but to zero a page of it, and one of page table.
+//! // Memory was free, so the only effects are to zero the page and a new page table.
 //! assert!(effects.all(|effect| effect.is_contents_only()));
 //! drop(effects);
 //! assert_eq!(machine.touch(heap, 3, true), TouchResult::Hit);
 //! machine.audit().unwrap();
 //!
-//! // Daemons are stepped as calls are, when their rest is over or an effect wakes them.
+//! // Daemons are stepped like calls, when their rest is over or an effect wakes them.
 //! use pagetide_core::daemon::Daemon;
 //! let (daemon, rest) = machine.daemons().find(|(at, _)| *at == Daemon::Flusher).unwrap();
 //! let (step, effects) = machine.step_daemon(daemon, Cpu(0), rest.timeout);

@@ -1,10 +1,10 @@
 //! Lists of frames, linked through the page array.
 //!
-//! Linux: `list_head`. A list is a head, a tail and a length; the links are frame numbers inside
-//! [`Page`](crate::page::Page), so lists cost nothing to move, need no unsafe code and have a
+//! Linux: `list_head`. A list is a head, a tail and a length. The links are frame numbers in
+//! [`Page`](crate::page::Page), so a list can be moved at no cost, needs no unsafe code and has a
 //! stable order.
 //!
-//! Invariant: a frame is on at most one list, its `place` names which kind, and `len` is the
+//! Invariant: a frame is on at most one list, its `place` says which kind of list, and `len` is the
 //! number of frames reachable from `head`.
 
 use crate::digest::State;
@@ -35,7 +35,7 @@ impl List {
         List { head: Pfn::NONE, tail: Pfn::NONE, len: 0 }
     }
 
-    /// Whether nothing is on the list.
+    /// Whether the list is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -77,8 +77,8 @@ impl List {
         self.len += 1;
     }
 
-    /// Adds a fresh block at the tail, without opening it ([`PageArray::link_fresh`]). Returns
-    /// false and changes nothing if the block is not fresh.
+    /// Adds a fresh block at the tail without opening its page descriptors
+    /// ([`PageArray::link_fresh`]). Returns false and changes nothing if the block is not fresh.
     pub(crate) fn push_tail_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: u8) -> bool {
         if !pages.link_fresh(pfn, mt, self.tail) {
             return false;
@@ -91,7 +91,7 @@ impl List {
         true
     }
 
-    /// Inserts `pfn` before `at` (towards the head), which is on the list.
+    /// Inserts `pfn` next to `at`, on the side of the head. `at` is on the list.
     pub fn insert_before(&mut self, pages: &mut PageArray, at: Pfn, pfn: Pfn, place: Place) {
         let prev = core::mem::replace(&mut pages[at.idx()].prev, pfn);
         let page = &mut pages[pfn.idx()];

@@ -1,9 +1,9 @@
-//! Moving pages onto, between and off the LRU lists, in per-CPU batches.
+//! Moving pages to, between and off the LRU lists, in per-CPU batches.
 //!
-//! Linux: mm/swap.c. Additions, activations and rotations gather in batches of 15 per CPU
-//! (`PAGEVEC_SIZE`) and reach the lists when a batch is full or reclaim drains it. A page in an
-//! activate or rotate batch has [`PageFlags::BATCHED`]: like Linux's extra reference, it keeps the
-//! page from being freed until the drain.
+//! Linux: mm/swap.c. Additions, activations and rotations gather in batches of 15 pages per CPU
+//! (`PAGEVEC_SIZE`). They reach the lists when a batch is full or reclaim drains it. A page in an
+//! activate or rotate batch has [`PageFlags::BATCHED`]. Like Linux's extra reference, this flag
+//! keeps the page from being freed until the drain.
 //!
 //! Invariant: a page waiting to be added has [`Place::LruBatch`] and is in exactly one batch; a
 //! BATCHED page is in exactly one activate or rotate batch.
@@ -98,9 +98,9 @@ impl<O: Owners> Manager<O> {
         self.lru_batches[cpu.idx()].activate = batch;
     }
 
-    /// A page was used by read() or through a mapping that is removed (Linux
-    /// `folio_mark_accessed`): the first use marks it, the second activates it. The order of the
-    /// unevictable list does not matter, so such a page stays.
+    /// Called when a page was used by read(), or through a mapping that is being removed (Linux
+    /// `folio_mark_accessed`). The first use marks the page, the second activates it. A page on the
+    /// unevictable list stays where it is, because the order of that list does not matter.
     pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
         if self.plugins.pages.is_some() {
             return self.mark_accessed_by_plugin(cpu, pfn);
@@ -120,7 +120,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn activate_page(&mut self, cpu: Cpu, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         match page.place {
-            // Not on a list yet: it will be added to the right one.
+            // Not on a list yet: it will be added to the list that its flags name.
             Place::LruBatch => page.set(PageFlags::ACTIVE),
             Place::Unevictable => {}
             place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
@@ -135,8 +135,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A page marked for reclaim was written: makes it the next to be freed (Linux
-    /// `folio_rotate_reclaimable`).
+    /// Called when a page marked for reclaim has been written: makes it the next page to be freed
+    /// (Linux `folio_rotate_reclaimable`).
     pub(crate) fn rotate_reclaimable(&mut self, cpu: Cpu, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         let eligible = !page.flags.any(
@@ -172,7 +172,7 @@ impl<O: Owners> Manager<O> {
         self.mem.work.lru_moves += 1;
     }
 
-    /// Takes a page off its list, leaving it [`Place::Allocated`].
+    /// Takes a page off its list; its place becomes [`Place::Allocated`].
     pub(crate) fn lruvec_remove(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
@@ -184,7 +184,7 @@ impl<O: Owners> Manager<O> {
         self.mem.pages[pfn.idx()].place = Place::Allocated;
     }
 
-    /// Updates the sizes for pages of a zone that were added to a list, or removed.
+    /// Updates the sizes after pages of a zone were added to a list or removed from it.
     #[inline]
     fn count_lru(&mut self, memcg: MemcgId, (node, zone): (NodeId, usize), lru: Lru, change: i64) {
         let state = &mut self.nodes[node.idx()];
@@ -215,8 +215,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn subtree_sums_changed(&mut self, memcg: MemcgId, node: NodeId, lru: Lru, change: i64) {
-        // Walks age unbalanced anonymous lists at any priority. A page that leaves the active list
-        // can unbalance them, too: the wanted ratio falls where both lists together lose a GiB.
+        // Walks age unbalanced anonymous lists at any priority, so a group with such lists is not
+        // idle. A page that leaves the active list can also unbalance them: the wanted ratio falls
+        // where both lists together shrink below a whole number of GiB.
         let may_unbalance = match lru {
             Lru::InactiveAnon => change < 0,
             Lru::ActiveAnon => true,
@@ -248,14 +249,15 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Charges `nr` pages of reclaim cost to one kind (Linux `lru_note_cost`, 6.1): the kind that
-    /// costs more is scanned less. Costs are halved when they exceed a quarter of the lists.
+    /// Adds `nr` pages to the reclaim cost of one kind of page, anonymous or file (Linux
+    /// `lru_note_cost`, 6.1). The kind that costs more is scanned less. Both costs are halved when
+    /// they exceed a quarter of the lists.
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
             let lruvec = &self.memcgs[at.idx()].lruvecs[node.idx()];
             if nr + lruvec.file_cost + lruvec.anon_cost == 0 {
-                // Most batches cost nothing, and a cost of 0 is never too high.
+                // Most batches cost nothing, and adding 0 cannot exceed the limit.
                 at = self.parents[at.idx()];
                 continue;
             }
@@ -282,7 +284,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A node statistic of a group and its descendants (Linux `lruvec_page_state`).
+    /// A node statistic, summed over a group and its descendants (Linux `lruvec_page_state`).
     pub(crate) fn lruvec_page_state(&self, memcg: MemcgId, node: NodeId, stat: NodeStat) -> u64 {
         if memcg == ROOT {
             return self.nodes[node.idx()].stats[stat as usize];
@@ -292,8 +294,8 @@ impl<O: Owners> Manager<O> {
         self.lruvec(memcg, node).subtree[lru]
     }
 
-    /// Pages on the lists of a group and its descendants, by [`Lru`](crate::lruvec::Lru); 0 for a
-    /// removed group. O(nodes), while the sizes in memory.stat are O(pages of the machine).
+    /// Number of pages on the lists of a group and its descendants, by [`Lru`](crate::lruvec::Lru);
+    /// 0 for a removed group. O(nodes), while the sizes in memory.stat are O(pages of the machine).
     pub fn memcg_lru_pages(&self, memcg: MemcgId) -> [u64; NR_LRU_LISTS] {
         let mut sums = [0; NR_LRU_LISTS];
         if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {

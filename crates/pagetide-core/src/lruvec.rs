@@ -1,9 +1,9 @@
 //! The LRU lists of one group on one node.
 //!
-//! Linux: `struct lruvec` (mmzone.h). Five lists; new pages enter the inactive list at the head and
-//! reclaim takes them from the tail. Sizes are also kept per zone, because reclaim for a low zone
-//! counts only the zones it may use. Sizes are in pages: a huge page is one entry of a list and
-//! counts all its pages.
+//! Linux: `struct lruvec` (mmzone.h). There are five lists. New pages enter the inactive list at
+//! the head and reclaim takes pages from the tail. Sizes are also kept per zone, because reclaim
+//! for a low zone counts only the zones it may use. Sizes are in pages: a huge page is one entry of
+//! a list but counts as all its pages.
 //!
 //! Invariant: `zone_sizes[z][l]` is the number of pages of the entries of list `l` in zone `z`;
 //! every entry of list `l` has the matching [`Place`] and this lruvec's group and node.
@@ -15,7 +15,7 @@ use crate::page_array::PageArray;
 use crate::units::{MemcgId, Pfn};
 use crate::zone::MAX_NR_ZONES;
 
-/// Recent reclaim results of one group's lists: [anonymous, file].
+/// Recent reclaim results of one group's lists, as [anonymous, file].
 #[derive(Clone, Copy, Debug, Default, State)]
 pub struct ZoneReclaimStat {
     /// Pages scanned.
@@ -48,7 +48,7 @@ impl Lru {
     pub const EVICTABLE: [Lru; 4] =
         [Lru::InactiveAnon, Lru::ActiveAnon, Lru::InactiveFile, Lru::ActiveFile];
 
-    /// The list that a page belongs on by its flags.
+    /// The list that a page's flags name.
     #[inline]
     pub const fn of(page: &Page) -> Lru {
         if page.has(PageFlags::MLOCKED) {
@@ -86,7 +86,7 @@ impl Lru {
         }
     }
 
-    /// The list of a [`Place`], if it is one.
+    /// The list of a [`Place`]; `None` if the place is not an LRU list.
     #[inline]
     pub const fn of_place(place: Place) -> Option<Lru> {
         match place {
@@ -111,23 +111,24 @@ pub struct Lruvec {
     pub anon_cost: u64,
     /// Cost of reclaiming file pages, decayed (Linux `file_cost`).
     pub file_cost: u64,
-    /// Replaces the costs before 5.8.
+    /// Statistics that kernels before 5.8 keep instead of the costs.
     pub recent: ZoneReclaimStat,
     /// Evictions and activations so far: the clock of refault distances.
     pub nonresident_age: u64,
-    /// `workingset_activate_{anon,file}` when reclaim last looked.
+    /// Value of `workingset_activate_{anon,file}` at the last check by reclaim.
     pub refaults: [u64; 2],
     /// `workingset_activate_{anon,file}` of this group and its descendants.
     pub workingset_activate: [u64; 2],
-    /// Pages of each list here and below. Unused in the root, which uses the node's sums. (Linux
-    /// sums on reading, up to two seconds late; here it is always exact.)
+    /// Pages on each list of the group and its descendants. Unused in the root, which uses the
+    /// node's sums. (Linux computes sums on reading and may be up to two seconds late; this sum is
+    /// always exact.)
     pub subtree: [u64; NR_LRU_LISTS],
-    /// Reclaim at the group's own limit found only pages under writeback (`LRUVEC_CONGESTED`).
+    /// Reclaim for the group's own limit found only pages under writeback (`LRUVEC_CONGESTED`).
     pub congested: bool,
-    /// Where the next walk over this group's subtree continues, for reclaimers that share it (Linux
-    /// `mem_cgroup_reclaim_iter`); `NONE`: at the group itself.
+    /// Where the next walk over this group and its descendants continues, for reclaimers that share
+    /// a walk (Linux `mem_cgroup_reclaim_iter`); `NONE`: at the group itself.
     pub reclaim_position: MemcgId,
-    /// Key in the soft-limit tree of the node, if the group is on it.
+    /// The group's key in the soft-limit tree of the node; `None` if it is not on the tree.
     pub soft_limit_key: Option<(u64, u64)>,
 }
 
@@ -161,18 +162,19 @@ impl Lruvec {
         self.zone_sizes[..=highest_zone].iter().map(|sizes| sizes[lru as usize]).sum()
     }
 
-    /// Pages on each evictable list in some zones.
+    /// Pages on each evictable list, summed over some zones.
     #[inline]
     pub(crate) fn sizes_in(zones: &[[u64; NR_LRU_LISTS]]) -> [u64; 4] {
         let mut sizes = [0u64; 4];
         for zone in zones {
-            // A sum of pages cannot overflow; without the check the loop adds four at once.
+            // A sum of pages cannot overflow; without an overflow check the loop adds four values
+            // at once.
             sizes.iter_mut().zip(zone).for_each(|(size, pages)| *size = size.wrapping_add(*pages));
         }
         sizes
     }
 
-    /// Adds a page at the head of the list that its flags name. Returns the list.
+    /// Adds a page at the head of the list that its flags name. Returns that list.
     #[inline]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
         let page = &pages[pfn.idx()];
@@ -182,7 +184,7 @@ impl Lruvec {
         lru
     }
 
-    /// Adds a page at the tail, where it is the next to be reclaimed.
+    /// Adds a page at the tail, where it is the next to be reclaimed. Returns the list.
     #[inline]
     pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
         let page = &pages[pfn.idx()];

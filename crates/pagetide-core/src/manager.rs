@@ -1,9 +1,9 @@
 //! The manager: frames, groups, lists, slabs and daemons of one machine, and their API.
 //!
 //! Linux keeps these tables in global variables. The users of the frames are behind one trait
-//! ([`Owners`]). A world steps a [`Call`] until it is done or cancels it, and steps the daemons in
-//! the same way ([`Manager::step_daemon`]). Every function that may have effects returns its result
-//! together with [`Effects`]; the world must drain them before its next call.
+//! ([`Owners`]). A world steps a [`Call`] until the call is done, or cancels it, and steps the
+//! daemons in the same way ([`Manager::step_daemon`]). Every function that may have effects returns
+//! its result together with [`Effects`]; the world must drain them before its next call.
 //!
 //! Invariant: see [`crate::audit`].
 
@@ -49,17 +49,17 @@ pub struct Manager<O> {
     pub(crate) era: Era,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) memcgs: Vec<Memcg>,
-    /// Parent of each group, by id ([`Memcg::parent`]). Walks to the root read this table, so loads
-    /// of the groups need not wait for each other.
+    /// Parent of each group, by id ([`Memcg::parent`]). Walks to the root read this table, so that
+    /// loads of the groups need not wait for each other.
     pub(crate) parents: Vec<MemcgId>,
     /// Ids of removed groups, for reuse.
     pub(crate) free_memcgs: Vec<MemcgId>,
-    /// Idle groups: a walk would find nothing in them.
+    /// Idle groups: groups in which a walk would find nothing to do.
     pub(crate) idle_groups: IdleGroups,
     /// Pages charged in advance, by CPU.
     pub(crate) stocks: Vec<Stock>,
     pub(crate) soft_limit_trees: SoftLimitTrees,
-    /// Page under writeback that reclaim for a cgroup v1 group must wait for.
+    /// Page under writeback that reclaim for a group must wait for (cgroup version 1).
     pub(crate) legacy_wait: Option<Pfn>,
     pub(crate) slabs: Slabs,
     pub(crate) swap: SwapArea,
@@ -75,11 +75,11 @@ pub struct Manager<O> {
     pub(crate) need_resched: bool,
     /// Throttle queue whose sleeper count includes the daemon, by [`Daemon::idx`].
     pub(crate) daemon_sleeps: Vec<ThrottleQueue>,
-    /// A defect for tests to find.
+    /// A planted defect, which tests should find.
     #[cfg(debug_assertions)]
     pub planted: Option<crate::planted::PlantedDefect>,
     pub(crate) effects: EffectQueue,
-    /// Buffers reused between steps, so that none allocates.
+    /// Buffers that steps reuse, so that a step does not allocate.
     pub(crate) scratch: Vec<Pfn>,
     pub(crate) scratch_free: Vec<Pfn>,
 }
@@ -88,11 +88,11 @@ impl<O: Owners> Manager<O> {
     /// The root group.
     pub const ROOT: MemcgId = ROOT;
 
-    /// A machine with the given nodes and CPUs, without mappings and page cache. The nodes are
-    /// given in pages of [`Config::page_size`].
+    /// Builds a machine with the given nodes and CPUs, without mappings and page cache. Sizes of
+    /// nodes are in pages of [`Config::page_size`].
     ///
     /// # Errors
-    /// The geometry is impossible: no memory, or too many nodes, pages or CPUs.
+    /// The sizes are impossible: no memory, or too many nodes, pages or CPUs.
     pub fn with_owners(
         owners: O,
         nodes: &[NodeSpec],
@@ -166,7 +166,8 @@ impl<O: Owners> Manager<O> {
         &self.memcgs
     }
 
-    /// Sets up a swap area of `pages` slots that reports itself full at `limit` used slots.
+    /// Sets up a swap area of `pages` slots. The area reports that it is full when `limit` slots
+    /// are in use.
     pub fn swapon(&mut self, pages: u32, limit: u32, rotational: bool) {
         assert!(self.swap.used() == 0, "swap is in use");
         self.swap = SwapArea::new(pages, limit);
@@ -199,9 +200,9 @@ impl<O: Owners> Manager<O> {
         self.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
     }
 
-    /// Adds the differences that `cpu` has kept to itself to the zones' counters, which watermark
-    /// checks read. To be called when the CPU goes idle and once a second (Linux `quiet_vmstat`,
-    /// `vmstat_update`). Does nothing for an unknown CPU.
+    /// Adds the counts that `cpu` still keeps for itself to the zones' counters, which watermark
+    /// checks read. A world calls this when the CPU goes idle and once a second (Linux
+    /// `quiet_vmstat`, `vmstat_update`). Does nothing for an unknown CPU.
     pub fn refresh_cpu_vm_stats(&mut self, cpu: Cpu) {
         if self.has_cpu(cpu) {
             let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
@@ -209,18 +210,19 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// [`Self::refresh_cpu_vm_stats`] for all CPUs (`vm.stat_refresh`).
+    /// Calls [`Self::refresh_cpu_vm_stats`] for all CPUs (`vm.stat_refresh`).
     pub(crate) fn refresh_vm_stats(&mut self) {
         let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
         zones.for_each(|zone| zone.stat.refresh_all());
     }
 
-    /// Says whether another task wants the CPU. Only asynchronous compaction obeys: it gives up.
+    /// Reports whether another task wants the CPU. Only asynchronous compaction reacts: it gives
+    /// up.
     pub fn set_need_resched(&mut self, wanted: bool) {
         self.need_resched = wanted;
     }
 
-    /// Ends every call that may have effects: returns the effects to the world.
+    /// Called at the end of every function that may have effects: returns the effects to the world.
     #[inline]
     pub(crate) fn take_effects(&mut self) -> Effects<'_> {
         self.finish_wakeups();
@@ -236,7 +238,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Returns the work counted since the last call of this function.
+    /// Returns the work counted since the previous call of this function.
     #[inline]
     pub fn take_work(&mut self) -> Work {
         self.mem.work.take()
@@ -265,9 +267,9 @@ impl<O: Owners> Manager<O> {
         self.effects.push(Effect::Wake(Token::Throttled(node, reason)));
     }
 
-    /// Declares that the world has no bytes: the manager requests no more effects on contents
-    /// ([`Effect::is_contents_only`]). [`Effect::CopyPage`] remains, because the page cannot be
-    /// mapped until the copy is done. No decision changes.
+    /// Declares that the world has no bytes. From now on the manager requests no effects that only
+    /// concern contents ([`Effect::is_contents_only`]). [`Effect::CopyPage`] remains, because the
+    /// page cannot be mapped until the copy is done. No decision changes.
     pub fn without_bytes(&mut self) {
         self.effects.drop_contents();
     }
@@ -277,7 +279,7 @@ impl<O: Owners> Manager<O> {
         self.mem.events = EventLog::new(enabled);
     }
 
-    /// Moves the events recorded since the last call to the end of `events`.
+    /// Moves the events recorded since the previous call to the end of `events`.
     #[inline]
     pub fn take_events(&mut self, events: &mut Vec<TraceEvent>) {
         self.mem.events.take(events);

@@ -1,17 +1,17 @@
 //! Memory groups (memory cgroups): a tree of groups, each with counters and one [`Lruvec`] per
 //! node.
 //!
-//! Linux: `struct mem_cgroup`, mm/memcontrol.c, kernel/cgroup/cgroup.c. All state of the core is
-//! keyed by group and node. Group 0 is the root; it owns all pages that no other group owns. Groups
-//! are created and removed while the machine runs; a removed group's pages, slots and counts go to
-//! its parent, and its id is reused.
+//! Linux: `struct mem_cgroup`, mm/memcontrol.c, kernel/cgroup/cgroup.c. The lists and counters of
+//! the core are kept by group and node. Group 0 is the root; it owns all pages that no other group
+//! owns. Groups are created and removed while the machine runs. A removed group's pages, slots and
+//! counts go to its parent, and its id is reused.
 //!
-//! Difference from Linux 6.1: there a removed group lives on, without a name, until its last page
-//! is reclaimed; here its pages move to the parent at once, as in later patches. This costs a walk
-//! over the pages.
+//! Difference from Linux 6.1: there a removed group continues to exist, without a name, until its
+//! last page is reclaimed. Here its pages move to the parent at once, as in later patches. This
+//! costs a walk over the pages.
 //!
-//! Invariant: links form a tree of the groups that are `online` or `dying`; a group in neither
-//! state has no pages, slots or tasks. A dying group has slabs or dying children, and no page,
+//! Invariant: the links form a tree of the groups that are `online` or `dying`. A group in neither
+//! state has no pages, slots or tasks. A dying group has slabs or dying children, but no page,
 //! slot, task or stock.
 
 pub mod events;
@@ -36,13 +36,13 @@ pub use events::MemcgEvents;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum MemoryEvent {
-    /// Reclaimed from in spite of `memory.low`.
+    /// Memory was reclaimed from the group in spite of `memory.low`.
     Low = 0,
-    /// Above `memory.high`: reclaimed from and throttled.
+    /// The group was above `memory.high`, so it was reclaimed from and throttled.
     High = 1,
-    /// Met its limit.
+    /// The group met its limit.
     Max = 2,
-    /// Out of memory: reclaim found nothing more.
+    /// The group was out of memory: reclaim found nothing more.
     Oom = 3,
     /// A task of the group was OOM-killed.
     OomKill = 4,
@@ -65,10 +65,11 @@ pub struct Memcg {
     pub name: String,
     /// Not removed.
     pub online: bool,
-    /// Removed, but kept alive by its caches ([`crate::slab`], per_group): no lookup by name finds
-    /// it, but walks visit it.
+    /// Removed, but kept alive by its caches ([`crate::slab`], per_group). It cannot be found by
+    /// name, but walks visit it.
     pub dying: bool,
-    /// Number of earlier groups with this id: shows that the group of a saved position is gone.
+    /// Number of earlier groups with this id. A saved position uses it to detect that its group is
+    /// gone.
     pub(crate) generation: u32,
     /// Parent, also in [`Manager::parents`](crate::manager::Manager). Root: [`MemcgId::NONE`].
     pub parent: MemcgId,
@@ -80,11 +81,11 @@ pub struct Memcg {
     pub lruvecs: Vec<Lruvec>,
     /// Pages charged to this group itself (without children and stocks).
     pub charged: u64,
-    /// Memory in use here and below, its limits and protections. The root's own pages are not
-    /// charged, as in Linux.
+    /// Memory in use by the group and its descendants, its limits and protections. The root's own
+    /// pages are not charged, as in Linux.
     pub memory: PageCounter,
-    /// Swap slots charged here and below, and their limit. Version 1 charges a slot only while its
-    /// page is out of memory, and has no limit.
+    /// Swap slots charged to the group and its descendants, and their limit. Version 1 charges a
+    /// slot only while its page is not in memory, and has no limit.
     pub swap: PageCounter,
     /// `memory.soft_limit_in_bytes`, in pages.
     pub soft_limit: u64,
@@ -105,28 +106,30 @@ pub struct Memcg {
     /// `memory.oom.group`: the OOM killer kills all tasks of the group and its descendants, or
     /// none.
     pub oom_group: bool,
-    /// Pressure stall information of the tasks here and below.
+    /// Pressure stall information of the tasks in the group and its descendants.
     pub psi: Psi,
     /// Pages scanned for this group in the present vmpressure window.
     pub(crate) vmpressure_scanned: u64,
-    /// Kernel memory in use here and below: slabs and page tables.
+    /// Kernel memory in use by the group and its descendants: slabs and page tables.
     pub kmem: PageCounter,
     /// Pages charged to this group itself for slabs.
     pub kernel_pages: u64,
-    /// Bytes of objects charged to this group itself, unreclaimable and reclaimable, without the
-    /// changes that stocks have not flushed yet.
+    /// Bytes of objects charged to this group itself, as [unreclaimable, reclaimable]. Changes that
+    /// are still in stocks are missing.
     pub(crate) slab_bytes: [i64; 2],
-    /// Owner of new objects, and all owners charged to the group.
+    /// Owner of new objects.
     pub(crate) objcg: u16,
+    /// All owners that are charged to this group.
     pub(crate) objcgs: Vec<u16>,
-    /// Owner that is charged for this group's counters, and the bytes.
+    /// Owner that pays for the memory of this group's own counters.
     pub(crate) counters_owner: u16,
+    /// Bytes charged for them.
     pub(crate) counters_bytes: u32,
     /// Its clones of caches.
     pub(crate) clones: Vec<CacheId>,
     /// Unused objects cached by the kernel, by node.
     pub(crate) cached: Vec<CachedLists>,
-    /// Charges and uncharges by CPU; counted only if a soft limit is set.
+    /// Charges and uncharges by CPU; counted only while a soft limit is set.
     pub(crate) cpu_events: Vec<CpuEvents>,
 }
 
@@ -174,8 +177,8 @@ impl Memcg {
         }
     }
 
-    /// Prefetches what a batch of reclaim reads, by cache line. Returns a value that depends on the
-    /// loads.
+    /// Prefetches the cache lines that a batch of reclaim reads. Returns a value that depends on
+    /// the loads.
     #[inline]
     pub(crate) fn prefetch_lruvec(&self, node: NodeId) -> u64 {
         let own = self.memory.usage ^ self.memory.peak ^ self.charged ^ self.nr_tasks as u64;
@@ -204,7 +207,7 @@ pub(crate) struct MemcgPosition {
     pub generation: u32,
 }
 
-/// The groups that a reclaim targets: all of them, or one with its descendants.
+/// The groups that a reclaim targets: all groups, or one group with its descendants.
 #[derive(Clone, Copy, Debug)]
 pub struct ReclaimScope<'m> {
     memcgs: &'m [Memcg],
@@ -217,8 +220,8 @@ impl<'m> ReclaimScope<'m> {
         ReclaimScope { memcgs, target, counts_random: true }
     }
 
-    /// The same, ignoring references through mappings with random advice (those with sequential
-    /// advice never count).
+    /// The same scope, but references through mappings with random advice do not count, either
+    /// (references through mappings with sequential advice never count).
     pub(crate) fn without_random(self) -> ReclaimScope<'m> {
         ReclaimScope { counts_random: false, ..self }
     }
@@ -228,7 +231,8 @@ impl<'m> ReclaimScope<'m> {
         !is_sequential && (self.counts_random || !is_random)
     }
 
-    /// Whether a group is one of them; `memcg` is called only if that matters.
+    /// Whether a group is in the scope. `memcg` is called only if the scope is not the whole
+    /// machine.
     #[inline]
     pub fn contains(&self, memcg: impl FnOnce() -> MemcgId) -> bool {
         let Some(target) = self.target else { return true };

@@ -21,9 +21,9 @@ impl Stock {
     pub const EMPTY: Stock = Stock { memcg: MemcgId::NONE, nr_pages: 0 };
 }
 
-/// Pages that one CPU has charged and uncharged for a group (Linux
-/// `memcg_vmstats_percpu::nr_page_events`), and the count at which the soft-limit tree is next
-/// updated.
+/// Number of pages that one CPU has charged and uncharged for a group (Linux
+/// `memcg_vmstats_percpu::nr_page_events`), and the number at which the soft-limit tree is updated
+/// next.
 #[derive(Clone, Copy, Debug, Default, State)]
 pub(crate) struct CpuEvents {
     pub nr_page_events: u64,

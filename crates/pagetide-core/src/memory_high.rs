@@ -1,17 +1,18 @@
-//! `memory.high`: tasks of a group above it must reclaim and sleep.
+//! `memory.high`: tasks of a group above this value must reclaim and sleep.
 //!
 //! Linux: mm/memcontrol.c `mem_cgroup_handle_over_high`, `reclaim_high`, `calculate_high_delay`
 //! (6.1). A task accumulates the pages that it charges while its group or an ancestor is over
-//! `high`. Before the task continues it reclaims that many pages from every such group: when its
-//! call returns or, if it owes more than a batch, at a charge that may wait in the middle of a long
-//! call (`page_request`). If that is not enough the task sleeps. The sleep grows with the square of
-//! the excess and is at most 2 s.
+//! (6.1). Pages that a task charges while its group or an ancestor is above `high` add up to a
+//! debt. Before the task continues it reclaims that many pages from every such group (it pays). It
+//! does so when its call returns. A task that owes more than a batch pays earlier, in the middle of
+//! a long call, at a charge that may wait (`page_request`). If reclaim does not help enough, the
+//! task sleeps. The sleep grows with the square of the excess and is at most 2 s.
 //!
-//! Charges of daemons owe nothing. Linux passes the debt of an interrupt to a worker (`high_work`);
+//! Charges of daemons add no debt. Linux passes the debt of an interrupt to a worker (`high_work`);
 //! here no charge comes from an interrupt.
 //!
-//! Invariant: a task owes at most the pages that it charged since it last reclaimed for them. Each
-//! thread has the debt of its own calls.
+//! Invariant: a task owes at most the pages that it charged since it last paid. Each thread has
+//! only the debt of its own calls.
 
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::ctx::Ctx;
@@ -35,12 +36,12 @@ const PRECISION_SHIFT: u32 = 20;
 /// Right shift that scales a delay down (Linux `MEMCG_DELAY_SCALING_SHIFT`).
 const SCALING_SHIFT: u32 = 14;
 
-/// Payment of a task's debt in progress.
+/// State of the payment of a task's debt.
 #[derive(Clone, Debug, State)]
 pub struct OverHigh {
     memcg: MemcgPosition,
     nr_pages: u64,
-    /// Next group on the path to the root.
+    /// The next group to reclaim from, on the path to the root.
     at: Option<MemcgPosition>,
     reclaim: Option<DirectReclaim>,
     nr_reclaimed: u64,
@@ -79,7 +80,7 @@ impl<O: Owners> Manager<O> {
         self.nr_over_high > MEMCG_CHARGE_BATCH
     }
 
-    /// Begins the payment of the task of `ctx`, if it owes anything.
+    /// Starts the payment for the task of `ctx`, if it owes anything.
     pub(crate) fn begin_over_high(&mut self, ctx: &Ctx) -> Option<OverHigh> {
         let nr_pages =
             core::mem::take(&mut self.nr_over_high) + self.owners.take_over_high(ctx.asker);
@@ -128,7 +129,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         let delay = self.high_delay(memcg, state.nr_pages);
-        // Too little to be worth a sleep: reclaim may not have made much progress yet.
+        // So short a sleep is not worth it: reclaim may not have made much progress yet.
         if delay <= HZ / 100 {
             return Step::Done(());
         }
@@ -145,7 +146,7 @@ impl<O: Owners> Manager<O> {
         Step::Wait(Sleep::throttled(ctx.node, Throttle::MemoryHigh, delay * TICK_NS))
     }
 
-    /// Sleep of a task that charged `nr_pages` above `memory.high`, in ticks.
+    /// Length of the sleep of a task that charged `nr_pages` above `memory.high`, in ticks.
     fn high_delay(&self, memcg: MemcgId, nr_pages: u64) -> u64 {
         let mut overage = 0;
         let mut at = memcg;
@@ -159,7 +160,8 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// The delay in ticks for an overage, a fraction of `high` in fixed point with 20 fraction bits.
+/// The delay in ticks for an overage (the excess as a fraction of `high`, in fixed point with 20
+/// fraction bits).
 fn delay_of(overage: u64, nr_pages: u64) -> u64 {
     let overage = u128::from(overage);
     let penalty = overage.saturating_mul(overage).saturating_mul(HZ.into());

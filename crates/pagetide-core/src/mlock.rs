@@ -4,14 +4,14 @@
 //! know the locked mappings ([`Owners::is_locked`]). A page is marked when a locked mapping maps
 //! it, and unmarked when none does any more.
 //!
-//! Differences from Linux: pages move at once, not through a CPU's batch. The owners count the
-//! locked mappings of a page; Linux keeps a count in the page, which may be too low. So reclaim
-//! finds no unmarked locked page, with one exception: Linux does not lock a huge page that is only
-//! partly locked, and neither does Pagetide; a split of the huge page marks its locked pages.
+//! Differences from Linux: pages move at once, not through a CPU's batch. The owners know how many
+//! locked mappings a page has; Linux keeps a count in the page, which may be too low. So reclaim
+//! never finds an unmarked locked page, with one exception: if only a part of a huge page is
+//! locked, Linux does not mark the huge page, and neither does Pagetide. When the huge page is
+//! split, its locked pages are marked.
 //!
-//! Invariant: a mapped page is MLOCKED exactly when [`Owners::is_locked`] says so, and `nr_mlock`
-//! counts these pages by node and zone.
-//! counts these pages by node and zone.
+//! Invariant: a mapped page is MLOCKED exactly when [`Owners::is_locked`] says so (see above for
+//! parts of huge pages), and `nr_mlock` counts these pages by node and zone.
 
 use crate::manager::Manager;
 use crate::owners::{OwnerSlot, Owners};
@@ -36,7 +36,7 @@ impl<O: Owners> Manager<O> {
         let (nr, on_list) = (page.nr_pages(), page.place.is_lru());
         self.count_mlock(pfn, nr as i64);
         self.mem.vmstat.add(Event::UnevictablePgsMlocked, nr);
-        // A page off its list is put on the right list later.
+        // A page that is off its list will be put back on the right list later.
         if on_list {
             self.lruvec_remove(pfn);
             self.lruvec_add(pfn);
@@ -65,7 +65,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Unmarks a page that lost an entry, unless a locked mapping has another one.
+    /// Unmarks a page that lost an entry, unless a locked mapping still maps it.
     pub(crate) fn munlock_if_unlocked(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         if page.has(PageFlags::MLOCKED) && !self.is_page_locked(page) {
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Clears the active state of a page that was put on the unevictable list (Linux `lru_add_fn`).
+    /// Clears the active flag of a page that was put on the unevictable list (Linux `lru_add_fn`).
     #[cold]
     pub(crate) fn note_culled(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];

@@ -1,8 +1,9 @@
-//! A NUMA node, and the description of memory for the allocator.
+//! A NUMA node, and the description of a machine's memory.
 //!
 //! Linux: `pg_data_t`, `struct zonelist` (include/linux/mmzone.h, 6.1). A node has four zones, some
-//! of them empty. A zonelist is the order in which a request that starts on a node tries the zones:
-//! the highest zone it may use first, its own node's zones before any other node's.
+//! of which may be empty. A zonelist is the order in which a request that starts on a node tries
+//! the zones: all zones of its own node before those of other nodes, and on each node the highest
+//! allowed zone first.
 //!
 //! Invariant: `zones[i].index == i`, and `zones[i].node` is the node's id.
 
@@ -19,7 +20,7 @@ pub const MAX_NODES: usize = 64;
 const DMA_END: u64 = 16 << 20;
 /// Where zone DMA32 ends, in bytes.
 const DMA32_END: u64 = 4 << 30;
-/// Bytes at the lowest addresses that x86-64 keeps for itself.
+/// Number of bytes at the lowest addresses that x86-64 does not give to the allocator.
 const LOW_MIB: u64 = 1 << 20;
 
 /// First frame above zone DMA (16 MiB).
@@ -32,8 +33,9 @@ pub const fn dma32_end_pfn(page_size: PageSize) -> u64 {
     page_size.pages_in(DMA32_END)
 }
 
-/// Largest zone DMA32 above a zone DMA of `dma` pages. Zones start where a largest block may start:
-/// with pages of 64 KiB that is every 64 MiB, more than zone DMA has.
+/// Largest size of zone DMA32 after a zone DMA of `dma` pages. A zone starts where a block of the
+/// largest order may start: with pages of 64 KiB that is every 64 MiB, which is more than zone DMA
+/// has.
 pub const fn dma32_pages_max(dma: u64, page_size: PageSize) -> u64 {
     let below = if dma > 0 { dma_end_pfn(page_size) } else { 0 };
     dma32_end_pfn(page_size) - below.next_multiple_of(1 << MAX_PAGE_ORDER)
@@ -46,11 +48,11 @@ pub struct Node {
     pub id: NodeId,
     /// DMA, DMA32, Normal, Movable.
     pub zones: [Zone; MAX_NR_ZONES],
-    /// CPUs that share the node's low watermark for their per-CPU sets: its own, or all if it has
-    /// none.
+    /// CPUs that share the node's low watermark for their per-CPU sets: the node's own CPUs, or all
+    /// CPUs if the node has none.
     pub nr_cpus: u16,
-    /// Pages that ordinary use should not take: high watermarks and reserves. Dirty limits are
-    /// computed from the remaining pages.
+    /// Pages that are kept free, and so are not available to users: high watermarks and reserves.
+    /// Dirty limits are computed from the other pages.
     pub totalreserve_pages: u64,
 }
 
@@ -76,16 +78,17 @@ impl Node {
 pub struct ZoneSpec {
     /// Pages that exist.
     pub present: u64,
-    /// Pages given to the allocator; firmware, kernel image and page array keep the rest.
+    /// Pages given to the allocator. The other present pages hold firmware, kernel image and page
+    /// array.
     pub managed: u64,
-    /// Pages free at machine start; the kernel holds the rest of `managed` for good.
+    /// Pages free at machine start. The kernel never frees the other managed pages.
     pub free: u64,
-    /// Pages of `managed` that boot freed only after it had set the watermarks: initial RAM disk
-    /// and init sections. 0 is a good default; the kernel's own `min_free_kbytes`, watermarks and
-    /// reserves are a little smaller than with it.
+    /// Managed pages that boot freed only after it had set the watermarks (initial RAM disk, init
+    /// sections). 0 is a good default. With a larger number, the kernel's own `min_free_kbytes`,
+    /// watermarks and reserves are a little smaller.
     pub late: u64,
-    /// Contents of the free lists at machine start, [`free`](ZoneSpec::free) pages in total;
-    /// `None`: the largest blocks possible.
+    /// The free lists at machine start, with [`free`](ZoneSpec::free) pages in total; `None`:
+    /// blocks as large as possible.
     pub free_lists: Option<FreeLists>,
 }
 
@@ -95,7 +98,7 @@ impl ZoneSpec {
         ZoneSpec { present: pages, managed: pages, free: pages, late: 0, free_lists: None }
     }
 
-    /// A zone in which `reserved` pages are not managed; the rest is free.
+    /// A zone in which `reserved` pages are not managed; all other pages are free.
     pub const fn with_reserved(present: u64, reserved: u64) -> ZoneSpec {
         let managed = present.saturating_sub(reserved);
         ZoneSpec { present, managed, free: managed, late: 0, free_lists: None }
@@ -110,9 +113,9 @@ pub struct NodeSpec {
 }
 
 impl NodeSpec {
-    /// Node 0 of an x86-64 machine with `bytes` of memory in pages of 4 KiB: DMA to 16 MiB, DMA32
-    /// to 4 GiB, the rest Normal; the top `movable` bytes are zone Movable. `reserved` bytes are
-    /// not managed: the lowest MiB, then memory of the last zones first. Everything else is free.
+    /// Node 0 of an x86-64 machine with `bytes` of memory in pages of 4 KiB: DMA up to 16 MiB,
+    /// DMA32 up to 4 GiB, Normal above; the top `movable` bytes are zone Movable. `reserved` bytes
+    /// are not managed: the lowest MiB, then memory from the last zones. Everything else is free.
     pub fn x86_64(bytes: u64, reserved: u64, movable: u64) -> NodeSpec {
         NodeSpec::x86_64_of_pages(bytes, reserved, movable, PageSize::Kib4)
     }
@@ -138,7 +141,8 @@ impl NodeSpec {
         spec
     }
 
-    /// A node other than 0, in pages of 4 KiB: all Normal, except the top `movable` bytes.
+    /// A node other than 0, in pages of 4 KiB: all memory is Normal, except the top `movable`
+    /// bytes.
     pub fn remote(bytes: u64, reserved: u64, movable: u64) -> NodeSpec {
         NodeSpec::remote_of_pages(bytes, reserved, movable, PageSize::Kib4)
     }
@@ -159,8 +163,8 @@ impl NodeSpec {
         spec
     }
 
-    /// Removes `pages` from the managed pages: up to 1 MiB of zone DMA, then zones of the kernel
-    /// from the last, then zone Movable.
+    /// Removes `pages` from the managed pages: first up to 1 MiB of zone DMA, then from the zones
+    /// of the kernel (last zone first), then from zone Movable.
     fn reserve(&mut self, pages: u64, page_size: PageSize) {
         let mut left = pages;
         let order = [(ZONE_DMA, page_size.pages_in(LOW_MIB))]
@@ -190,18 +194,18 @@ pub struct ZoneRef {
 pub struct Zonelist {
     /// Populated zones, best first.
     pub zones: Vec<ZoneRef>,
-    /// The first of them.
+    /// The first zone of `zones`.
     pub preferred: Option<ZoneRef>,
-    /// Whether a first attempt avoids mixing types: the preferred zone is Normal and there is a
-    /// DMA32 to use instead (Linux `alloc_flags_nofragment`).
+    /// Whether a first attempt avoids mixing types: the preferred zone is Normal and the node also
+    /// has a zone DMA32 (Linux `alloc_flags_nofragment`).
     pub nofragment: bool,
 }
 
-/// The zonelists of one node, by highest zone index.
+/// The zonelists of one node, by the highest zone that a request may use.
 pub type Zonelists = [Zonelist; MAX_NR_ZONES];
 
-/// Builds the zonelists of every node (Linux `build_all_zonelists`). All nodes are equally distant:
-/// after the node itself come the nodes with higher numbers, then those with lower numbers.
+/// Builds the zonelists of every node (Linux `build_all_zonelists`). All nodes are equally far
+/// apart: after the node itself come the nodes with higher numbers, then those with lower numbers.
 pub fn build_zonelists(nodes: &[Node]) -> Vec<Zonelists> {
     (0..nodes.len())
         .map(|own| {

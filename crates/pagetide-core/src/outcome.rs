@@ -7,7 +7,7 @@ use crate::control::Errno;
 use crate::slab::Object;
 use crate::units::Pfn;
 
-/// Location of the requested page.
+/// Where the requested page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame {
     /// In this frame.
@@ -16,20 +16,21 @@ pub enum Frame {
     Zeroes,
 }
 
-/// Contents of a frame at the moment its page was returned.
+/// Contents of a frame when its page is returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
     /// Zeroes, written by [`Effect::Zero`](crate::effect::Effect::Zero).
     Fresh,
-    /// Existing contents: the page was in memory, or another request read it while this one waited.
+    /// The existing contents: the page was in memory, or another request read it while this one
+    /// waited.
     Kept,
     /// Data read from a disk for this request.
     Read,
 }
 
-/// The page that a request returns. A tenant's page is pinned ([`crate::slots`]). A process's page
-/// is not: any later step may take it away, and after paying for `memory.high` it may be gone at
-/// the end of the call already.
+/// The page that a request returns. A page of a tenant is pinned ([`crate::slots`]). A page of a
+/// process is not pinned: any later step may take it away. It may even be gone when the call
+/// returns, if the task first had to pay for `memory.high`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultedPage {
     /// Location of the page.
@@ -43,7 +44,7 @@ pub struct FaultedPage {
 /// How a call ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// A fault, with its page.
+    /// The page was made present (a fault).
     Got(FaultedPage),
     /// Done without reading from a disk.
     Minor,
@@ -51,7 +52,7 @@ pub enum Outcome {
     Major,
     /// A read failed, or a mapped page is beyond the end of its file: the task gets SIGBUS or EIO.
     IoError,
-    /// No memory. A process is killed, unless its owner lets the request fail; a tenant continues.
+    /// No memory. A process is killed, unless the owners let the request fail. A tenant continues.
     NoMemory,
     /// Kernel memory: the first frame of the block.
     Block(Pfn),
@@ -61,9 +62,9 @@ pub enum Outcome {
     Object(Object),
     /// No object of the cache is available.
     NoObject,
-    /// Unknown cache, or a cache of one group, which serves only tasks of that group.
+    /// The cache is unknown, or belongs to one group and the task is not in that group.
     NoCache,
-    /// A write to a group's control file was refused and has changed nothing.
+    /// A write to a group's control file was refused; nothing has changed.
     Refused(Errno),
     /// The call names an unknown id: nothing has changed.
     BadId(BadId),

@@ -1,12 +1,12 @@
-//! The users of frames: the one trait through which the page level calls upwards.
+//! The users of frames, behind one trait. It is the only way in which the page level calls them.
 //!
 //! Linux: the reverse map (mm/rmap.c), `address_space_operations` and `struct task_struct` as seen
 //! from mm/vmscan.c. The page level (frames, groups, lists, reclaim, compaction, slabs) knows two
-//! numbers of a page: its owner and its index in that owner ([`OwnerSlot`]). It does not know what
-//! an owner is. In a simulated machine the owners are processes and files ([`crate::process`]); in
-//! a page pool they are tables of atomics ([`crate::slots`]).
+//! numbers for each page: its owner and its index in that owner ([`OwnerSlot`]). It does not know
+//! what an owner is. In a simulated machine the owners are processes and files
+//! ([`crate::process`]); in a page pool they are tables of atomics ([`crate::slots`]).
 //!
-//! Calls are static: a manager has one type of owners, so a query costs one function call.
+//! A manager has one type of owners, known at compile time, so a query costs one direct call.
 //!
 //! Invariant: methods that take `self` change no page, list or counter of the page level; methods
 //! that take the whole manager are named after the change they make.
@@ -25,15 +25,15 @@ use crate::units::{Cpu, MemcgId, Nanos, Pfn, Requester, SwapSlot};
 /// The owner of a page and the page's index in it (`Page::{mapping, index}`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerSlot {
-    /// The owner, in the numbering of [`OwnerSlot::store`].
+    /// The owner. [`OwnerSlot::store`] says which numbers are used.
     pub owner: u32,
-    /// Page of the owner, from 0.
+    /// Index of the page in the owner, from 0.
     pub index: u32,
-    /// Destination of the owner's pages when memory is short.
+    /// Where the owner's pages go when memory is short.
     pub store: BackingStore,
 }
 
-/// Destination of an owner's pages when memory is short.
+/// Where an owner's pages go when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackingStore {
     /// The swap area: anonymous memory.
@@ -54,20 +54,20 @@ impl OwnerSlot {
 /// References to a page since the previous query (Linux `folio_referenced`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageReferences {
-    /// Entries that were used.
+    /// Number of entries that were used.
     pub nr: u32,
-    /// One of them is executable.
+    /// Whether one of them is executable.
     pub executable: bool,
-    /// Entries that had to be read.
+    /// Number of entries that were read for this answer.
     pub nr_entries_read: u32,
 }
 
-/// Destination of a page that is unmapped.
+/// Where a page goes that is being unmapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnmapTarget {
-    /// Into this swap slot, which the entry names from now on.
+    /// To this swap slot; the entries name the slot from now on.
     Swapped(SwapSlot),
-    /// Nowhere: only the entries go; the owner's store has the data or will have it.
+    /// Nowhere: the entries are only removed. The owner's store has the data or will get it.
     Unmapped,
     /// From this frame to another one; [`Owners::moved`] completes the move.
     Moving(Pfn),
@@ -76,17 +76,17 @@ pub enum UnmapTarget {
 /// Result of unmapping a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnmapResult {
-    /// Entries that were removed. If fewer than the page has, the page is pinned and stays.
+    /// Number of entries that were removed. If the page has more, it is pinned and stays.
     pub nr: u16,
-    /// The page was written through one of them.
+    /// Whether the page was written through one of them.
     pub dirty: bool,
-    /// One of them was used since the previous query.
+    /// Whether one of them was used since the previous query.
     pub young: bool,
-    /// Entries that had to be read.
+    /// Number of entries that were read.
     pub nr_entries_read: u32,
 }
 
-/// Contribution of the owners to the files of /proc.
+/// Numbers of the owners for the files of /proc.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnersReport {
     /// Committed pages of swap-backed memory, present or not (`Committed_AS`).
@@ -113,7 +113,8 @@ pub trait Owners: State + Sized {
     }
 
     /// Counts and clears the references through the page's `mapcount` entries since the previous
-    /// query. Only users `within` a group count. `huge`: the slot is the first of a huge page.
+    /// query. Only users in the groups of the scope `within` count. `huge`: the slot is the first
+    /// of a huge page.
     fn referenced(
         &mut self,
         at: OwnerSlot,
@@ -125,20 +126,20 @@ pub trait Owners: State + Sized {
     /// Removes the page's entries. If any entry remains afterwards, the page is pinned.
     fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult;
 
-    /// Completes a move ([`UnmapTarget::Moving`]): the page is now in `to`, which equals `from` if
+    /// Completes a move ([`UnmapTarget::Moving`]). The page is now in `to`, which equals `from` if
     /// the move failed. Returns the number of entries that map the page.
     fn moved(&mut self, at: OwnerSlot, from: Pfn, to: Pfn, young: bool) -> u16;
 
     /// Splits a huge page into 512 small ones in place.
     fn split(&mut self, _at: OwnerSlot) {}
 
-    /// Whether a locked mapping maps the page. The page has entries. `huge`: the query concerns the
+    /// Whether a locked mapping maps the page. The page has entries. `huge`: the query is about the
     /// whole huge page that starts at the slot.
     fn is_locked(&self, _at: OwnerSlot, _huge: bool) -> bool {
         false
     }
 
-    /// Whether the owners' disks are too busy to take more writes (up to 5.14).
+    /// Whether the owners' disks are too busy for more writes (up to 5.14).
     fn is_write_congested(&self) -> bool {
         false
     }
@@ -149,7 +150,7 @@ pub trait Owners: State + Sized {
     /// Calls `f` for every frame that the owners use for page tables.
     fn for_each_table_frame(&self, _f: &mut dyn FnMut(Pfn)) {}
 
-    /// Generation of a requester: a later requester with the same id has another generation.
+    /// Generation of a requester: a later requester with the same id has a different generation.
     /// `None`: unknown id, or the requester has ended.
     fn generation(&self, _asker: Requester) -> Option<u64> {
         Some(0)
@@ -186,7 +187,7 @@ pub trait Owners: State + Sized {
         Step::Done(DaemonRest::UNTIL_WOKEN)
     }
 
-    /// Rest of such a daemon before its first step.
+    /// Rest of [`Daemon::Flusher`] or [`Daemon::Khugepaged`] before its first step.
     fn daemon_rest(_manager: &Manager<Self>, _daemon: Daemon) -> DaemonRest {
         DaemonRest::UNTIL_WOKEN
     }
@@ -194,18 +195,18 @@ pub trait Owners: State + Sized {
     /// Reports that huge pages were switched on.
     fn huge_pages_on(_manager: &mut Manager<Self>) {}
 
-    /// Gives back the result of a call that was cancelled after its end.
+    /// Gives back the result of a call that was cancelled after it was done.
     fn undo_outcome(_manager: &mut Manager<Self>, _asker: Requester, _outcome: Outcome, _cpu: Cpu) {
     }
 
-    /// Nothing can be reclaimed for a group (the root: for the machine). Kills a task
+    /// Called if nothing can be reclaimed for a group (the root: for the machine). Kills a task
     /// ([`crate::effect::Effect::OomKill`]) or lets the request fail. Returns whether memory will
     /// be freed. By default the request fails.
     fn out_of_memory(_manager: &mut Manager<Self>, _scope: MemcgId, _asker: Requester) -> bool {
         false
     }
 
-    // The next six matter only to owners with stores of their own.
+    // The next functions matter only to owners with stores of their own.
 
     /// Reports that a page of an own store was written to.
     fn dirtied(_manager: &mut Manager<Self>, _pfn: Pfn) {}
@@ -216,16 +217,18 @@ pub trait Owners: State + Sized {
     /// Evicts a clean page of an own store and leaves its shadow in the page's slot.
     fn evict(_manager: &mut Manager<Self>, _pfn: Pfn, _shadow: Shadow, _cpu: Cpu) {}
 
-    /// Frees a tree node with shadows only. `owner` and `index` are those with which it was listed.
+    /// Frees a tree node that has only shadows. `owner` and `index` are those with which it was
+    /// listed.
     fn forget_shadows(_manager: &mut Manager<Self>, _owner: u32, _index: u32, _cpu: Cpu) {}
 
-    /// Reports that only the owner still holds a page of an own store: no pin and no migration.
+    /// Reports that a page of an own store is used only by its owner: it has no pin and does not
+    /// migrate.
     fn file_page_idle(_manager: &mut Manager<Self>, _pfn: Pfn, _cpu: Cpu) {}
 
     /// Reports the end of an I/O of an own store.
     fn io_done(_manager: &mut Manager<Self>, _io: Io, _ok: bool, _cpu: Cpu) {}
 
-    /// Reports that time has passed and I/O has ended.
+    /// Reports the time, after I/O has ended.
     fn tick(_manager: &mut Manager<Self>, _now: Nanos) {}
 
     /// Starts writeback of all dirty pages, because reclaim met only dirty pages.
@@ -234,12 +237,12 @@ pub trait Owners: State + Sized {
     /// Drops clean unmapped pages (`vm.drop_caches`).
     fn drop_caches(_manager: &mut Manager<Self>, _cpu: Cpu) {}
 
-    /// Contribution of the owners to the files of /proc.
+    /// Returns the numbers of the owners for the files of /proc.
     fn report(_manager: &Manager<Self>) -> OwnersReport {
         OwnersReport::default()
     }
 
-    /// Checks the owners against the page level.
+    /// Checks the owners' tables against the page level.
     ///
     /// # Errors
     /// The first violation found.

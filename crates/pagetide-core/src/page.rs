@@ -4,7 +4,8 @@
 //! one LRU list, isolated, ...), its owner and its links. Linux spends 64 bytes; here links are
 //! 32-bit frame numbers, and the reverse map is computed from `mapping` and `index`.
 //!
-//! Invariant: a frame is in exactly one [`Place`]; its links have a meaning only if that is a list.
+//! Invariant: a frame is in exactly one [`Place`]. Its links are valid only if that place is a
+//! list.
 
 use crate::digest::State;
 use crate::units::{MemcgId, NodeId, Pfn, HPAGE_PMD_NR};
@@ -19,7 +20,8 @@ pub enum Place {
     /// Head of a free block on a buddy free list; `private` is its order.
     Buddy,
     /// A frame behind the first of a block, free or allocated; the first frame's descriptor
-    /// describes the block. Also a free frame that is a bit of an open pageblock.
+    /// describes the block. Also a free frame of an open pageblock ([`crate::pcp`], pageblocks),
+    /// where only a bit records that it is free.
     BuddyTail,
     /// On a per-CPU free list; `private` is its migrate type.
     Pcp,
@@ -90,7 +92,7 @@ page_flags! {
     REFERENCED = 0;
     /// Belongs on an active list (`PG_active`).
     ACTIVE = 1;
-    /// Contents newer than in the backing store (`PG_dirty`).
+    /// Contents are newer than in the backing store (`PG_dirty`).
     DIRTY = 2;
     /// Being written (`PG_writeback`).
     WRITEBACK = 3;
@@ -104,7 +106,7 @@ page_flags! {
     UPTODATE = 7;
     /// Was part of the working set when deactivated or evicted (`PG_workingset`).
     WORKINGSET = 8;
-    /// Reading this page starts the next read-ahead window (`PG_readahead`).
+    /// Reading this page starts read-ahead of the next window (`PG_readahead`).
     READAHEAD = 9;
     /// Locked: under read I/O (`PG_locked`).
     LOCKED = 10;
@@ -114,7 +116,7 @@ page_flags! {
     PINNED = 12;
     /// In the page cache of file `mapping`.
     FILE = 13;
-    /// Held by a CPU's activate or rotate batch: must not be freed until the batch is drained.
+    /// In a CPU's activate or rotate batch: must not be freed until the batch is drained.
     BATCHED = 14;
     /// A task waits for the page's lock or write (`PG_waiters`).
     WAITERS = 15;
@@ -122,11 +124,12 @@ page_flags! {
     HEAD = 16;
     /// Being moved: its entries are migration entries, and no task may use the page.
     MIGRATING = 17;
-    /// First page of a slab; `mapping` is its cache (`PG_slab`).
+    /// First page of a slab; `mapping` is the number of its cache (`PG_slab`).
     SLAB = 18;
     /// Has a buffer head, numbered by `private` (`PG_private`).
     PRIVATE = 19;
-    /// Metadata block of a file system: while dirty, the journal holds its buffers; it cannot move.
+    /// Metadata block of a file system. While it is dirty, the journal holds its buffers and it
+    /// cannot move.
     METADATA = 20;
 }
 
@@ -178,9 +181,9 @@ pub struct Page {
     pub place: Place,
     /// Order of the allocated block that starts here.
     pub order: u8,
-    /// Zone index in the low 2 bits, node in the rest.
+    /// Index of the zone in the low 2 bits, node in the other bits.
     zone_node: u8,
-    /// The page policy's mark for the page ([`crate::plugin`]); 0 without a policy.
+    /// The mark that the page policy has set for the page ([`crate::plugin`]); 0 without a policy.
     pub mark: u8,
 }
 
@@ -243,7 +246,8 @@ impl Page {
         was
     }
 
-    /// Pages described: all of a huge page if this is its first frame (Linux `folio_nr_pages`).
+    /// Number of pages that the descriptor stands for: 512 at the first frame of a huge page (Linux
+    /// `folio_nr_pages`).
     #[inline]
     pub const fn nr_pages(&self) -> u64 {
         if self.has(PageFlags::HEAD) {

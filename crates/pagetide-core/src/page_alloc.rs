@@ -1,14 +1,14 @@
-//! The page allocator's fast path: one walk over a zonelist to allocate, and the freeing of pages.
+//! The fast path of the page allocator: walks a zonelist to allocate; also frees pages.
 //!
 //! Linux: `get_page_from_freelist`, `rmqueue`, `free_unref_page`, `drain_all_pages`
 //! (mm/page_alloc.c, 6.1). A request takes a block from the first zone that stays above its
-//! watermark: orders 0 to 3 through the CPU's own list, other orders from the buddy lists. If every
-//! zone would fall below its watermark, the slow path continues (`slowpath`).
+//! watermark: orders 0 to 3 and huge pages from the CPU's own lists, other orders from the buddy
+//! lists. If every zone would fall below its watermark, the slow path continues (`slowpath`).
 //!
-//! Invariant: the first frame of an allocated block is [`Place::Allocated`], on no list, with an
-//! empty descriptor (no owner, group, flag or mapping); a freed block must be on no list.
-//! `pgalloc_*` and `pgfree` count pages as they leave or enter the allocator; Linux 6.1 counts
-//! blocks on the per-CPU path, which is the same for order 0.
+//! Invariant: the first frame of an allocated block is [`Place::Allocated`], on no list, and has an
+//! empty descriptor (no owner, group, flag or mapping). A block is on no list when it is freed.
+//! `pgalloc_*` and `pgfree` count pages when they leave or enter the allocator. Linux 6.1 counts
+//! blocks on the per-CPU path, which makes no difference for order 0.
 
 use crate::boot::cpu_node;
 use crate::buddy::{clear_page, mark_allocated};
@@ -42,14 +42,15 @@ pub struct Memory {
     pub vmstat: Vmstat,
     #[state(skip)] // for observation only
     pub(crate) events: EventLog,
-    /// Work since the world last took it.
+    /// Work since the world last read it.
     pub work: Work,
     /// Number of CPUs; every [`Cpu`] argument is below it.
     pub nr_cpus: u16,
     /// Zonelists, by node.
     #[state(skip)] // follow from the nodes
     pub zonelists: Vec<Zonelists>,
-    /// kswapd wake-ups requested by the fast path and not yet taken, in order, each one once.
+    /// kswapd wake-ups that the fast path has requested and that are still pending, in order,
+    /// without repetitions.
     pub(crate) wakeups: Vec<Wakeup>,
     #[state(skip)] // a guess without effect
     pub(crate) last_freed: LastFreed,
@@ -57,7 +58,7 @@ pub struct Memory {
     pub(crate) defrag_mode: bool,
 }
 
-/// List of the most recently freed single page: a guess for the next one, without other effect.
+/// List of the most recently freed single page: a guess for the next one, which affects only speed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastFreed {
     at: ZoneRef,
@@ -66,7 +67,7 @@ pub(crate) struct LastFreed {
 }
 
 impl LastFreed {
-    /// An initial guess before the first page is freed.
+    /// A first guess, before any page is freed.
     pub(crate) const fn guess() -> LastFreed {
         let mt = MigrateType::Movable;
         let at = ZoneRef { node: NodeId(0), zone: ZONE_NORMAL as u8 };
@@ -81,8 +82,8 @@ pub struct Wakeup {
     pub node: NodeId,
     /// Order to balance for.
     pub order: Order,
-    /// Highest zone to balance. A boosted zone names itself: kswapd skips higher zones
-    /// (`pgskip_*`).
+    /// Highest zone to balance. For a boosted zone this is the zone itself: kswapd skips higher
+    /// zones (`pgskip_*`).
     pub highest_zoneidx: usize,
 }
 
@@ -102,7 +103,7 @@ struct Attempt {
 
 impl Memory {
     /// First attempt of every allocation, at the low watermark (Linux `__alloc_pages` before its
-    /// slow path). `None` means that the slow path must decide.
+    /// slow path). `None`: the slow path must continue.
     #[inline]
     pub fn alloc_fast(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
         if order == 0 {
@@ -114,8 +115,9 @@ impl Memory {
         self.alloc_walk(cpu, node, order, gfp)
     }
 
-    /// Shortcut of [`Memory::alloc_walk`] for a single page if the preferred zone is above its
-    /// watermark, the CPU has a page and kswapd needs no wake-up. Otherwise changes nothing.
+    /// Shortcut of [`Memory::alloc_walk`] for a single page. It succeeds if the preferred zone is
+    /// above its watermark, the CPU has a page and kswapd needs no wake-up. Otherwise it changes
+    /// nothing.
     #[inline(always)]
     fn alloc_hot(&mut self, cpu: Cpu, node: NodeId, gfp: Gfp) -> Option<Pfn> {
         let highest_zoneidx = gfp.highest_zone();
@@ -152,8 +154,8 @@ impl Memory {
     }
 
     /// Takes a block from the first zone in `node`'s zonelist that stays above the watermark of
-    /// `flags`. With `nofragment`, retries without it before giving up, and already when the next
-    /// zone is on another node: local memory is worth more than unmixed pageblocks.
+    /// `flags`. With `nofragment`, it retries without this flag before it gives up. It does so
+    /// before it tries a zone on another node: local memory is worth more than unmixed pageblocks.
     pub fn get_page_from_freelist(
         &mut self,
         cpu: Cpu,
@@ -170,7 +172,7 @@ impl Memory {
         let attempt = Attempt { cpu, order, gfp, highest_zoneidx, mt, flags };
         self.walk_zonelist(node, &attempt).or_else(|| {
             let flags = AllocFlags { nofragment: false, ..flags };
-            // In defrag mode only the slow path allows mixed types (Linux 6.15).
+            // In defrag mode only the slow path may mix types (Linux 6.15).
             let retry = attempt.flags.nofragment && !self.defrag_mode;
             retry.then(|| self.walk_zonelist(node, &Attempt { flags, ..attempt })).flatten()
         })
@@ -196,7 +198,8 @@ impl Memory {
         None
     }
 
-    /// Checks the watermark and takes a block, for one zone; retries after closing open pageblocks.
+    /// Checks the watermark of one zone and takes a block. On failure closes open pageblocks and
+    /// retries.
     fn try_zone(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
         let taken = self.has_mark(at, attempt).then(|| self.rmqueue(at, attempt)).flatten();
         if taken.is_none() && self.close_blocks(at, attempt) && self.has_mark(at, attempt) {
@@ -219,8 +222,9 @@ impl Memory {
             )
     }
 
-    /// Moves the free frames of a zone's open pageblocks (never a whole one) to the buddy lists if
-    /// the zone only lacks a block of the requested order. Returns whether there were any.
+    /// Moves the free frames of a zone's open pageblocks (never a whole one) to the buddy lists, if
+    /// the zone has enough free pages but no block of the requested order. Returns whether there
+    /// were any.
     fn close_blocks(&mut self, at: ZoneRef, attempt: &Attempt) -> bool {
         let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
         let may_help = zone.open.is_on() && (1..PAGEBLOCK_ORDER).contains(&attempt.order);
@@ -231,8 +235,8 @@ impl Memory {
         zone.close_blocks(&mut self.pages, None)
     }
 
-    /// Takes a block from a zone that passed its watermark check (Linux `rmqueue`), and reports a
-    /// boost, caused by this allocation or an earlier one, to kswapd.
+    /// Takes a block from a zone that passed its watermark check (Linux `rmqueue`). If the zone is
+    /// boosted, by this allocation or an earlier one, requests a wake-up of kswapd.
     fn rmqueue(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
         let order = attempt.order;
         let Memory { pages, nodes, vmstat, events, work, .. } = self;
@@ -284,9 +288,10 @@ impl Memory {
         }
     }
 
-    /// Shortcut of [`Memory::free_block`] for a single page of the same zone and type as the last
-    /// one, if the CPU's list has space. Otherwise changes nothing and returns false. Comparing
-    /// with the last page costs one test; computing the list costs a chain of loads.
+    /// Shortcut of [`Memory::free_block`] for a single page of the same zone and type as the page
+    /// freed before it, if the CPU's list has space. Otherwise changes nothing and returns false.
+    /// The comparison with the previous page costs one test; computing the list costs a chain of
+    /// loads.
     #[inline(always)]
     fn free_hot(&mut self, cpu: Cpu, pfn: Pfn) -> bool {
         let LastFreed { at, mt, list } = self.last_freed;
@@ -385,8 +390,8 @@ impl Memory {
         }
     }
 
-    /// Converts one pageblock reserved for atomic requests to type `mt`, in the first zone that
-    /// requests of `node` up to `highest_zoneidx` may use and that has such a pageblock. Returns
+    /// Converts one pageblock reserved for atomic requests to type `mt`. Takes it from the first
+    /// zone that has one, among the zones up to `highest_zoneidx` in `node`'s zonelist. Returns
     /// whether pages became available.
     pub fn unreserve_highatomic(
         &mut self,
@@ -402,7 +407,7 @@ impl Memory {
         })
     }
 
-    /// Recomputes all watermarks, as after a write to one of the sysctls. Clears every boost.
+    /// Recomputes all watermarks, as a write to one of the sysctls does. Clears every boost.
     pub fn setup_watermarks(&mut self, inputs: &WatermarkInputs) {
         watermark::setup(&mut self.nodes, inputs, self.page_size);
     }
@@ -419,7 +424,7 @@ impl Memory {
 }
 
 /// Takes a block directly from the buddy lists (Linux `rmqueue_buddy`). Atomic requests of order >
-/// 0 use their reserve first; those of order 0 and OOM victims use it last.
+/// 0 use their reserve first; atomic requests of order 0 and OOM victims use it last.
 #[cold]
 fn rmqueue_buddy(
     zone: &mut Zone,

@@ -1,11 +1,11 @@
 //! The audit of the page allocator: walks all its state and checks its sums.
 //!
-//! Linux: the `VM_BUG_ON` checks and `check_pages`, but over all memory at once. Takes time in
-//! proportion to the number of frames; tests call it after every step.
+//! Linux: the `VM_BUG_ON` checks and `check_pages`; the audit checks all memory at once. It takes
+//! time in proportion to the number of frames; tests call it after every step.
 //!
 //! Checked invariant: every free frame is on exactly one list, or in exactly one block on a list,
-//! and its place says so; lists are linked both ways and have the stored length; blocks are aligned
-//! and merged; open pageblocks have the counted number of bits; the counts of zones and per-CPU
+//! and its place says so. Lists are linked both ways and have the stored length. Blocks are aligned
+//! and merged. Open pageblocks have the counted number of set bits. The counts of zones and per-CPU
 //! sets are the sums of their lists.
 
 use crate::gfp::MigrateType;
@@ -22,18 +22,19 @@ use core::fmt;
 /// The first error that [`Memory::audit`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AuditError {
-    /// A list's links do not lead from head to tail in `len` steps; the frame where this was found.
+    /// A list's links do not lead from head to tail in `len` steps; with the frame where this was
+    /// found.
     BrokenList(Pfn),
-    /// A block on a list is outside the list's zone, or not aligned to its order.
+    /// A block on a list is outside the zone of the list, or not aligned to its order.
     Misplaced(Pfn, Order),
     /// A frame is part of two free blocks.
     TwoPlaces(Pfn),
-    /// A frame on a free list, or in a free block, has another place.
+    /// A frame on a free list, or in a free block, has a different place.
     WrongPlace(Pfn, Place),
     /// A frame's place is free, but no list contains it.
     Lost(Pfn, Place),
-    /// The head of a block has another order or migrate type than its list, or its pageblock has a
-    /// type that does not belong on the list.
+    /// The head of a block has a different order or migrate type than its list, or its pageblock
+    /// has a type that does not belong on the list.
     WrongLabel(Pfn),
     /// A block and its buddy are both free and should have merged.
     Unmerged(Pfn, Order),
@@ -43,9 +44,10 @@ pub enum AuditError {
     FreeCount(Pfn, u64, u64),
     /// A per-CPU set's count is not the sum of its lists: (zone's first frame, counted, found).
     PcpCount(Pfn, u64, u64),
-    /// The open pageblock with this first frame miscounts its free frames.
+    /// The open pageblock with this first frame has a wrong count of free frames.
     OpenBlock(Pfn),
-    /// The high-atomic count differs from the zone's pageblocks: (first frame, counted, found).
+    /// The count of high-atomic pages does not match the zone's pageblocks: (first frame, counted,
+    /// found).
     HighAtomicCount(Pfn, u64, u64),
     /// The watermarks of the zone with this first frame are out of order.
     Watermarks(Pfn),
@@ -86,7 +88,7 @@ impl fmt::Display for AuditError {
 
 impl core::error::Error for AuditError {}
 
-/// The walk: frames already seen in a free block.
+/// State of the walk: which frames were already seen in a free block.
 struct FreeListWalk<'m> {
     memory: &'m Memory,
     seen: Vec<bool>,
@@ -160,7 +162,7 @@ impl FreeListWalk<'_> {
         words.flat_map(|word| word.frames()).try_for_each(|pfn| self.single(zone, pfn))
     }
 
-    /// Follows the bits of open pageblocks; returns their number.
+    /// Checks the bits of open pageblocks; returns the number of set bits.
     fn open_blocks(&mut self, zone: &Zone) -> Result<u64, AuditError> {
         let mut all = 0;
         for (block, words, counted) in zone.open.all() {
@@ -175,14 +177,14 @@ impl FreeListWalk<'_> {
                 self.single(zone, Pfn(first.0 + at))?;
                 nr += 1;
             }
-            // A wholly free block returns to the buddy lists at once.
+            // A block with all frames free returns to the buddy lists at once.
             let is_right = nr == u32::from(counted) && nr < PAGEBLOCK_NR_PAGES;
             if !is_right || zone.open.is_partial(block) != (nr > 0) {
                 return Err(AuditError::OpenBlock(first));
             }
             all += u64::from(nr);
         }
-        // No other block is marked as having bits.
+        // No other block is marked as having set bits.
         let with_bits = zone.open.all().filter(|(_, _, counted)| *counted > 0).count();
         if zone.open.nr_partial() != with_bits || zone.open.nr_bits() != all {
             return Err(AuditError::OpenBlock(zone.start_pfn));
@@ -190,7 +192,7 @@ impl FreeListWalk<'_> {
         Ok(all)
     }
 
-    /// Checks a free frame that is a bit.
+    /// Checks a free frame of an open pageblock.
     fn single(&mut self, zone: &Zone, pfn: Pfn) -> Result<(), AuditError> {
         self.check_span(zone, pfn, 0)?;
         match self.memory.pages.peek(pfn.idx()).place {
@@ -286,7 +288,7 @@ impl FreeListWalk<'_> {
     }
 
     fn no_frame_lost(&mut self) -> Result<(), AuditError> {
-        // The head of an allocated block covers the frames behind it.
+        // The head of an allocated block stands for the frames behind it.
         for (Pfn(at), page) in self.memory.pages.opened() {
             let is_free = matches!(page.place, Place::Buddy | Place::BuddyTail | Place::Pcp);
             for tail in at + 1..at + (1 << page.order) {
@@ -301,7 +303,7 @@ impl FreeListWalk<'_> {
                 return Err(AuditError::Lost(pfn, page.place));
             }
         }
-        // A fresh block is wholly free or unmanaged: its head represents it.
+        // A fresh block is completely free or unmanaged: its head stands for all its frames.
         if let Some(pfn) = self.memory.pages.fresh_free().find(|pfn| !self.seen[pfn.idx()]) {
             return Err(AuditError::Lost(pfn, Place::Buddy));
         }

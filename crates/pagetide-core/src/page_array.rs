@@ -2,13 +2,13 @@
 //!
 //! Linux initialises `mem_map` in parallel and late (`deferred_init_memmap`) because it is large.
 //! Here most blocks of the largest order stay as boot left them: such a block is *fresh*. A small
-//! table by block holds its boot state, and its descriptors are untouched zero pages. A block is
-//! *opened* (its descriptors are written) before any of them changes, and never becomes fresh
-//! again.
+//! table with one entry per block holds the boot state, and the descriptors of a fresh block are
+//! untouched zero pages. A block is *opened* (its descriptors are written) before any of them
+//! changes, and never becomes fresh again.
 //!
-//! A fresh block that is free is on its free list; its links are in the table. Lists follow the
-//! links of descriptors, so removing a block, or linking one next to it, opens the neighbours
-//! first.
+//! A fresh block that is free is on its free list, with its links in the table. List operations
+//! follow the links of descriptors. So before a block is removed, or linked next to another one,
+//! its neighbours on the list are opened.
 //!
 //! Invariant: no descriptor of a fresh block is read or written except through [`PageArray::peek`]
 //! (and [`PageArray::load`], which only prefetches); indexing asserts this in debug builds.
@@ -23,16 +23,16 @@ use zerocopy::FromZeros;
 /// Frames in a block of the largest order.
 const BLOCK: usize = 1 << MAX_PAGE_ORDER;
 
-/// Boot state of all frames of a block.
+/// Boot state of all frames of a block, or [`BlockContent::Opened`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BlockContent {
     /// The descriptors are valid.
     Opened,
     /// Not managed.
     Reserved,
-    /// The kernel holds each frame, as blocks of order 0.
+    /// The kernel holds every frame, as a block of order 0.
     Held,
-    /// One free block on the list of this type (`MigrateType`), between these two blocks.
+    /// One free block on the list of this type (`MigrateType`), with these two neighbours.
     Free { mt: u8, prev: Pfn, next: Pfn },
 }
 
@@ -52,7 +52,7 @@ pub struct PageArray {
 }
 
 impl PageArray {
-    /// `nr_pages` unmanaged frames. `None` if the host has no memory for them.
+    /// An array of `nr_pages` unmanaged frames. `None` if the host has no memory for it.
     pub(crate) fn new(nr_pages: u64) -> Option<PageArray> {
         let pages = Page::new_vec_zeroed(usize::try_from(nr_pages).ok()?).ok()?;
         let block = FrameBlock { content: BlockContent::Reserved, zone: 0, node: NodeId(0) };
@@ -104,7 +104,7 @@ impl PageArray {
         free.map(|(at, _)| Pfn((at * BLOCK) as u32))
     }
 
-    /// Frame ranges of the blocks in which the kernel may hold a frame; lowest first.
+    /// Frame ranges of the blocks in which the kernel may hold frames; lowest first.
     pub(crate) fn with_held(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let may_have = |content| matches!(content, BlockContent::Opened | BlockContent::Held);
         let blocks = self.blocks.iter().enumerate();
@@ -123,13 +123,15 @@ impl PageArray {
         }
     }
 
-    /// Prefetches the descriptor of a frame. The result has no meaning: the block may be fresh.
+    /// Prefetches the descriptor of a frame. The result has no meaning, because the block may be
+    /// fresh.
     #[inline]
     pub(crate) fn load(&self, at: usize) -> u32 {
         self.pages.get(at).map_or(0, |page| page.private)
     }
 
-    /// Writes the descriptors of a frame's block, unless written. Ignores unknown frames.
+    /// Writes the descriptors of the frame's block, unless the block is already open. Ignores
+    /// unknown frames.
     #[inline]
     pub(crate) fn open(&mut self, pfn: Pfn) {
         if self.is_fresh(pfn.idx()) {
@@ -137,7 +139,8 @@ impl PageArray {
         }
     }
 
-    /// Opens a block of the largest order and its neighbours on its list, before it is unlinked.
+    /// Opens a block of the largest order and its neighbours on the list, before the block is
+    /// unlinked.
     pub(crate) fn open_between(&mut self, pfn: Pfn) {
         self.open(pfn);
         let page = &self[pfn.idx()];
@@ -158,7 +161,7 @@ impl PageArray {
         }
     }
 
-    /// Assigns the frames `from..to` to a zone. They must follow all frames assigned before.
+    /// Assigns the frames of a range to a zone. They must follow all frames assigned before.
     pub(crate) fn assign(&mut self, frames: Range<u64>, zone: u8, node: NodeId) {
         let (from, to) = (frames.start as usize, frames.end as usize);
         let first_whole = from.next_multiple_of(BLOCK).min(to);
@@ -173,7 +176,8 @@ impl PageArray {
         }
     }
 
-    /// Allocates unmanaged frames for the kernel, each as order 0; `mark` does it for opened ones.
+    /// Allocates unmanaged frames for the kernel, each as a block of order 0. `mark` writes the
+    /// descriptors of frames in opened blocks.
     pub(crate) fn hold(&mut self, frames: Range<u32>, mark: impl Fn(&mut PageArray, Pfn)) {
         let (mut at, end) = (frames.start as usize, frames.end as usize);
         while at < end {
@@ -190,8 +194,8 @@ impl PageArray {
         }
     }
 
-    /// Links a fresh block of the largest order behind the last one of a free list, without opening
-    /// it. Returns false and changes nothing if the block is not fresh or not complete.
+    /// Links a fresh block of the largest order after the last block of a free list, without
+    /// opening it. Returns false and changes nothing if the block is not fresh or not complete.
     pub(crate) fn link_fresh(&mut self, pfn: Pfn, mt: u8, last: Pfn) -> bool {
         let first = pfn.idx();
         if !self.is_fresh(first) || first + BLOCK > self.len() {
@@ -263,7 +267,7 @@ impl FrameBlock {
 impl Clone for PageArray {
     fn clone(&self) -> PageArray {
         let Ok(mut pages) = Page::new_vec_zeroed(self.len()) else {
-            // Without memory on the host, the clone fails like that of any other table.
+            // If the host has no memory, the clone fails like that of any other table.
             return PageArray { pages: self.pages.clone(), blocks: self.blocks.clone() };
         };
         let blocks = self.blocks.iter().zip(pages.chunks_mut(BLOCK).zip(self.pages.chunks(BLOCK)));

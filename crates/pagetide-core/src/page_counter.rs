@@ -1,9 +1,9 @@
 //! A hierarchical counter of pages, with a limit at every level.
 //!
 //! Linux: `struct page_counter` (mm/page_counter.c). A charge counts in its group and in every
-//! ancestor; it is refused if one of them would exceed its limit. A counter also has the protection
-//! from reclaim (`min`, `low`). For its parent it tracks how much of the protection is in use, so
-//! that the parent can divide its own protection among its children.
+//! ancestor; it is refused if one of them would exceed its limit. A counter also has the group's
+//! protection from reclaim (`min`, `low`). It tells its parent how much of this protection is in
+//! use, so that the parent can divide its own protection among its children.
 //!
 //! Invariant: a group's usage is the sum of its own pages, its children's usage, and the pages in
 //! per-CPU stocks for it; `children_min_usage` is the sum of its children's `min(usage, min)`.
@@ -11,26 +11,26 @@
 use crate::digest::State;
 use crate::page_size::PageSize;
 
-/// No limit: more pages than any machine has (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB; used
-/// for every page size).
+/// No limit: more pages than any machine has (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB). The
+/// same number is used for every page size.
 pub const UNLIMITED: u64 = PageSize::Kib4.counter_max();
 
 /// One level of a counter, in pages.
 #[derive(Clone, Debug, PartialEq, Eq, State)]
 pub struct PageCounter {
-    /// Pages charged here and below.
+    /// Pages charged to the group and its descendants.
     pub usage: u64,
     /// The hard limit.
     pub max: u64,
-    /// Tasks above it are throttled (version 2).
+    /// Above this number of pages, tasks are throttled (version 2).
     pub high: u64,
-    /// Never reclaimed, as set.
+    /// Pages that are never reclaimed, as set.
     pub min: u64,
-    /// Reclaimed last, as set.
+    /// Pages that are reclaimed last, as set.
     pub low: u64,
-    /// `min` as granted by the ancestors, computed during reclaim.
+    /// The part of `min` that the ancestors grant, computed during reclaim.
     pub emin: u64,
-    /// `low` as granted by the ancestors.
+    /// The part of `low` that the ancestors grant.
     pub elow: u64,
     /// Sum of the children's `min(usage, min)`.
     pub children_min_usage: u64,
@@ -38,7 +38,7 @@ pub struct PageCounter {
     pub children_low_usage: u64,
     /// Highest usage so far (Linux `watermark`; `memory.peak`).
     pub peak: u64,
-    /// Charges refused at this level.
+    /// Number of charges refused at this level.
     pub failcnt: u64,
 }
 
@@ -66,7 +66,7 @@ impl PageCounter {
         self.max.saturating_sub(self.usage)
     }
 
-    /// Used part of `min` and of `low`, which counts against the parent's protection.
+    /// The used parts of `min` and of `low`, which count against the parent's protection.
     pub(crate) fn protected_usage(&self) -> [u64; 2] {
         self.protected_part(self.usage)
     }
@@ -83,8 +83,8 @@ impl PageCounter {
     }
 }
 
-/// Effective protection of a group under a parent that grants `parent_effective` pages in total
-/// (Linux `effective_protection`).
+/// Effective protection of a group, if its parent grants `parent_effective` pages in total (Linux
+/// `effective_protection`).
 ///
 /// `siblings_protected` is the protected usage of all children together, including this one.
 pub(crate) const fn effective_protection(
@@ -95,7 +95,8 @@ pub(crate) const fn effective_protection(
 ) -> u64 {
     let protected = if usage < setting { usage } else { setting };
     if siblings_protected > parent_effective {
-        // The children claim more than the parent has: shares in proportion to use.
+        // The children claim more than the parent has, so each gets a share in proportion to its
+        // use.
         return (protected as u128 * parent_effective as u128 / siblings_protected as u128) as u64;
     }
     protected

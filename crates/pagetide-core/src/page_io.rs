@@ -1,7 +1,7 @@
 //! End of I/O on a page: wakes waiting tasks and returns a written page to reclaim.
 //!
-//! Linux: `folio_end_read`, `folio_end_writeback`, mm/page_io.c (6.1). Handles the swap area's I/O;
-//! the owner handles I/O of its own store ([`Owners::io_done`]).
+//! Linux: `folio_end_read`, `folio_end_writeback`, mm/page_io.c (6.1). This file handles the swap
+//! area's I/O; the owners handle I/O of their own stores ([`Owners::io_done`]).
 //!
 //! Invariant: a page under I/O is LOCKED (reads) or WRITEBACK (writes), for one request at a time.
 

@@ -1,14 +1,14 @@
-//! Allocating pages together with their charge to a group: one state machine for all users.
+//! Allocating pages together with their charge to a group: one state machine for all callers.
 //!
 //! Linux: `__alloc_pages`, and after it `charge_memcg` (faults, files), `__memcg_kmem_charge_page`
 //! (page tables), `mem_cgroup_charge` (huge pages: `__do_huge_pmd_anonymous_page`,
 //! `alloc_charge_hpage`), `account_slab` (slabs) (6.1). Here an *attempt* takes pages and a charge
-//! if both are available at once. If pages or room under a limit are missing, the following steps
-//! reclaim them, and then comes another attempt. If another task has taken them, the state of the
-//! earlier attempts is kept.
+//! if both are available at once. If pages are short, or a limit leaves no room, the following
+//! steps reclaim; then comes another attempt. If another task has taken what was reclaimed, the
+//! state of the earlier attempts is kept.
 //!
-//! Difference from Linux: there the page is held while its charge reclaims; here a task holds
-//! neither between two steps, so that a killed task leaves nothing behind.
+//! Difference from Linux: there a task keeps the page while it reclaims for the charge. Here a task
+//! holds neither page nor charge between two steps, so that a killed task leaves nothing behind.
 //!
 //! Invariant: between two steps a request holds neither pages nor a charge, and a failed attempt
 //! has returned everything that it took.
@@ -26,13 +26,13 @@ use crate::slowpath::SlowPath;
 use crate::units::{Cpu, MemcgId, Order, Pfn, Requester, HPAGE_PMD_ORDER};
 use alloc::boxed::Box;
 
-/// A request for a block of pages, and the group that is charged. The caller builds it again at
+/// A request for a block of pages, and the group to charge. The caller builds the request again at
 /// every step, because the task may have moved to another group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRequest {
     order: Order,
     gfp: Gfp,
-    /// The root's pages are not charged.
+    /// The group to charge; pages of the root are not charged.
     payer: MemcgId,
     first: AttemptStart,
 }
@@ -40,30 +40,29 @@ pub(crate) struct PageRequest {
 /// The resource that the first attempt takes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttemptStart {
-    /// The charge first: a CPU has charges for small pages in stock.
+    /// The charge, because a CPU has charges for small pages in stock.
     Charge,
-    /// The page first, from any node.
+    /// The page, from any node.
     Page,
-    /// The page first, from the near node alone and with little effort (`__GFP_THISNODE |
-    /// __GFP_NORETRY`). If the request may reclaim, it then continues as [`AttemptStart::Page`],
-    /// even on a machine of one node. Unlike in Linux, the reclaim of the first attempt looks at
-    /// all nodes.
+    /// The page, only from the near node and with little effort (`__GFP_THISNODE | __GFP_NORETRY`).
+    /// If this fails and the request may reclaim, it continues as [`AttemptStart::Page`], even on a
+    /// machine with one node. Unlike in Linux, the reclaim of the first attempt looks at all nodes.
     NearPage,
 }
 
 impl PageRequest {
-    /// A page charged to a group.
+    /// A request for a page charged to a group.
     pub fn page(gfp: Gfp, payer: MemcgId) -> PageRequest {
         PageRequest { order: 0, gfp, payer, first: AttemptStart::Charge }
     }
 
-    /// A huge page. It is charged past the stock, and no task is killed for it, because the
-    /// requester can use small pages.
+    /// A request for a huge page. Its charge bypasses the stock. No task is killed for it, because
+    /// the requester can use small pages.
     pub fn huge(gfp: Gfp, payer: MemcgId, first: AttemptStart) -> PageRequest {
         PageRequest { order: HPAGE_PMD_ORDER, gfp, payer, first }
     }
 
-    /// A block that is not charged.
+    /// A request for a block that is not charged.
     pub fn unpaid(order: Order, gfp: Gfp) -> PageRequest {
         PageRequest { order, gfp, payer: ROOT, first: AttemptStart::Charge }
     }
@@ -73,15 +72,15 @@ impl PageRequest {
     }
 }
 
-/// State of a request that did not succeed at once. Boxed, because most calls need none: a call
-/// stays small and cheap to copy.
+/// State of a request that did not succeed at once. It is boxed, because most calls do not need it:
+/// so a call is small and cheap to copy.
 #[derive(Clone, Debug, State)]
 pub enum SlowRequest {
-    /// Working for pages: the allocator's slow path.
+    /// Waits for pages: the allocator's slow path.
     Pages(Box<SlowPath>),
-    /// Working for room under a group's limit.
+    /// Waits for room under a group's limit.
     Room(Box<ChargePath>),
-    /// Paying for being above `memory.high`.
+    /// Pays for being above `memory.high`.
     Owing(Box<OverHigh>),
 }
 
@@ -110,9 +109,9 @@ pub(crate) enum Shortage {
     Pages(Order, Gfp),
     /// Room for this many pages under the limit of a group.
     Room(MemcgId, u64, Gfp),
-    /// The task must pay for being above `memory.high`; its charge waits in the stock.
+    /// The task must first pay for being above `memory.high`; its charge waits in the stock.
     Owing,
-    /// Room that the request may not wait for, or that reclaim could not provide.
+    /// Room under a limit, which the request may not wait for or reclaim could not provide.
     Denied,
 }
 
@@ -127,18 +126,19 @@ pub(crate) enum AttemptInput {
     Room,
 }
 
-/// When a request continues that found room and then met a limit again.
+/// When to continue a request that got room under one limit and then met a limit again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RetryTiming {
-    /// In the same step: the attempt only looked at counters.
+    /// In the same step, because the attempt only looked at counters.
     SameStep,
-    /// In the next step: the attempt was work.
+    /// In the next step, because the attempt did some work.
     NextStep,
 }
 
 impl<O: Owners> Manager<O> {
-    /// One bounded step of a request for a page with its charge. The caller passes both to
-    /// [`Manager::charge`], if there is a payer, or to [`Manager::discard_charged`].
+    /// Runs one bounded step of a request for a page with its charge. The caller passes both to
+    /// [`Manager::charge`] if there is a group to charge, otherwise to
+    /// [`Manager::discard_charged`].
     #[inline(always)]
     pub(crate) fn request_page(
         &mut self,
@@ -178,8 +178,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// One bounded step of any request. Makes attempts until one succeeds or needs work. `Done`:
-    /// the result of the attempt, or what could not be had.
+    /// Runs one bounded step of any request. Makes attempts until one succeeds or needs work.
+    /// `Done`: the result of the attempt, or what the request could not get.
     pub(crate) fn request_step<T>(
         &mut self,
         ctx: &Ctx,
@@ -224,7 +224,7 @@ impl<O: Owners> Manager<O> {
                     *slow = None;
                     return Step::Done(Err(Shortage::Denied));
                 }
-                // Another task took the room; the tries so far still count.
+                // Another task took the room; the number of tries continues to count.
                 (Err(Shortage::Room(over, nr, gfp)), Some(SlowRequest::Room(path))) => {
                     self.charge_again(path, over, nr, gfp);
                     if again == RetryTiming::NextStep {
@@ -236,18 +236,19 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The request is abandoned: releases what its work holds.
+    /// Called when the request is abandoned: releases what its work holds.
     pub(crate) fn abandon_slow_request(&mut self, slow: &SlowRequest, asker: Requester, cpu: Cpu) {
         match slow {
             SlowRequest::Pages(path) => self.abandon_slowpath(path, asker, cpu),
-            // Reclaim at a group's limit holds nothing: it has no soft-limit stage.
+            // Reclaim for a group's limit has no soft-limit stage, so it holds nothing.
             SlowRequest::Room(_) => {}
             // The task pays later.
             SlowRequest::Owing(paying) => self.owners.note_over_high(asker, paying.nr_pages()),
         }
     }
 
-    /// As [`Self::abandon_slow_request`] for a task that has ended: its compactions ended with it.
+    /// Like [`Self::abandon_slow_request`], for a task that has ended: its compaction was already
+    /// ended.
     pub(crate) fn slow_orphaned(&mut self, slow: &SlowRequest) {
         match slow {
             SlowRequest::Pages(path) => self.slowpath_orphaned(path),
@@ -271,7 +272,7 @@ impl<O: Owners> Manager<O> {
         };
     }
 
-    /// One attempt at a page with its charge, without reclaim.
+    /// Makes one attempt to get a page with its charge, without reclaim.
     fn attempt_page(
         &mut self,
         ctx: &Ctx,
@@ -281,7 +282,7 @@ impl<O: Owners> Manager<O> {
         let PageRequest { order, gfp, payer, first } = request;
         let nr = request.nr_pages();
         let given = match given {
-            // The block was for an earlier lack, which another task has met since.
+            // The block was for an earlier shortage, which has ended in the meantime.
             AttemptInput::Pages(pfn) if self.mem.pages[pfn.idx()].order != order => {
                 self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
                 AttemptInput::Nothing
@@ -291,7 +292,7 @@ impl<O: Owners> Manager<O> {
         let near = match (given, first) {
             (AttemptInput::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
             (AttemptInput::Room, _) => {
-                // There is room for this page alone: no batch is charged for the stock.
+                // There is room for this page only, so no batch is charged for the stock.
                 let charged = self.counter_try_charge(payer, nr);
                 charged.map_err(|over| Shortage::Room(over, nr, gfp))?;
                 self.note_over_high(payer, nr);
@@ -321,7 +322,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Allocates the page for a charge; cancels the charge if there is none.
+    /// Allocates the page for a charge. If there is no page, cancels the charge.
     #[inline(always)]
     fn page_for_charge(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Shortage> {
         let PageRequest { order, gfp, payer, first: _ } = request;
@@ -334,11 +335,11 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Charges a page; frees the page if there is no room.
+    /// Charges a page. If there is no room, frees the page.
     fn charge_for(&mut self, ctx: &Ctx, request: PageRequest, pfn: Pfn) -> Result<Pfn, Shortage> {
         let PageRequest { order, gfp, payer, first: _ } = request;
         let nr = request.nr_pages();
-        // The page is allocated already, so this charge may not wait: the task pays later.
+        // The page is already allocated, so this charge may not wait; the task pays later.
         let Err(lack) = self.try_charge(ctx, payer, nr, Gfp::NOWAIT) else { return Ok(pfn) };
         self.mem.free_page(ctx.cpu, pfn, order);
         match lack {

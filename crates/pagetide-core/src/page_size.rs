@@ -1,11 +1,11 @@
 //! The size of a page, and all conversions between pages and bytes.
 //!
 //! Linux: `PAGE_SHIFT` and `PAGE_SIZE`, chosen when the kernel is built (arm64 has 4, 16 and 64
-//! KiB, ppc64 4 and 64 KiB); here, when the machine is created. Orders, pageblocks and huge pages
-//! keep their number of pages, so their size in bytes grows with the page (docs/fidelity.md has the
-//! values of real machines). A page table is one page.
+//! KiB, ppc64 has 4 and 64 KiB). Here the size is chosen when the machine is created. Orders,
+//! pageblocks and huge pages keep their number of pages, so their size in bytes grows with the page
+//! size (docs/fidelity.md has the values of real machines). A page table is one page.
 //!
-//! Invariant: a machine's page size never changes, and is [`Memory::page_size`].
+//! Invariant: a machine's page size ([`Memory::page_size`]) never changes.
 //!
 //! [`Memory::page_size`]: crate::page_alloc::Memory::page_size
 
@@ -34,7 +34,7 @@ impl PageSize {
         self as u32
     }
 
-    /// log2 of the page's kB.
+    /// log2 of the page's size in kB.
     #[inline]
     pub const fn kb_shift(self) -> u32 {
         self.shift() - 10
@@ -69,7 +69,7 @@ impl PageSize {
         pages.saturating_mul(self.bytes())
     }
 
-    /// kB of this many pages.
+    /// Size in kB of this many pages.
     #[inline]
     pub const fn kbytes_of(self, pages: u64) -> u64 {
         pages << self.kb_shift()
@@ -87,19 +87,19 @@ impl PageSize {
         (pos >> self.shift()) as u32
     }
 
-    /// Entries in a page of page table, of 8 bytes each (Linux `PTRS_PER_PTE`).
+    /// Number of entries in a page table, of 8 bytes each (Linux `PTRS_PER_PTE`).
     #[inline]
     pub const fn ptrs_per_pte(self) -> u64 {
         1 << (self.shift() - 3)
     }
 
-    /// The page table of a mapping that contains the entry of its page `page`.
+    /// Number of the page table, in a mapping, that contains the entry of page `page`.
     #[inline]
     pub const fn table_of(self, page: u64) -> usize {
         (page >> (self.shift() - 3)) as usize
     }
 
-    /// Maximum of a group's limit in pages: 2^63 bytes, minus a page (Linux `PAGE_COUNTER_MAX`).
+    /// Largest limit of a group in pages: 2^63 bytes minus one page (Linux `PAGE_COUNTER_MAX`).
     #[inline]
     pub const fn counter_max(self) -> u64 {
         i64::MAX as u64 >> self.shift()

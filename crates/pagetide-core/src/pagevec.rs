@@ -1,4 +1,4 @@
-//! One CPU's batches of pages to be added to or moved between LRU lists.
+//! A CPU's batches of pages that will be added to LRU lists or moved between them.
 //!
 //! Linux: `struct pagevec`, `lru_pvecs` (mm/swap.c, 6.1).
 
@@ -6,7 +6,7 @@ use crate::digest::State;
 use crate::units::Pfn;
 use alloc::vec::Vec;
 
-/// Pages a batch holds (Linux `PAGEVEC_SIZE`).
+/// Number of pages in a full batch (Linux `PAGEVEC_SIZE`).
 pub const PAGEVEC_SIZE: usize = 15;
 
 /// The batches of one CPU.
@@ -16,7 +16,7 @@ pub struct LruBatches {
     pub add: Vec<Pfn>,
     /// Pages to move to their active list.
     pub activate: Vec<Pfn>,
-    /// Written pages to move to the tail for reclaim.
+    /// Pages to move to the tail after their write, to be reclaimed next.
     pub rotate: Vec<Pfn>,
 }
 

@@ -3,17 +3,17 @@
 //! Linux: `struct per_cpu_pages`, `rmqueue_pcplist`, `free_unref_page_commit`,
 //! `free_pcppages_bulk`, `zone_batchsize`, `zone_highsize` (mm/page_alloc.c, 6.1). Each CPU keeps
 //! freed pages of orders 0 to 3 in lists by order and migrate type, and blocks of pageblock order
-//! in one list (`NR_PCP_THP`). The last freed page is allocated first, an empty list is refilled
-//! with a batch from the buddy lists, and a set that has grown to `high` pages returns the oldest
-//! ones. Frees without allocations between them return ever more pages at a time.
+//! in one list (`NR_PCP_THP`). The page that was freed last is allocated first. An empty list is
+//! refilled with a batch from the buddy lists. A set that has grown to `high` pages returns its
+//! oldest pages. While a CPU only frees, the number of pages returned at a time grows.
 //!
-//! A list is an array of frame numbers, not linked through the page array: taking or freeing a page
-//! then touches no other page's descriptor, which halves the cost of the pair. Returning the oldest
-//! pages shifts the rest down, once per batch.
+//! A list is an array of frame numbers and is not linked through the page array. So taking or
+//! freeing a page touches no other page's descriptor, which halves the cost of the two operations.
+//! Returning the oldest pages shifts the other entries down, once per batch.
 //!
 //! Invariant: `count` is the number of pages on the lists. The head of a block on a list has
-//! [`Place::Pcp`], empty links and in `private` the migrate type to which it returns; the other
-//! frames of a larger block have [`Place::BuddyTail`].
+//! [`Place::Pcp`] and empty links; `private` is the migrate type of the list to which it returns.
+//! The other frames of a larger block have [`Place::BuddyTail`].
 
 mod pageblocks;
 
@@ -32,10 +32,10 @@ use crate::units::{Cpu, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use crate::zone::Zone;
 use alloc::vec::Vec;
 
-/// Lists of orders 0 to 3, by migrate type (Linux `NR_LOWORDER_PCP_LISTS`).
+/// Number of the lists of orders 0 to 3, by migrate type (Linux `NR_LOWORDER_PCP_LISTS`).
 const NR_LOWORDER_PCP_LISTS: usize =
     (PAGE_ALLOC_COSTLY_ORDER as usize + 1) * MigrateType::PCP_COUNT;
-/// Lists of one set: those, and one for huge pages of any type.
+/// Number of lists of one set: the lists above, and one for huge pages of any type.
 pub const NR_PCP_LISTS: usize = NR_LOWORDER_PCP_LISTS + 1;
 
 /// One CPU's free pages of one zone.
@@ -43,13 +43,13 @@ pub const NR_PCP_LISTS: usize = NR_LOWORDER_PCP_LISTS + 1;
 pub struct Pcp {
     /// Pages on all lists.
     pub count: u32,
-    /// Number of pages at which some return to the buddy lists.
+    /// Number of pages from which the set returns pages to the buddy lists.
     pub high: u32,
-    /// Pages moved at a time.
+    /// Number of pages moved at a time.
     pub batch: u32,
-    /// Doublings of the batch on frees; halved by each allocation.
+    /// How often frees have doubled the batch; each allocation halves it.
     pub free_factor: u8,
-    /// The policy that sizes the set.
+    /// The policy that determines the size of the set.
     pub policy: PcpPolicy,
     /// Single frames taken from open pageblocks, by type.
     pub(crate) words: [FrameWord; MigrateType::PCP_COUNT],
@@ -58,7 +58,7 @@ pub struct Pcp {
 }
 
 impl Pcp {
-    /// An empty set that keeps no pages, as before boot has sized it.
+    /// An empty set that keeps no pages: its state until boot sets its size.
     pub(crate) fn new() -> Pcp {
         Pcp {
             count: 0,
@@ -122,7 +122,7 @@ impl Pcp {
         }
     }
 
-    /// Number of pages to return when a free has filled the set (Linux `nr_pcp_free`).
+    /// Number of pages to return after a free that has filled the set (Linux `nr_pcp_free`).
     fn pages_to_free(&mut self, high: u32, free_high: bool) -> u32 {
         if self.policy == PcpPolicy::Linux2637 {
             return self.batch;
@@ -142,7 +142,8 @@ impl Pcp {
         scaled.min(most).max(self.batch.into()) as u32
     }
 
-    /// Blocks to refill the list of `order` with. A batch of one: the set is too small for pages.
+    /// Number of blocks with which to refill the list of `order`. With a batch of one the set is
+    /// too small to keep any pages.
     const fn refill_blocks(&self, order: Order) -> u32 {
         if self.batch <= 1 {
             return self.batch;
@@ -156,9 +157,9 @@ impl Pcp {
     }
 }
 
-/// Pages moved at a time between a zone and its per-CPU sets (Linux `zone_batchsize`): a quarter of
-/// a thousandth of the zone, at most a quarter of 1 MiB, then one less than a power of two, so that
-/// sets do not align with power-of-two strides of pages.
+/// Number of pages moved at a time between a zone and its per-CPU sets (Linux `zone_batchsize`). It
+/// is a quarter of a thousandth of the zone, at most a quarter of 1 MiB, reduced to one less than a
+/// power of two, so that sets do not align with power-of-two strides of pages.
 pub const fn zone_batchsize(managed: u64, page_size: PageSize) -> u32 {
     let mib = page_size.pages_in(1 << 20);
     let thousandth = managed >> 10;
@@ -173,8 +174,8 @@ pub const fn zone_batchsize(managed: u64, page_size: PageSize) -> u32 {
     }
 }
 
-/// Pages that a per-CPU set may hold (Linux `zone_highsize`): the CPUs share the low watermark, so
-/// that full sets alone do not wake kswapd, but each gets at least four batches.
+/// Number of pages that a per-CPU set may hold (Linux `zone_highsize`). The CPUs share the low
+/// watermark, so that full sets alone do not wake kswapd. But each CPU gets at least four batches.
 pub fn zone_highsize(watermark_low: u64, batch: u32, nr_cpus: u16) -> u32 {
     let share = watermark_low / u64::from(nr_cpus.max(1));
     let share = u32::try_from(share).unwrap_or(u32::MAX);
@@ -183,7 +184,7 @@ pub fn zone_highsize(watermark_low: u64, batch: u32, nr_cpus: u16) -> u32 {
 
 impl Zone {
     /// Sets batch and high of all per-CPU sets (Linux `zone_pcp_update`). Lists that are now too
-    /// long shrink with the next free.
+    /// long shrink at the next free.
     pub(crate) fn size_pcps(
         &mut self,
         managed: u64,
@@ -238,7 +239,8 @@ impl Zone {
         (pfn, buddy_ops)
     }
 
-    /// Fetches a batch for an empty list, as runs of neighbours, for use in address order.
+    /// Takes a batch for an empty list, in runs of neighbouring blocks, to be used in address
+    /// order.
     fn pcp_refill(
         &mut self,
         pages: &mut PageArray,
@@ -271,7 +273,7 @@ impl Zone {
             }
         }
         self.stat.add(-(i64::from(got) << order));
-        // The first fetched block is allocated first.
+        // The block that was taken first is allocated first.
         list.reverse();
         let pcp = &mut self.pcps[cpu.idx()];
         pcp.lists[Pcp::list_index(order, mt)] = list;
@@ -300,8 +302,8 @@ impl Zone {
         nr
     }
 
-    /// Frees a block to the CPU's set (Linux `free_unref_page_commit`) and returns how many blocks
-    /// went on to the buddy lists.
+    /// Frees a block to the CPU's set (Linux `free_unref_page_commit`). Returns how many blocks
+    /// moved on to the buddy lists.
     #[inline]
     pub(crate) fn pcp_give(
         &mut self,
@@ -318,7 +320,8 @@ impl Zone {
         let pcp = &mut self.pcps[cpu.idx()];
         pcp.lists[index].push(pfn);
         pcp.count += 1 << order;
-        // Kept larger blocks are fragmentation, whole pageblocks are not: keep none in a burst.
+        // Larger blocks that a set keeps cause fragmentation, but whole pageblocks do not. So keep
+        // no larger blocks while a CPU frees many.
         let free_high = order > 0 && order <= PAGE_ALLOC_COSTLY_ORDER && pcp.free_factor > 0;
         let high = pcp.high_now(self.reclaim_active, free_high);
         if pcp.count < high {
@@ -328,8 +331,9 @@ impl Zone {
         self.pcp_shrink(pages, cpu, nr, index)
     }
 
-    /// Returns at least `nr` pages (or all) of the CPU's set to the buddy lists, oldest first,
-    /// starting with list `index` (Linux `free_pcppages_bulk`). Returns the number of blocks.
+    /// Returns at least `nr` pages of the CPU's set (or all, if it has fewer) to the buddy lists.
+    /// Starts with list `index`; the oldest blocks of a list go first (Linux `free_pcppages_bulk`).
+    /// Returns the number of blocks.
     #[inline(never)]
     fn pcp_shrink(&mut self, pages: &mut PageArray, cpu: Cpu, nr: u32, index: usize) -> u32 {
         let mut left = nr.min(self.pcps[cpu.idx()].count);
@@ -354,11 +358,11 @@ impl Zone {
         blocks
     }
 
-    /// Returns blocks of `order` from a per-CPU list to the buddy lists, in turn.
+    /// Returns blocks of `order` from a per-CPU list to the buddy lists, in their order.
     ///
-    /// Blocks that form one larger block, in address order, are merged beforehand: freed one by one
-    /// they would end as the same block in the same place, because none of them can merge with
-    /// blocks outside before all of them are free.
+    /// Blocks that together form one larger block, in address order, are merged first. If they were
+    /// freed one by one, the result would be the same block in the same place, because none of them
+    /// can merge with other blocks until all of them are free.
     pub(crate) fn free_oldest(&mut self, pages: &mut PageArray, blocks: &[Pfn], order: Order) {
         prefetch_neighbours(pages, blocks, order);
         let mut rest = blocks;
@@ -377,9 +381,9 @@ impl Zone {
         }
     }
 
-    /// Type of the lists to which a block returns: the type with which it was freed or fetched,
-    /// unless its pageblock has since been reserved, isolated or released. Linux checks the
-    /// pageblock only while some pageblock is isolated, and can so lose track of its reserve. Since
+    /// Type of the list to which a block returns. This is the type with which it was freed or
+    /// taken, unless its pageblock has since been reserved, isolated or released. Linux checks the
+    /// pageblock only while some pageblock is isolated, so it can lose track of its reserve. Since
     /// 6.10 the pageblock's type always decides.
     #[inline]
     fn pcp_return_type(&self, mt: MigrateType, pfn: Pfn) -> MigrateType {
@@ -402,10 +406,11 @@ impl Zone {
     }
 }
 
-/// Prefetches the data that decides how far each block merges, for all blocks at once, because one
-/// by one each load would stall. A page's own buddy shares its cache line, so the buddy of the next
-/// larger block is loaded. For larger blocks that is the second step, and the first still stalls;
-/// nearly all blocks are single pages. Changes nothing.
+/// Prefetches the data that decides how far each block merges, for all blocks at once, because the
+/// loads would stall one after the other. A page's own buddy is in the same cache line, so the
+/// buddy of the next larger block is loaded. If the blocks are larger, this is the data of the
+/// second merge step, and the first step still stalls; but nearly all blocks are single pages.
+/// Changes nothing.
 fn prefetch_neighbours(pages: &PageArray, blocks: &[Pfn], order: Order) {
     let mut loaded = 0;
     for pfn in blocks {
@@ -415,8 +420,8 @@ fn prefetch_neighbours(pages: &PageArray, blocks: &[Pfn], order: Order) {
     core::hint::black_box(loaded);
 }
 
-/// Order of the largest block, at most a pageblock, that the first entries of `blocks` form. Each
-/// entry has `order` and the same type, and follows the previous one.
+/// Order of the largest block, at most a pageblock, that the first entries of `blocks` form. All
+/// entries have `order` and the same type, and each follows the previous one.
 fn whole_run(pages: &PageArray, blocks: &[Pfn], order: Order) -> Order {
     let first = blocks[0];
     let private = pages[first.idx()].private;
@@ -434,9 +439,9 @@ fn whole_run(pages: &PageArray, blocks: &[Pfn], order: Order) -> Order {
 pub(crate) struct PcpRequest {
     /// Order of the block; the set keeps blocks of this order.
     pub order: Order,
-    /// One of the three ordinary types.
+    /// Migrate type: one of the three ordinary types.
     pub mt: MigrateType,
-    /// Flags of the attempt.
+    /// Flags of the allocation attempt.
     pub flags: AllocFlags,
 }
 

@@ -1,4 +1,4 @@
-//! The state of reclaim and compaction for a node, in addition to its zones.
+//! A node's state of reclaim and compaction, apart from that of its zones.
 //!
 //! Linux: the fields of `pg_data_t` (include/linux/mmzone.h) used by mm/vmscan.c, mm/compaction.c.
 
@@ -22,17 +22,18 @@ pub struct NodeState {
     pub kswapd: Kswapd,
     /// kcompactd's state.
     pub kcompactd: Kcompactd,
-    /// The tail of the lists is all dirty: kswapd may write file pages (Linux `PGDAT_DIRTY`).
+    /// All pages at the tail of the lists are dirty: kswapd may write file pages (Linux
+    /// `PGDAT_DIRTY`).
     pub dirty: bool,
-    /// The tail is all under writeback: kswapd should wait (Linux `PGDAT_WRITEBACK`).
+    /// All pages at the tail are under writeback: kswapd should wait (Linux `PGDAT_WRITEBACK`).
     pub writeback: bool,
     /// Direct reclaimers should wait (Linux `LRUVEC_CONGESTED` of the root).
     pub congested: bool,
-    /// Tasks that sleep for writeback.
+    /// Number of tasks that sleep until writes complete.
     pub nr_writeback_throttled: u32,
-    /// Pages written since the first of them fell asleep.
+    /// Pages written since the first of these tasks fell asleep.
     pub nr_written_while_throttled: u64,
-    /// Tasks sleeping until reserves recover.
+    /// Number of tasks that sleep until reserves recover.
     pub nr_reserve_throttled: u32,
 }
 

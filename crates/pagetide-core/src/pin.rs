@@ -1,15 +1,15 @@
-//! Pins: a pinned frame keeps its page and its address.
+//! Pins: while a frame is pinned, it keeps its page, and the page keeps its address.
 //!
 //! Linux: `pin_user_pages`, `unpin_user_page`, `FOLL_PIN` (mm/gup.c, 6.1). Pins are counted. Linux
-//! adds them to the page's reference count, as 1024 for a small page; here a table next to the page
-//! array has the counts, and [`PageFlags::PINNED`] tells whether there are any. A huge page has one
-//! count for all its pins; a pin holds the whole page.
+//! adds them to the page's reference count, as 1024 each for a small page. Here a table next to the
+//! page array has the counts, and [`PageFlags::PINNED`] says whether a frame has any pin. A huge
+//! page has one count for all its pins, and a pin of any part keeps the whole page.
 //!
-//! A pinned frame is neither unmapped by reclaim, moved, split nor freed. Its owner may drop it
-//! (munmap): as in Linux the page then stays until its last pin ends, and is freed with it.
+//! A pinned frame is neither unmapped by reclaim, moved, split nor freed. If its owner drops it
+//! (munmap), the page stays until its last pin ends and is then freed, as in Linux.
 //!
-//! Differences from Linux: a pinned page of a file stays mapped, where Linux unmaps it and then
-//! cannot free it; there is no `FOLL_LONGTERM`, which moves pages out of zone Movable first.
+//! Differences from Linux: a pinned page of a file stays mapped; Linux unmaps it and then cannot
+//! free it. `FOLL_LONGTERM`, which first moves pages out of zone Movable, is not modelled.
 //!
 //! Invariant: exactly the PINNED frames are in the table, with counts above 0, and are user memory.
 
@@ -41,7 +41,7 @@ impl Pins {
 pub enum PinError {
     /// Unknown mapping, page, frame or CPU; or the frame is not user memory.
     BadId(BadId),
-    /// No page is mapped there with sufficient rights: fault first.
+    /// No page is mapped there with sufficient rights: the caller must fault first.
     NotPresent,
     /// The frame has no pin.
     NotPinned(Pfn),
@@ -66,9 +66,8 @@ impl fmt::Display for PinError {
 impl<O: Owners> Manager<O> {
     /// Adds a pin to a frame of user memory that is mapped or is a page of a file.
     ///
-    /// # Errors
     /// [`BadId::Frame`] if the frame does not exist or is not user memory; [`PinError::NotPresent`]
-    /// if it is being moved, or is anonymous and not mapped.
+    /// if the frame is being moved, or is anonymous memory that is not mapped.
     pub fn pin_frame(&mut self, pfn: Pfn) -> Result<(), PinError> {
         let head = self.pinned_as(pfn)?;
         if self.mem.pages.is_fresh(head.idx()) {
@@ -88,10 +87,11 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Removes one pin. The last unpin frees a page that its owner has dropped.
+    /// Removes one pin. If it was the last one and the owner has dropped the page, the page is
+    /// freed.
     ///
     /// # Errors
-    /// [`PinError::NotPinned`] without a pin; [`BadId::Frame`], [`BadId::Cpu`].
+    /// [`PinError::NotPinned`] if there is no pin; [`BadId::Frame`], [`BadId::Cpu`].
     pub fn unpin(&mut self, pfn: Pfn, cpu: Cpu) -> Result<(), PinError> {
         self.check_cpu(cpu)?;
         let head = self.pinned_as(pfn)?;
@@ -120,7 +120,7 @@ impl<O: Owners> Manager<O> {
         head.and_then(|head| self.pins.counts.get(&head)).copied().unwrap_or(0)
     }
 
-    /// The frame with the pin count of a frame: itself, or the first of its huge page.
+    /// The frame that has the pin count of a frame: itself, or the first frame of its huge page.
     fn pinned_as(&self, pfn: Pfn) -> Result<Pfn, BadId> {
         if pfn.idx() >= self.mem.pages.len() {
             return Err(BadId::Frame(pfn));

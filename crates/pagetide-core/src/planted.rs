@@ -1,7 +1,8 @@
-//! Defects planted on purpose, to see whether tests find them. Compiled only with debug
-//! assertions; without them the answer is a constant.
+//! Defects planted on purpose, to check that tests find them. They are compiled only with debug
+//! assertions; without these, every query has a constant answer.
 //!
-//! Linux has lib/fault-inject.c for errors that code must survive. Tests must find these defects.
+//! Linux has lib/fault-inject.c, for errors that code must survive. Here tests must find the
+//! defects.
 
 use crate::manager::Manager;
 
@@ -22,9 +23,9 @@ pub enum Defect {
 pub struct PlantedDefect {
     /// The defect.
     pub defect: Defect,
-    /// The defect shows at every n-th occasion.
+    /// The defect shows on every n-th opportunity.
     pub every: u32,
-    /// Occasions so far.
+    /// Number of opportunities so far.
     pub nr: u32,
 }
 

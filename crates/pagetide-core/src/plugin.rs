@@ -1,14 +1,16 @@
-//! Policies from outside the core (plug-ins): from which groups to reclaim, and how pages age.
+//! Policies from outside the core (plug-ins): which groups to reclaim from, and how pages age.
 //!
-//! Linux has no such hooks. Two public traits: a [`GroupPolicy`] changes the plan for a group that
-//! a walk has reached; a [`PagePolicy`] decides about new, referenced and old pages. Both get facts
-//! (copies, or read-only views), never the machine. Each question contains the answer of the
-//! built-in rules. A policy is registered under a name ([`Plugins`]) and set before the machine is
-//! used ([`crate::manager::Manager::use_plugins`]); each machine has its own copy.
+//! Linux has no such hooks. There are two public traits. A [`GroupPolicy`] changes the plan for a
+//! group, that is, what a walk does with a group that it has reached. A [`PagePolicy`] decides
+//! about new, referenced and old pages. Both get facts (copies, or read-only views), never the
+//! machine. Each question includes the answer of the built-in rules. A policy is registered under a
+//! name ([`Plugins`]) and set before the machine is used
+//! ([`crate::manager::Manager::use_plugins`]); each machine has its own copy.
 //!
-//! An impossible answer is corrected and counted ([`PolicyFault`]): no policy can break an
-//! invariant of the machine. A policy that protects too much memory is overruled: if a whole
-//! descent of reclaim has freed nothing, the next descent does not ask the policy.
+//! An impossible answer is corrected and counted ([`PolicyFault`]), so no policy can break an
+//! invariant of the machine. A policy that protects too much memory is overruled. Reclaim scans at
+//! rising priorities (a descent, because the number falls from 12 to 0). If a whole descent has
+//! freed nothing, the next one does not ask the policy.
 //!
 //! Invariant: a machine without plug-ins decides, counts and hashes as if this module did not
 //! exist.
@@ -32,22 +34,22 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Kinds of wrong answers, with the correction applied.
+/// Kinds of wrong answers, each with the correction that is applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum PolicyFault {
     /// A priority outside [`PLAN_PRIORITIES`]; replaced by the nearest one.
     PriorityOutOfRange = 0,
-    /// More protected than the group's usage; replaced by the usage (the root has none).
+    /// More protected pages than the group uses; replaced by its usage (0 for the root).
     ProtectsTooMuch = 1,
-    /// Less protected than `memory.min` and `memory.low` grant; replaced by these.
+    /// Fewer protected pages than `memory.min` and `memory.low` grant; replaced by that number.
     ProtectsTooLittle = 2,
-    /// Another walk requested after [`WALKS_MAX`]; refused.
+    /// Another walk requested after [`WALKS_MAX`] walks; refused.
     TooManyWalks = 3,
-    /// A balance with no share, or with a share above the whole; replaced by the built-in one.
+    /// A balance without any share, or with a share above the whole; replaced by the built-in one.
     ImpossibleBalance = 4,
-    /// A descent freed nothing because the policy spared everything; the next one ignored the
-    /// policy.
+    /// A descent freed nothing because the policy protected everything; the next descent ignored
+    /// the policy.
     Overruled = 5,
 }
 
@@ -62,7 +64,7 @@ impl PolicyFault {
         PolicyFault::Overruled,
     ];
 
-    /// The name under which it is counted.
+    /// The name under which reports count it.
     pub const fn name(self) -> &'static str {
         match self {
             PolicyFault::PriorityOutOfRange => "plugin_priority_out_of_range",
@@ -86,7 +88,7 @@ impl PolicyFault {
         }
     }
 
-    /// One clause for a report.
+    /// A description for reports: one clause.
     pub const fn text(self) -> &'static str {
         match self {
             PolicyFault::PriorityOutOfRange => "a priority outside 0..=24; the nearest was used",
@@ -135,7 +137,7 @@ impl ActivePlugins {
     }
 }
 
-/// Hashes names and states. Counts of wrong answers affect no decision, so they are left out.
+/// Hashes names and states. Counts of wrong answers affect no decision, so they are not hashed.
 impl State for ActivePlugins {
     fn digest(&self, digest: &mut Digest) {
         let ActivePlugins { groups, pages, wrong: _ } = self;

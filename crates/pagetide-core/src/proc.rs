@@ -6,12 +6,13 @@
 //! zoneinfo, buddyinfo and pagetypeinfo; `extfrag` has the two indices of debugfs; `meminfo` and
 //! `memory_stat` have the files of the same names.
 //!
-//! Differences from Linux: counters that are not modelled are left out of vmstat and zoneinfo, and
-//! are 0 in meminfo, where parsers expect a fixed set (memory.stat has both kinds). Pagetide's own
-//! counters follow the kernel's in vmstat. Pressure averages are always 0.00; the totals are exact.
+//! Differences from Linux: counters that are not modelled are left out of vmstat and zoneinfo, but
+//! they are 0 in meminfo, where parsers expect a fixed set. (In memory.stat some are left out and
+//! some are 0.) Pagetide's own counters follow the kernel's in vmstat. Pressure averages are always
+//! 0.00; the totals are exact.
 //!
-//! Every file costs time in proportion to its length, except that zoneinfo (while pages are dirty)
-//! and memory.stat (of groups other than the root) walk all frames.
+//! Producing a file takes time in proportion to its length, with two exceptions that walk all
+//! frames: zoneinfo while pages are dirty, and memory.stat of groups other than the root.
 
 mod extfrag;
 mod meminfo;
@@ -200,19 +201,19 @@ const VMSTAT_ORDER: &[&str] = &[
     "swap_ra_hit",
 ];
 
-/// Position of a counter in the kernel's vmstat; `None` for Pagetide's own.
+/// Position of a counter in the kernel's vmstat; `None` for Pagetide's own counters.
 fn kernel_position(name: &str) -> Option<usize> {
     VMSTAT_ORDER.iter().position(|&known| known == name)
 }
 
-/// Whether a counter is in the per-node block of zoneinfo.
+/// Whether a counter is in the per-node part of zoneinfo.
 fn is_node_counter(name: &str) -> bool {
     let position = kernel_position(name);
     position >= kernel_position("nr_inactive_anon")
         && position.is_some_and(|at| Some(at) < kernel_position("nr_dirty_threshold"))
 }
 
-/// Sorts rows into the kernel's order; Pagetide's own follow in the given order.
+/// Sorts rows into the kernel's order; Pagetide's own rows follow, in the given order.
 fn sort_rows(rows: &mut [CounterRow]) {
     rows.sort_by_key(|(name, _)| kernel_position(name).unwrap_or(usize::MAX));
 }
@@ -236,8 +237,9 @@ impl<O: Owners> Manager<O> {
     /// Every counter with its name, in the order of [`Manager::proc_vmstat`]. Sizes are in pages,
     /// `pgpgin` and `pgpgout` in kB.
     ///
-    /// The kernel does not have the names of tracepoints and `allocstall` (the sum over zones). The
-    /// patch of 2011 calls `mm_vmscan_kswapd_wake` (kswapd started to balance) `kswapd_wakeup`.
+    /// The kernel's files do not have the counters named after tracepoints, or `allocstall` (the
+    /// sum over zones). The patch of 2011 uses the name `kswapd_wakeup` for `mm_vmscan_kswapd_wake`
+    /// (kswapd started to balance).
     pub fn metrics(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let zones = [
             ("nr_zone_inactive_anon", NodeStat::NrInactiveAnon),
@@ -265,8 +267,8 @@ impl<O: Owners> Manager<O> {
         rows.into_iter()
     }
 
-    /// Present levels, as opposed to events: free pages and the node statistics, with their names
-    /// in /proc/vmstat, in pages, and [`Manager::free_blocks`].
+    /// Present levels, not events: free pages and the node statistics in pages, under their names
+    /// in /proc/vmstat; and [`Manager::free_blocks`].
     pub fn levels(&self) -> Vec<(&'static str, u64)> {
         let stats = NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat)));
         let pages = core::iter::once(("nr_free_pages", self.nr_free_pages()));
@@ -284,7 +286,7 @@ impl<O: Owners> Manager<O> {
         blocks
     }
 
-    /// /proc/vmstat. The last line of the kernel's part is its `nr_unstable 0`.
+    /// The text of /proc/vmstat. The last line of the kernel's part is `nr_unstable 0`.
     pub fn proc_vmstat(&self) -> String {
         let mut out = String::new();
         let mut in_kernel_part = true;
@@ -303,7 +305,7 @@ impl<O: Owners> Manager<O> {
         self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback)
     }
 
-    /// /proc/swaps. The one area is called /dev/swap; its size is its usable part.
+    /// The text of /proc/swaps. The only area is called /dev/swap; its size is its usable part.
     pub fn proc_swaps(&self) -> String {
         let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
         if self.swap.exists() {
@@ -317,12 +319,13 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// /proc/pressure/memory at time `now`: totals in microseconds; no averages.
+    /// The text of /proc/pressure/memory at time `now`: totals in microseconds; the averages are
+    /// 0.00.
     pub fn proc_pressure_memory(&self, now: Nanos) -> String {
         self.psi_text(ROOT, now)
     }
 
-    /// Pressure of a group, as in memory.pressure.
+    /// Pressure of a group, in the format of memory.pressure.
     pub(crate) fn psi_text(&self, memcg: MemcgId, now: Nanos) -> String {
         let mut psi = self.memcgs[memcg.idx()].psi.clone();
         psi.flush(now);

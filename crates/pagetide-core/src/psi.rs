@@ -1,14 +1,14 @@
-//! Pressure stall information (PSI): time lost to memory shortage.
+//! Pressure stall information (PSI): how much time tasks lose because memory is short.
 //!
-//! Linux 6.1: kernel/sched/psi.c. For each CPU, a group counts its tasks that are stalled on
-//! memory, that run or wait for a CPU, and that wait for a disk. *Some* on a CPU: at least one task
-//! is stalled. *Full*: at least one is stalled and no other task can run, or the running task
-//! itself is stalled. The group's totals are means over its CPUs, weighted by the time that each
-//! was not idle. They are taken every two seconds and on every read. The root has the tasks of all
-//! groups and the kernel threads.
+//! Linux 6.1: kernel/sched/psi.c. For each CPU, a group counts three kinds of tasks: tasks that are
+//! stalled on memory, tasks that run or wait for a CPU, and tasks that wait for a disk. *Some* on a
+//! CPU: at least one task is stalled. *Full*: at least one task is stalled and no other task can
+//! run, or the running task itself is stalled. The group's totals are means over its CPUs, weighted
+//! by the time that each CPU was not idle. The means are computed every two seconds and on every
+//! read. The root has the tasks of all groups and the kernel threads.
 //!
-//! Differences from Linux: no running averages, only totals. Of the daemons only kswapd counts as
-//! stalled while it works; kcompactd does not.
+//! Differences from Linux: there are no running averages, only totals. kswapd counts as stalled
+//! while it works; other daemons do not, not even kcompactd.
 //!
 //! Invariant: reporting an unchanged state again does not change the totals.
 
@@ -16,7 +16,7 @@ use crate::digest::State;
 use crate::units::{Cpu, Nanos, TICK};
 use alloc::vec::Vec;
 
-/// Interval of the means while a group is not idle (`PSI_FREQ`).
+/// Interval at which means are computed while a group is not idle (`PSI_FREQ`).
 const PERIOD: Nanos = 2_000_000_000;
 
 /// State of a task for pressure accounting (`psi_flags`).
@@ -85,9 +85,9 @@ impl PsiCpu {
 /// Pressure stall information of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, State)]
 pub struct Psi {
-    /// Grows to the highest CPU that its tasks have used.
+    /// State of each CPU, up to the highest CPU that the group's tasks have used.
     cpus: Vec<PsiCpu>,
-    /// Time of the next mean; 0: none until a task changes.
+    /// Time at which the next mean is computed; 0: not before a task changes its state.
     due: Nanos,
     /// Nanoseconds in which at least one task was stalled.
     pub some_ns: u64,
@@ -119,13 +119,13 @@ impl Psi {
         (stalled, running)
     }
 
-    /// Brings the totals up to `now`.
+    /// Updates the totals to time `now`.
     pub fn flush(&mut self, now: Nanos) {
         self.catch_up(now);
         self.take_mean(now);
     }
 
-    /// Takes all means that are due (`psi_avgs_work`).
+    /// Computes all means that are due (`psi_avgs_work`).
     fn catch_up(&mut self, now: Nanos) {
         while self.due != 0 && self.due <= now {
             let at = self.due;
@@ -134,8 +134,9 @@ impl Psi {
         }
     }
 
-    /// Adds the mean over the CPUs. Returns whether all were idle (`collect_percpu_times`). The
-    /// weight of a CPU is its whole non-idle ticks: less than one tick is lost.
+    /// Adds the mean over the CPUs to the totals. Returns whether all CPUs were idle
+    /// (`collect_percpu_times`). The weight of a CPU is its non-idle time in whole ticks, so less
+    /// than one tick is lost.
     fn take_mean(&mut self, now: Nanos) -> bool {
         let (mut some, mut full, mut ticks, mut was_idle) = (0u128, 0u128, 0u128, true);
         for cpu in &mut self.cpus {

@@ -1,13 +1,14 @@
-//! Owners for programs that embed the manager: page tables that threads share with the manager.
+//! Owners for programs that embed the manager: their threads share page tables with the manager.
 //!
 //! Linux: an address space of anonymous memory, seen from user space: page-table entries,
-//! `get_user_pages`, `FOLL_PIN`. A tenant has a table with one [`TenantEntry`] per page, an atomic
-//! word. A thread *pins* a present page with one atomic operation; the manager, which is behind a
-//! lock, takes only pages without pins. [`TenantCall::get`] requests a page that is not present.
+//! `get_user_pages`, `FOLL_PIN`. A *tenant* has a table with one [`TenantEntry`] per page, which is
+//! an atomic word. A thread *pins* a present page with one atomic operation. The manager, which is
+//! behind a lock, takes away only pages without pins. [`TenantCall::get`] requests a page that is
+//! not present.
 //!
 //! Invariant: a present entry's frame names the entry (`Page::{mapping, index}`) and has a
-//! `mapcount` of
-//! 1. A thread pins a page only while it is present, and the page stays present until the pin ends.
+//! `mapcount` of 1. A thread can pin a page only while it is present, and the page stays present
+//! until the pin ends.
 
 use crate::audit::violation::{check, Violation};
 use crate::bad_id::BadId;
@@ -39,7 +40,8 @@ const YOUNG: u64 = 1 << 62;
 const DIRTY: u64 = 1 << 61;
 const MOVING: u64 = 1 << 60;
 const SWAPPED: u64 = 1 << 59;
-/// In a frame, but held back from threads: the page is being zeroed, or its tenant removed.
+/// In a frame, but threads must not use it: the page is being zeroed, or its tenant is being
+/// removed.
 const HELD: u64 = 1 << 58;
 const PIN: u64 = 1 << 32;
 const PINS: u64 = (1 << 24) - 1;
@@ -51,8 +53,9 @@ const fn pins(word: u64) -> u64 {
 
 /// One page of a tenant, as its threads and the manager see it.
 ///
-/// Bits: 0-31 frame or swap slot; 32-55 pins; 58 held back from threads; 59 in swap; 60 being
-/// moved; 61 written, and writable without a request; 62 used since the last query; 63 present.
+/// Bits: 0-31 frame or swap slot; 32-55 number of pins; 58 held back from threads; 59 in swap; 60
+/// being moved; 61 written (so a pin for writing needs no request); 62 used since the last query;
+/// 63 present.
 #[derive(Debug, Default)]
 pub struct TenantEntry(AtomicU64);
 
@@ -63,10 +66,10 @@ impl digest::State for TenantEntry {
 }
 
 impl TenantEntry {
-    /// Pins the page if it is present (for a write: and was written before). Returns its frame,
-    /// which stays the page's frame until [`TenantEntry::unpin`]. Takes one atomic operation, or
-    /// two for the first use since reclaim last checked. `None`: request the page
-    /// ([`TenantCall::get`]).
+    /// Pins the page if it is present. A pin for writing also requires that the page was written
+    /// before. Returns the page's frame, which does not change until [`TenantEntry::unpin`]. Takes
+    /// one atomic operation, or two for the first use since the last check by reclaim. `None`:
+    /// request the page ([`TenantCall::get`]).
     #[inline]
     pub fn pin(&self, write: bool) -> Option<Pfn> {
         let was = self.0.fetch_add(PIN, Ordering::Acquire);
@@ -81,7 +84,7 @@ impl TenantEntry {
         Some(Pfn((was & WHERE) as u32))
     }
 
-    /// Ends a pin. All earlier writes to the page count. Does nothing without a pin.
+    /// Ends a pin. All earlier writes to the page are kept. Does nothing if the page has no pin.
     #[inline]
     pub fn unpin(&self) {
         let one_less = |was: u64| (pins(was) > 0).then(|| was - PIN);
@@ -94,12 +97,13 @@ impl TenantEntry {
         self.0.load(Ordering::Acquire) & PRESENT != 0
     }
 
-    /// Whether a thread has pinned the page.
+    /// Whether any thread has pinned the page.
     pub fn is_pinned(&self) -> bool {
         pins(self.0.load(Ordering::Acquire)) > 0
     }
 
-    /// Changes everything except the pins; `None` leaves the entry unchanged. Returns the old word.
+    /// Changes everything except the pins. If the closure returns `None`, the entry is unchanged.
+    /// Returns the old word.
     fn change(&self, f: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
         let keeping_pins = |was: u64| f(was).map(|new| new & !(PINS * PIN) | was & (PINS * PIN));
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, keeping_pins)
@@ -153,7 +157,7 @@ enum EntryState {
     Held(Pfn),
 }
 
-/// A tenant. Its number is reused after its removal; a `TenantId` is unique.
+/// Id of a tenant. The tenant's number is reused after its removal; a `TenantId` is unique.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TenantId {
     asker: Requester,
@@ -161,7 +165,8 @@ pub struct TenantId {
 }
 
 impl TenantId {
-    /// The requester, for calls for anything but a page ([`TenantCall::compact_memory`]).
+    /// The tenant as a requester, for calls that do not request a page
+    /// ([`TenantCall::compact_memory`]).
     pub const fn asker(self) -> Requester {
         self.asker
     }
@@ -211,7 +216,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// No tenants.
+    /// An empty table of tenants.
     pub fn new() -> Slots {
         Slots::default()
     }
@@ -225,7 +230,7 @@ impl Slots {
     }
 }
 
-/// A request to bring a page of a tenant into memory and pin it.
+/// A request that brings a page of a tenant into memory and pins it.
 #[derive(Clone, Debug)]
 pub struct TenantRequest {
     tenant: TenantId,
@@ -318,7 +323,7 @@ impl Manager<Slots> {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        // The number may belong to another tenant now.
+        // The number may belong to a newer tenant now.
         if self.owners.generation(ctx.asker) != Some(get.tenant.generation) {
             return Step::Done(Outcome::BadId(BadId::Mm(ctx.asker)));
         }
@@ -339,15 +344,15 @@ impl Manager<Slots> {
                         self.reuse_page(at, pfn);
                         continue;
                     }
-                    // A present page stays present during this call: only the manager takes it
-                    // away.
+                    // A page that is present stays present during this call, because only the
+                    // manager takes it away.
                     entry.pin(get.write).map(|pfn| self.got(get, pfn, Contents::Kept))
                 }
                 EntryState::Moving(pfn) => {
                     self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
                     Some(Step::Wait(Sleep::on_page(pfn)))
                 }
-                // The effect that zeroes the page was carried out before this step.
+                // The world has carried out the effect that zeroes the page before this step.
                 EntryState::Held(_) => {
                     entry.publish();
                     None
@@ -370,7 +375,7 @@ impl Manager<Slots> {
         Step::Done(Outcome::Got(FaultedPage { frame: Frame::At(pfn), contents, major: get.major }))
     }
 
-    /// The page will be written: its copy in swap is stale.
+    /// The page will be written, so its copy in swap becomes stale.
     fn reuse_page(&mut self, at: OwnerSlot, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
@@ -402,7 +407,7 @@ impl Manager<Slots> {
             Some(entry) if entry.load() == EntryState::Empty => {
                 let _ = entry.change(|_| Some(held));
             }
-            // Another thread was faster.
+            // Another thread has changed the entry first.
             _ => {
                 self.discard_charged(ctx.cpu, pfn, ctx.memcg);
                 return None;
@@ -471,7 +476,7 @@ impl RequestOwners for Slots {
         let step = manager.get_step(get, slow, ctx);
         if let (Step::Done(_), Some(slow)) = (step, slow.take_if(|_| matches!(step, Step::Done(_))))
         {
-            // Another request has brought the page in the meantime.
+            // Another request has brought the page into memory in the meantime.
             manager.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
         }
         step
@@ -527,7 +532,7 @@ impl Owners for Slots {
                 young: was & YOUNG != 0,
                 nr_entries_read: 1,
             },
-            // Pinned.
+            // The page is pinned.
             Err(_) => UnmapResult { nr_entries_read: 1, ..UnmapResult::default() },
         }
     }

@@ -1,8 +1,8 @@
-//! The slow path of an allocation, as an explicit state.
+//! The slow path of an allocation: the stages after a failed first attempt, as explicit state.
 //!
-//! Linux: `__alloc_pages_slowpath` (6.1; older ones in slowpath/old.rs). Wakes kswapd, tries at the
-//! min watermark, compacts lightly, reclaims, compacts, tries again, drains, and finally kills a
-//! task. Every stage may stop and sleep; the state is part of the task's
+//! Linux: `__alloc_pages_slowpath` (6.1; slowpath/old.rs has older kernels). The slow path wakes
+//! kswapd, tries at the min watermark, compacts lightly, reclaims, compacts, tries again, drains,
+//! and finally kills a task. Every stage may stop and sleep; the state is part of the task's
 //! [`Call`](crate::call::Call).
 
 mod old;
@@ -21,17 +21,18 @@ use crate::reclaim::direct::DirectReclaim;
 use crate::units::{Cpu, NodeId, Order, Pfn, Requester, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use alloc::boxed::Box;
 
-/// Reclaims in a row without progress before memory is declared exhausted.
+/// Number of reclaims in a row without progress after which memory is considered exhausted.
 const MAX_RECLAIM_RETRIES: u32 = 16;
 
-/// Compactions in a row of which other tasks took the result (Linux `MAX_COMPACT_RETRIES`).
+/// Number of compactions in a row that made a block which another task took (Linux
+/// `MAX_COMPACT_RETRIES`).
 const MAX_COMPACT_RETRIES: u32 = 16;
 
 #[derive(Clone, Debug, State)]
 enum SlowPathStage {
     /// Wake kswapd and try at the min watermark.
     Start,
-    /// The reserves were too low to reclaim; waited for kswapd.
+    /// The reserves were too low to reclaim; the task has waited for kswapd.
     Throttled,
     /// Reclaiming: the state is in `reclaim`.
     Reclaim,
@@ -40,18 +41,18 @@ enum SlowPathStage {
     OomWait,
 }
 
-/// Next action after a compaction that made no block.
+/// The stage after a compaction that has made no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum AfterCompaction {
-    /// Reclaim: this was the light attempt before it.
+    /// Reclaim: it was the light compaction before reclaim.
     Reclaim,
-    /// Decide whether to continue. `progress`: whether the reclaim before it freed pages.
+    /// Decide whether to continue. `progress`: whether the preceding reclaim freed pages.
     Judge { progress: bool },
-    /// Fail: this was the last attempt.
+    /// Fail: it was the last attempt.
     Fail,
 }
 
-/// An allocation that did not succeed at once.
+/// State of an allocation that did not succeed at once.
 #[derive(Clone, Debug, State)]
 pub struct SlowPath {
     order: Order,
@@ -63,9 +64,9 @@ pub struct SlowPath {
     compact_priority: CompactPriority,
     compaction_retries: u32,
     compact_result: CompactResult,
-    /// The light compaction before the first reclaim is still to come.
+    /// Whether the light compaction before the first reclaim is still to come.
     compact_first: bool,
-    /// No step was made yet.
+    /// Whether no step has been made yet.
     is_new: bool,
 }
 
@@ -111,9 +112,9 @@ impl SlowPath {
         self.order > PAGE_ALLOC_COSTLY_ORDER
     }
 
-    /// The light compaction made no block. Whether the request gives up: a huge page is not worth a
-    /// fault's time if compaction of the zone was deferred after failures, or skipped because it
-    /// needs much reclaim first.
+    /// Called when the light compaction has made no block. Returns whether the request gives up. A
+    /// request for a huge page does if compaction of the zone was deferred after failures, or was
+    /// skipped because it needs much reclaim first: this would take too long for a fault.
     fn light_compaction_failed(&mut self, result: CompactResult) -> bool {
         if !self.is_costly() || !self.gfp.has(Gfp::NORETRY) {
             return false;
@@ -124,7 +125,7 @@ impl SlowPath {
 }
 
 impl<O: Owners> Manager<O> {
-    /// The request is abandoned: releases what its reclaim and its compaction hold.
+    /// Called when the request is abandoned: releases what its reclaim and its compaction hold.
     pub(crate) fn abandon_slowpath(&mut self, state: &SlowPath, asker: Requester, cpu: Cpu) {
         self.slowpath_orphaned(state);
         match &state.stage {
@@ -140,12 +141,13 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The task has ended, and its compaction with it: releases what its reclaim holds.
+    /// Called when the task has ended, which has also ended its compaction: releases what its
+    /// reclaim holds.
     pub(crate) fn slowpath_orphaned(&mut self, state: &SlowPath) {
         self.abandon_direct_reclaim(&state.reclaim);
     }
 
-    /// One bounded step. `Done`: the block, or `None` if there is none.
+    /// Runs one bounded step. `Done`: the block, or `None` if the allocation fails.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         match &mut state.stage {
             SlowPathStage::Start | SlowPathStage::OomWait => self.slowpath_start(state, ctx),
@@ -170,7 +172,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn slowpath_start(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
-        // Foreign pageblocks only after reclaim and compaction have failed (Linux 6.15).
+        // Mixes migrate types only after reclaim and compaction have failed (Linux 6.15).
         state.flags.nofragment |= core::mem::take(&mut state.is_new) && self.config.defrag_mode;
         self.wake_all_kswapds(state, ctx);
         if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
@@ -196,8 +198,8 @@ impl<O: Owners> Manager<O> {
         self.reclaim_or_wait(state, ctx)
     }
 
-    /// Whether a light compaction comes before reclaim: for costly orders, and for small blocks of
-    /// kernel memory, because free blocks of that migrate type are hard to form.
+    /// Whether a light compaction comes before reclaim. It does for costly orders. It also does for
+    /// small blocks of kernel memory, because free blocks of their migrate type are hard to form.
     fn compacts_before_reclaim(&self, state: &SlowPath) -> bool {
         let movable = state.gfp.migrate_type() == MigrateType::Movable;
         let any = !movable || self.era.compacts_before_every_reclaim;
@@ -307,7 +309,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Neither reclaim nor compaction made the block: retries, kills a task, or fails.
+    /// Called when neither reclaim nor compaction has made the block: retries, kills a task, or
+    /// fails.
     fn judge(&mut self, state: &mut SlowPath, progress: bool, ctx: &Ctx) -> Step<Option<Pfn>> {
         if state.gfp.has(Gfp::NORETRY) {
             return self.give_up(state, ctx);
@@ -326,13 +329,13 @@ impl<O: Owners> Manager<O> {
             return Step::Continue;
         }
         if core::mem::take(&mut state.flags.nofragment) {
-            // Mixing migrate types comes before killing (Linux 6.15).
+            // Mixes migrate types before it kills a task (Linux 6.15).
             return Step::Continue;
         }
         self.may_oom(state, costly, ctx)
     }
 
-    /// Fails, unless foreign pageblocks were avoided so far: then retries with them.
+    /// Fails; but if mixing migrate types was avoided so far, retries with mixing.
     fn give_up(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         if core::mem::take(&mut state.flags.nofragment) {
             return Step::Done(self.try_freelists(state, state.flags, ctx));
@@ -346,7 +349,7 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         match state.compact_result {
-            // There was a block, and another task took it.
+            // There was a block, but another task took it.
             CompactResult::Success => {
                 state.compaction_retries += 1;
                 let most = MAX_COMPACT_RETRIES / if state.is_costly() { 4 } else { 1 };
@@ -410,12 +413,12 @@ impl<O: Owners> Manager<O> {
     }
 
     fn may_oom(&mut self, state: &mut SlowPath, costly: bool, ctx: &Ctx) -> Step<Option<Pfn>> {
-        // Memory may have been freed in parallel: one last try, at the high watermark.
+        // Memory may have been freed in parallel, so try once more, at the high watermark.
         let flags = AllocFlags { watermark: Watermark::High, ..state.flags };
         if let Some(pfn) = self.try_freelists(state, flags, ctx) {
             return Step::Done(Some(pfn));
         }
-        // No task is killed for a huge request, or for one that can do without.
+        // No task is killed for a huge request, or for a request that may fail.
         if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !O::out_of_memory(self, ROOT, ctx.asker) {
             return Step::Done(None);
         }

@@ -1,27 +1,28 @@
-//! The swap area: use of each slot, and the swap cache.
+//! The swap area: how each slot is used, and the swap cache.
 //!
 //! Linux: mm/swapfile.c, mm/swap_state.c. A slot is free, or used by a page-table entry, by the
-//! swap cache, or by both. Slots are allocated from runs of 256, so pages swapped out together are
-//! adjacent, which makes swap read-ahead useful.
+//! swap cache, or by both. Slots are allocated from runs of 256, so pages that are swapped out
+//! together get adjacent slots, which makes swap read-ahead useful.
 //!
-//! Invariant: `nr_used` counts slots with a nonzero use; a slot's cached frame has the slot in
-//! `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set.
+//! Invariant: `nr_used` is the number of slots in use. If a slot has a cached frame, that frame has
+//! the slot in `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set.
 
 use crate::digest::State;
 use crate::shadow::Shadow;
 use crate::units::{MemcgId, Pfn, SwapSlot};
 use alloc::vec::Vec;
 
-/// Slots in a run that allocation fills before it goes elsewhere (Linux `SWAPFILE_CLUSTER`).
+/// Number of slots in a run; allocation fills a run before it uses another (Linux
+/// `SWAPFILE_CLUSTER`).
 pub const SWAPFILE_CLUSTER: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, State)]
 struct SwapSlotState {
-    /// Frame in the swap cache plus 1, or 0.
+    /// Frame in the swap cache plus 1; 0 if none.
     cached: u32,
     mapped: bool,
-    /// Group of the slot, which pays for the page when it is swapped in. The group's counter knows
-    /// whether it also pays for the slot.
+    /// Group of the slot, which pays for the page when it is swapped in. Whether it also pays for
+    /// the slot is recorded in the group's counter.
     memcg: MemcgId,
     shadow: Shadow,
 }
@@ -41,22 +42,22 @@ impl SwapSlotState {
 /// The swap area.
 #[derive(Clone, Debug, Default, State)]
 pub struct SwapArea {
-    /// Grows on first use of slots, up to `capacity`.
+    /// State of slots; the table grows when slots are used for the first time, up to `capacity`.
     #[state(sparse)]
     slots: Vec<SwapSlotState>,
     capacity: u32,
-    /// Artificial limit (fault injection: "swap full").
+    /// Artificial limit on used slots (fault injection: "swap full").
     limit: u32,
     nr_used: u32,
     /// Where the search for the next run starts.
     cluster_next: u32,
     cluster_left: u32,
-    /// Used slots per run of [`SWAPFILE_CLUSTER`].
+    /// Number of used slots in each run of [`SWAPFILE_CLUSTER`] slots.
     cluster_used: Vec<u16>,
 }
 
 impl SwapArea {
-    /// An area of `capacity` slots that reports "full" at `limit`.
+    /// An area of `capacity` slots, which reports that it is full when `limit` slots are used.
     pub fn new(capacity: u32, limit: u32) -> SwapArea {
         SwapArea { capacity, limit: limit.min(capacity), ..Default::default() }
     }
@@ -81,7 +82,8 @@ impl SwapArea {
         self.limit > 0
     }
 
-    /// Whether less than half is free: slots of swapped-in pages are then freed at once.
+    /// Whether less than half of the slots are free. If so, slots of swapped-in pages are freed at
+    /// once.
     pub fn is_half_full(&self) -> bool {
         u64::from(self.free()) * 2 < u64::from(self.limit)
     }
@@ -116,7 +118,8 @@ impl SwapArea {
         self.slots.get(at as usize).is_none_or(SwapSlotState::is_free)
     }
 
-    /// The next free slot of the run, else the next wholly free run, else the next free slot.
+    /// The next free slot of the current run; else the next run with all slots free; else the next
+    /// free slot.
     fn find_free(&mut self) -> Option<u32> {
         if self.cluster_left > 0 {
             let end = self.cluster_next.saturating_add(self.cluster_left).min(self.capacity);
@@ -144,7 +147,7 @@ impl SwapArea {
         Some(at)
     }
 
-    /// Frees a slot that is no longer in use. Returns its group if it was freed.
+    /// Frees a slot if it is no longer in use. Returns its group if it was freed.
     fn release_if_free(&mut self, slot: SwapSlot) -> Option<MemcgId> {
         if !self.slots[slot.idx()].is_free() {
             return None;
@@ -167,7 +170,7 @@ impl SwapArea {
         }
     }
 
-    /// Calls `f` for every slot in use: its group, and whether its page is cached.
+    /// Calls `f` for every slot in use, with its group and whether its page is in the swap cache.
     pub(crate) fn for_each_owner(&self, mut f: impl FnMut(MemcgId, bool)) {
         let used = self.slots.iter().filter(|slot| !slot.is_free());
         used.for_each(|slot| f(slot.memcg, slot.cached != 0));
@@ -226,7 +229,7 @@ impl SwapArea {
         self.slots.get(slot.idx()).is_some_and(|slot| slot.mapped)
     }
 
-    /// Counts used slots without counters, for the audit: (used, cached).
+    /// Counts used slots without the stored counters, for the audit: (used, cached).
     pub fn count(&self) -> (u32, u32) {
         let used = self.slots.iter().filter(|slot| !slot.is_free()).count() as u32;
         let cached = self.slots.iter().filter(|slot| slot.cached != 0).count() as u32;

@@ -1,9 +1,10 @@
-//! Swap-in: a page's way from swap into the swap cache, and from there to its owner.
+//! Swap-in: reads a page from swap into the swap cache, and gives it from there to its owner.
 //!
-//! Linux 6.1: `__read_swap_cache_async`, second half of `do_swap_page`. The owner adds neighbours.
+//! Linux 6.1: `__read_swap_cache_async`, second half of `do_swap_page`. The owner adds read-ahead
+//! of neighbours.
 //!
-//! Invariant: a page in the swap cache is locked until its read ends. A slot of a page that is
-//! mapped again belongs to the swap cache alone, or to no owner.
+//! Invariant: a page in the swap cache is locked until its read ends. When a page is mapped again,
+//! its slot is used only by the swap cache, or not at all.
 
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle};
@@ -32,8 +33,8 @@ impl<O: Owners> Manager<O> {
             Step::Continue => return Err(Some(Step::Continue)),
             Step::Wait(wait) => return Err(Some(Step::Wait(wait))),
             Step::Done(Ok(pfn)) => pfn,
-            // The slot's group is at its limit and has no task to kill. Try the fault again, as
-            // Linux does, which kills no task for a page of another group.
+            // The slot's group is at its limit and has no task to kill. So the fault is tried
+            // again, as in Linux, which kills no task for a page of another group.
             Step::Done(Err(_)) if memcg != ctx.memcg => {
                 let sleep = Sleep::throttled(ctx.node, Throttle::NoProgress, TICK);
                 return Err(Some(Step::Wait(sleep)));
@@ -84,7 +85,7 @@ impl<O: Owners> Manager<O> {
         page.mapping = at.owner;
         page.index = at.index;
         if write && page.place == Place::LruBatch {
-            // The batch's reference would make the page look shared.
+            // A page in a batch has an extra reference, which would make it look shared.
             self.lru_add_drain(ctx.cpu);
         }
         // The entry owns the page again; free the slot when it is no longer useful.
@@ -92,8 +93,8 @@ impl<O: Owners> Manager<O> {
         let page = &self.mem.pages[pfn.idx()];
         // The owner may have locked the page while it was in swap.
         let is_locked = self.is_page_locked(page);
-        // A writer gets its own page. The slot is also freed if swap is short or the page cannot be
-        // swapped (Linux `should_try_to_free_swap`).
+        // A writer must be the only user of its page, so the slot is freed. The slot is also freed
+        // if swap is short or the page cannot be swapped (Linux `should_try_to_free_swap`).
         let is_alone = page.place != Place::LruBatch;
         let is_useless = write && is_alone || is_locked || self.swap_is_full(page.memcg);
         let give_up_slot = is_useless && !page.has(PageFlags::WRITEBACK);

@@ -1,44 +1,45 @@
 //! Quantities and indices as types: page frame numbers, ids, virtual time.
 //!
-//! Linux: `pfn`, `nid`, `memcg id`, `swp_entry_t`. Every id is an index into exactly one table;
-//! `NONE` (all ones) is the absent value, so an optional id costs no extra bytes. Names of sizes
-//! say pages or bytes; times are integer nanoseconds ([`Nanos`]).
+//! Linux: `pfn`, `nid`, `memcg id`, `swp_entry_t`. Every id is an index into exactly one table.
+//! `NONE` (all ones) is the absent value, so an optional id needs no extra bytes. Names of sizes
+//! contain pages or bytes; times are integer nanoseconds ([`Nanos`]).
 
 use crate::digest::State;
 use crate::page_size::PageSize;
 use core::fmt;
 use zerocopy::FromZeros;
 
-/// Virtual or real time in nanoseconds. The core never reads a clock: time is an argument.
+/// Virtual or real time in nanoseconds. The core never reads a clock; time is always an argument.
 pub type Nanos = u64;
 
 /// One timer tick of the kernel (250 HZ as in distributions).
 pub const TICK: Nanos = 4_000_000;
 
-/// log2 of the number of pages in a block. Linux: allocation order, 0..=[`MAX_PAGE_ORDER`].
+/// log2 of the number of pages in a block: 0..=[`MAX_PAGE_ORDER`] (Linux: allocation order).
 pub type Order = u8;
 
 /// Bytes in a page of 4 KiB, the default. [`PageSize`] has the other sizes.
 pub const PAGE_SIZE: u64 = PageSize::Kib4.bytes();
-/// Zones of a node (Linux `MAX_NR_ZONES`).
+/// Number of zones of a node (Linux `MAX_NR_ZONES`).
 pub const MAX_NR_ZONES: usize = 4;
 /// Largest order of the buddy allocator, inclusive (Linux `MAX_PAGE_ORDER`).
 pub const MAX_PAGE_ORDER: Order = 10;
 /// Number of orders (Linux `NR_PAGE_ORDERS`).
 pub const NR_PAGE_ORDERS: usize = MAX_PAGE_ORDER as usize + 1;
-/// Order of a pageblock: the granule that has a migrate type (512 pages: 2 MiB of pages of 4 KiB).
+/// Order of a pageblock, the unit that has a migrate type (512 pages; 2 MiB with pages of 4 KiB).
 pub const PAGEBLOCK_ORDER: Order = 9;
 /// Pages in a pageblock.
 pub const PAGEBLOCK_NR_PAGES: u32 = 1 << PAGEBLOCK_ORDER;
-/// Order of a huge page: one entry of the second level maps it (Linux `HPAGE_PMD_ORDER`).
+/// Order of a huge page, which one page-table entry of the second level maps (Linux
+/// `HPAGE_PMD_ORDER`).
 pub const HPAGE_PMD_ORDER: Order = PAGEBLOCK_ORDER;
 /// Pages in a huge page (Linux `HPAGE_PMD_NR`).
 pub const HPAGE_PMD_NR: u64 = 1 << HPAGE_PMD_ORDER;
-/// Orders above this are costly: the allocator may give up on them (Linux 6.1).
+/// Orders above this one are costly: the allocator may give up on them (Linux 6.1).
 pub const PAGE_ALLOC_COSTLY_ORDER: Order = 3;
 /// Pages that reclaim takes off a list at a time.
 pub const SWAP_CLUSTER_MAX: u64 = 32;
-/// First and mildest scan priority: a pass scans `list >> 12` pages.
+/// First scan priority, which scans least: a pass scans `list >> 12` pages.
 pub const DEF_PRIORITY: i8 = 12;
 
 macro_rules! id {

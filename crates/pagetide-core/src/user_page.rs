@@ -23,8 +23,8 @@ impl<O: Owners> Manager<O> {
         page.mark = 0;
     }
 
-    /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. It
-    /// starts inactive, except in eras that activate new anonymous pages.
+    /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. The
+    /// page starts on the inactive list, except in eras that activate new anonymous pages.
     pub(crate) fn begin_anon_page(
         &mut self,
         pfn: Pfn,
@@ -92,8 +92,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Frees an unmapped anonymous page with its swap slot. A page under I/O is left to reclaim
-    /// (Linux leaves it to the last reference); a pinned page is freed by its unpin.
+    /// Frees an unmapped anonymous page with its swap slot. If the page is under I/O, reclaim frees
+    /// it later (in Linux, the last reference does); if it is pinned, its last unpin frees it.
     pub(crate) fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
         let page = &self.mem.pages[pfn.idx()];
         debug_assert_eq!(page.mapcount, 0);
@@ -116,7 +116,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Frees a page without an owner, a huge page as a whole.
+    /// Frees a page without an owner; a huge page is freed as a whole.
     pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
         let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
         debug_assert!(!self.mem.pages[pfn.idx()].has(PageFlags::PINNED), "{pfn:?} is pinned");
@@ -130,7 +130,7 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// Where and how a mapped page is counted: node, counter, number of pages, and whether it is huge.
+/// How a mapped page is counted: node, counter, number of pages, and whether it is a huge page.
 #[inline]
 fn mapped_as(page: &Page) -> (NodeId, NodeStat, u64, bool) {
     let stat = if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };

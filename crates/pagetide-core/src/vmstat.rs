@@ -1,9 +1,9 @@
-//! Every counter, under the kernel's name.
+//! Every counter of /proc/vmstat, under the kernel's name.
 //!
-//! Linux: mm/vmstat.c. Three tables: [`Event`] counts events, [`NodeStat`] has the levels of a node,
-//! and zones keep `nr_free_pages` themselves. One macro keeps the enum, the names
-//! and the meanings (`pagetide metrics`) together. Linux keeps per-CPU deltas and folds them later; here counters
-//! are exact at all times, as after a write to /proc/sys/vm/stat_refresh.
+//! Linux: mm/vmstat.c. There are three tables: [`Event`] counts events, [`NodeStat`] has the levels
+//! of a node, and zones keep `nr_free_pages` themselves. One macro keeps the enum, the names and
+//! the meanings (`pagetide metrics`) together. Linux keeps per-CPU deltas and adds them later; here
+//! counters are exact at all times, as after a write to /proc/sys/vm/stat_refresh.
 
 use crate::digest::State;
 

@@ -1,10 +1,11 @@
-//! Watermarks: their computation, and the check of a zone against one.
+//! Watermarks: their computation, and the check of a zone's free pages against a watermark.
 //!
 //! Linux: `__zone_watermark_ok`, `zone_watermark_fast`, `calculate_min_free_kbytes`,
 //! `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `calculate_totalreserve_pages`
 //! (mm/page_alloc.c, 6.1), `set_recommended_min_free_kbytes` (mm/khugepaged.c). One input,
-//! `min_free_kbytes`, is divided among the zones by size; the [`WatermarkPolicy`] (three variants
-//! in the kernel and its patches) decides the distance of low and high from min.
+//! `min_free_kbytes`, is divided among the zones by size and gives their min watermarks. The
+//! [`WatermarkPolicy`] (three variants in the kernel and its patches) decides how far low and high
+//! are above min.
 //!
 //! Invariant: min <= low <= high in every zone, and recomputing the watermarks clears the boost.
 
@@ -19,9 +20,9 @@ use crate::page_size::PageSize;
 use crate::units::{Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES};
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 
-/// Minimum of `min_free_kbytes` that Linux wants with transparent huge pages: two pageblocks per
-/// populated zone and one for each pair of migrate types and zone, at most 5 % of the memory for
-/// kernel buffers (`lowmem_pages`).
+/// Smallest `min_free_kbytes` that Linux wants with transparent huge pages: two pageblocks per
+/// populated zone, plus one pageblock for each pair of migrate types in each zone; at most 5 % of
+/// the memory for kernel buffers (`lowmem_pages`).
 pub const fn thp_min_free_kbytes(
     nr_populated_zones: u64,
     lowmem_pages: u64,
@@ -33,10 +34,11 @@ pub const fn thp_min_free_kbytes(
     page_size.kbytes_of(if pages < cap { pages } else { cap })
 }
 
-/// Transparent huge pages are switched on or off: `min_free_kbytes` is raised to their minimum, or
-/// returns to the default, and the watermarks follow (Linux 6.1 `set_recommended_min_free_kbytes`,
-/// called by `start_stop_khugepaged`). A value written by an administrator stays, even if it is
-/// smaller; Linux raises it, at every write to `enabled`.
+/// Called when transparent huge pages are switched on or off. Raises `min_free_kbytes` to their
+/// minimum, or resets it to the default, and recomputes the watermarks (Linux 6.1
+/// `set_recommended_min_free_kbytes`, called by `start_stop_khugepaged`). A value that an
+/// administrator wrote stays, even if it is smaller than the minimum; Linux raises it at every
+/// write to `enabled`.
 pub fn switch_thp(
     nodes: &mut [Node],
     inputs: &mut WatermarkInputs,
@@ -57,8 +59,8 @@ pub fn switch_thp(
     setup(nodes, inputs, page_size);
 }
 
-/// Pages that kernel buffers may use: above the high watermark, in zones up to Normal (Linux
-/// `nr_free_buffer_pages`, from any node).
+/// Number of pages that kernel buffers may use: pages above the high watermark in zones up to
+/// Normal (Linux `nr_free_buffer_pages`, over all nodes).
 pub fn nr_free_buffer_pages(nodes: &[Node]) -> u64 {
     lowmem_zones(nodes).map(|z| z.managed.saturating_sub(z.wmark(Watermark::High))).sum()
 }
@@ -72,12 +74,12 @@ pub fn lowmem_kbytes(nodes: &[Node], page_size: PageSize) -> u64 {
     page_size.kbytes_of(nr_free_buffer_pages(nodes))
 }
 
-/// Which of a zone's managed pages count.
+/// Which of a zone's managed pages to count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ManagedPages {
-    /// Those that existed when boot first set the watermarks.
+    /// Pages that were managed when boot first set the watermarks.
     AtBoot,
-    /// All.
+    /// All managed pages.
     Now,
 }
 
@@ -90,8 +92,8 @@ impl ManagedPages {
     }
 }
 
-/// First computation of `min_free_kbytes`, watermarks and reserves, as during boot (Linux
-/// `init_per_zone_wmark_min`): late memory ([`Zone::late`]) is not counted.
+/// First computation of `min_free_kbytes`, watermarks and reserves, during boot (Linux
+/// `init_per_zone_wmark_min`). Late memory ([`Zone::late`]) is not counted.
 pub fn boot(nodes: &mut [Node], inputs: &mut WatermarkInputs, page_size: PageSize) {
     let pages: u64 = lowmem_zones(nodes).map(|zone| ManagedPages::AtBoot.of(zone)).sum();
     inputs.calculate_min_free_kbytes(page_size.kbytes_of(pages));
@@ -99,8 +101,8 @@ pub fn boot(nodes: &mut [Node], inputs: &mut WatermarkInputs, page_size: PageSiz
     setup_reserves(nodes, inputs, ManagedPages::AtBoot);
 }
 
-/// Computes the watermarks of all zones and the sizes of the per-CPU sets, as after a write to one
-/// of the sysctls (Linux `setup_per_zone_wmarks`). Clears every boost.
+/// Computes the watermarks of all zones and the sizes of the per-CPU sets, as a write to one of the
+/// sysctls does (Linux `setup_per_zone_wmarks`). Clears every boost.
 pub fn setup(nodes: &mut [Node], inputs: &WatermarkInputs, page_size: PageSize) {
     setup_marks(nodes, inputs, ManagedPages::Now, page_size);
 }
@@ -132,7 +134,7 @@ fn setup_marks(
     update_totalreserve(nodes);
 }
 
-/// Min, low and high of a zone of `managed` pages among `total`, in pages.
+/// The min, low and high watermarks of a zone that has `managed` of the machine's `total` pages.
 pub fn zone_marks(
     managed: u64,
     total: u64,
@@ -156,7 +158,7 @@ pub fn zone_marks(
     (min, low + extra, high + extra)
 }
 
-/// a * b / c without losing bits; 0 when c is 0.
+/// a * b / c without overflow; 0 if c is 0.
 fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     if c == 0 {
         return 0;
@@ -179,8 +181,8 @@ fn setup_reserves(nodes: &mut [Node], inputs: &WatermarkInputs, managed: Managed
     update_totalreserve(nodes);
 }
 
-/// Recomputes the pages of each node that ordinary use should not take: the high watermark and the
-/// largest reserve of each zone (Linux `calculate_totalreserve_pages`).
+/// Recomputes the pages of each node that are kept free: for each zone the high watermark and the
+/// largest reserve (Linux `calculate_totalreserve_pages`).
 fn update_totalreserve(nodes: &mut [Node]) {
     for node in nodes {
         node.totalreserve_pages = node
@@ -194,8 +196,8 @@ fn update_totalreserve(nodes: &mut [Node]) {
     }
 }
 
-/// Whether a request for 2^`order` pages leaves the zone above `mark` (pages): free pages must be
-/// *more* than watermark plus reserve, and a block of `order` must exist (Linux
+/// Whether the zone stays above `mark` (pages) after a request for 2^`order` pages. There must be
+/// *more* free pages than watermark plus reserve, and a free block of `order` (Linux
 /// `__zone_watermark_ok`).
 pub fn zone_watermark_ok(
     zone: &Zone,
@@ -207,7 +209,8 @@ pub fn zone_watermark_ok(
     zone_watermark_ok_free(zone, order, mark, highest_zoneidx, flags, zone.free_pages_counted())
 }
 
-/// [`zone_watermark_ok`] for an assumed number of free pages, such as after a complete reclaim.
+/// Like [`zone_watermark_ok`], but for an assumed number of free pages, such as the number after a
+/// complete reclaim.
 pub fn zone_watermark_ok_free(
     zone: &Zone,
     order: Order,
@@ -238,9 +241,9 @@ pub fn zone_watermark_ok_free(
     free_pages > needed && (order == 0 || zone.has_free_block(order, flags.may_use_highatomic()))
 }
 
-/// The check of an allocation attempt, cheap if an order-0 request passes (Linux
-/// `zone_watermark_fast`). An atomic order-0 request checked against the min watermark may ignore
-/// the boost: the boost must wake kswapd, not fail requests.
+/// The check of an allocation attempt, which is cheap if an order-0 request passes (Linux
+/// `zone_watermark_fast`). If an atomic order-0 request is checked against the min watermark, the
+/// boost is ignored: a boost must wake kswapd, but not make requests fail.
 #[inline]
 pub fn zone_watermark_fast(
     zone: &Zone,

@@ -1,6 +1,7 @@
-//! The work of a step, in counts. A world converts counts to time; the core knows no durations.
+//! The work of a step, in counts. A world converts counts to time; the core does not know how long
+//! anything takes.
 //!
-//! The simulator's cost model multiplies these counts; an embedder ignores them.
+//! The simulator's cost model multiplies these counts by costs; an embedder ignores them.
 
 use crate::digest::State;
 
@@ -38,7 +39,7 @@ macro_rules! work {
                 all.iter().chain(rest).all(|&count| count == 0)
             }
 
-            /// Adds another step's counts.
+            /// Adds the counts of another step.
             pub fn add(&mut self, other: &Work) {
                 $(self.$field += other.$field;)*
             }

@@ -1,11 +1,12 @@
 //! Refault distance: decides whether a page that comes back was evicted too early.
 //!
-//! Linux: mm/workingset.c. An evicted page leaves a shadow: a snapshot of its lruvec's clock of
-//! evictions and activations. When the page comes back, the clock has advanced by the refault
-//! distance. If that many pages would have fitted next to the active ones, the page is activated at
-//! once.
+//! Linux: mm/workingset.c. A lruvec has a clock that counts evictions and activations. An evicted
+//! page leaves a shadow with the time of this clock. When the page comes back, the clock has
+//! advanced by the refault distance. If that many pages would have fitted into memory next to the
+//! active pages, the page is activated at once.
 //!
-//! Difference from Linux: the clock has 39 bits; shadows of swap slots are kept without limit.
+//! Difference from Linux: the clock has 39 bits, and the number of shadows of swap slots is not
+//! limited.
 
 use crate::manager::Manager;
 use crate::memcg::ROOT;
@@ -26,8 +27,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The shadow of a page under eviction, by the clock of the group that is short of memory; the
-    /// root if the machine is (Linux `workingset_eviction`).
+    /// The shadow of a page that is being evicted. It uses the clock of the group that is short of
+    /// memory, or of the root if the machine is (Linux `workingset_eviction`).
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {
         let page = &self.mem.pages[pfn.idx()];
         let forgets =
@@ -43,7 +44,7 @@ impl<O: Owners> Manager<O> {
         Shadow::pack(target, node, age, workingset)
     }
 
-    /// Decides whether a page that comes back is activated (Linux `workingset_refault`, 6.1).
+    /// Decides whether to activate a page that comes back (Linux `workingset_refault`, 6.1).
     pub(crate) fn workingset_refault(&mut self, pfn: Pfn, shadow: Shadow) {
         let Some((evicted_memcg, node, evicted_age, workingset)) = shadow.unpack() else {
             return self.place_new_page(pfn);
@@ -52,8 +53,9 @@ impl<O: Owners> Manager<O> {
         let kind = usize::from(file);
         let memcg = self.mem.pages[pfn.idx()].memcg;
         let page_node = self.mem.pages[pfn.idx()].node();
-        // The evicted page's group is gone, so the distance is unknown and this is no refault. As
-        // in Linux, the id may belong to a younger group; then the distance is meaningless.
+        // The evicted page's group is gone, so the distance is unknown and the page does not count
+        // as a refault. As in Linux, the id may belong to a newer group; then the distance is
+        // meaningless.
         if !self.memcg_is_online(evicted_memcg) {
             return self.place_new_page(pfn);
         }
@@ -63,8 +65,8 @@ impl<O: Owners> Manager<O> {
         self.memcgs[memcg.idx()].events.count(event);
         let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
-        // The memory that the page competes for: everything except the inactive list of its own
-        // kind. Anonymous memory counts only if the page's group can swap.
+        // The memory that the page competes for: all lists except the inactive list of the page's
+        // own kind. Anonymous memory counts only if the page's group can swap.
         let size =
             |machine: &Manager<O>, stat| machine.lruvec_page_state(evicted_memcg, node, stat);
         let mut workingset_size = size(self, NodeStat::NrActiveFile);

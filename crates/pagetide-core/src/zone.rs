@@ -1,13 +1,13 @@
 //! A zone: a range of frames with its own free lists, watermarks and per-CPU sets.
 //!
 //! Linux: `struct zone`, `struct free_area` and the pageblock bits (include/linux/mmzone.h, 6.1).
-//! The file holds the record and its accessors. The operations on it are in [`crate::buddy`] (split
-//! and merge), [`crate::fallback`] (foreign pageblocks), [`crate::pcp`] (per-CPU lists) and
-//! [`crate::watermark`] (marks).
+//! This file has the type and its accessors. The operations on it are in [`crate::buddy`] (split
+//! and merge), [`crate::fallback`] (pageblocks of other types), [`crate::pcp`] (per-CPU lists) and
+//! [`crate::watermark`] (watermarks).
 //!
-//! Invariant: `nr_free_pages` is the number of pages on the buddy lists, except those of type
-//! Isolate, and of the bits of open pageblocks; pages on per-CPU lists are not free in this sense.
-//! `nr_reserved_highatomic` is 512 for each pageblock of type HighAtomic.
+//! Invariant: `nr_free_pages` is the number of pages on the buddy lists, without those of type
+//! Isolate, plus the number of free frames of open pageblocks. Pages on per-CPU lists do not count
+//! as free here. `nr_reserved_highatomic` is 512 for each pageblock of type HighAtomic.
 
 pub use crate::units::MAX_NR_ZONES;
 
@@ -36,7 +36,8 @@ pub const ZONE_NAMES: [&str; MAX_NR_ZONES] = ["DMA", "DMA32", "Normal", "Movable
 /// Free blocks of one order.
 #[derive(Clone, Debug, Default, State)]
 pub struct FreeArea {
-    /// Heads of the free blocks, by migrate type of the list (not of the pageblock).
+    /// Heads of the free blocks, by migrate type of the list (the type of a block's pageblock may
+    /// differ).
     pub lists: [List; MigrateType::COUNT],
     /// Blocks on all lists together.
     pub nr_free: u64,
@@ -55,15 +56,15 @@ pub struct Zone {
     pub spanned: u64,
     /// Frames that exist.
     pub present: u64,
-    /// Frames that are free in the allocator or allocated.
+    /// Frames that belong to the allocator, free or allocated.
     pub managed: u64,
-    /// Pages of `managed` added after boot had set the watermarks (initial RAM disk and the
-    /// kernel's init sections): boot-time figures do not count them.
+    /// Managed pages that were added after boot had set the watermarks (initial RAM disk and the
+    /// kernel's init sections). Figures computed at boot do not count them.
     pub late: u64,
     /// Free blocks by order.
     pub free_area: [FreeArea; NR_PAGE_ORDERS],
     pub(crate) nr_free_pages: u64,
-    /// The counter of free pages for watermark checks.
+    /// The counter of free pages that watermark checks read.
     pub(crate) stat: ZoneStat,
     /// Min watermark in pages, without boost.
     pub watermark_min: u64,
@@ -77,7 +78,7 @@ pub struct Zone {
     pub watermark_boost_factor: u32,
     /// Rule for taking pages from a pageblock of another type.
     pub fallback: FallbackPolicy,
-    /// Pages reserved from requests with this highest zone index.
+    /// Pages reserved from requests, by the highest zone index that the request may use.
     pub lowmem_reserve: [u64; MAX_NR_ZONES],
     /// Pages in pageblocks reserved for atomic requests of order > 0.
     pub nr_reserved_highatomic: u64,
@@ -86,11 +87,12 @@ pub struct Zone {
     pub compaction: ZoneCompaction,
     /// Per-CPU free lists, one for each CPU of the machine.
     pub pcps: Vec<Pcp>,
-    /// Pageblocks with single frames as bits.
+    /// Open pageblocks, in which bits record the free frames.
     pub(crate) open: OpenBlocks,
-    /// A fallback has boosted the watermarks; kswapd is not yet woken (`ZONE_BOOSTED_WATERMARK`).
+    /// A fallback has boosted the watermarks, and kswapd has not been woken yet
+    /// (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
-    /// Reclaim is active: per-CPU lists are kept short (Linux `ZONE_RECLAIM_ACTIVE`).
+    /// Reclaim is active, so per-CPU lists are kept short (Linux `ZONE_RECLAIM_ACTIVE`).
     pub reclaim_active: bool,
 }
 
@@ -139,14 +141,15 @@ impl Zone {
         ZONE_NAMES.get(self.index).copied().unwrap_or("?")
     }
 
-    /// Pages on the buddy lists and bits of open pageblocks (Linux `zone_page_state_snapshot` of
-    /// `NR_FREE_PAGES`), without per-CPU lists.
+    /// Number of pages on the buddy lists and of free frames in open pageblocks (Linux
+    /// `zone_page_state_snapshot` of `NR_FREE_PAGES`). Pages on per-CPU lists are not included.
     #[inline]
     pub const fn free_pages(&self) -> u64 {
         self.nr_free_pages
     }
 
-    /// [`Self::free_pages`] by the zone's lagging counter (Linux `zone_page_state`).
+    /// [`Self::free_pages`] according to the zone's counter, which lags behind (Linux
+    /// `zone_page_state`).
     #[inline]
     pub const fn free_pages_counted(&self) -> u64 {
         self.stat.counted()
@@ -166,7 +169,7 @@ impl Zone {
         self.stat.add(-(nr as i64));
     }
 
-    /// Inputs of the counter's thresholds; without boosts.
+    /// Inputs of the counter's thresholds; the watermarks are without boost.
     pub(crate) const fn stat_marks(&self) -> StatMarks {
         StatMarks {
             managed: self.managed,
@@ -226,15 +229,17 @@ impl Zone {
         self.pageblocks[at] = mt;
     }
 
-    /// First frame of the pageblock of `pfn`, if the zone has the whole block. A zone may share its
-    /// first and last block with a neighbour; Linux moves no pages in those.
+    /// First frame of the pageblock of `pfn`, if the zone has the whole block; otherwise `None`. A
+    /// zone may share its first and last block with a neighbour; Linux moves no pages in such
+    /// blocks.
     pub(crate) fn whole_block(&self, pfn: Pfn) -> Option<Pfn> {
         let first = pfn.0 & !(PAGEBLOCK_NR_PAGES - 1);
         let last = first | (PAGEBLOCK_NR_PAGES - 1);
         (self.spans(first) && self.spans(last)).then_some(Pfn(first))
     }
 
-    /// Free blocks of each order, as in /proc/buddyinfo. Bits of open pageblocks count as order 0.
+    /// Free blocks of each order, as in /proc/buddyinfo. Each free frame of an open pageblock
+    /// counts as a block of order 0.
     pub fn buddyinfo(&self) -> [u64; NR_PAGE_ORDERS] {
         let mut blocks = core::array::from_fn(|order| self.free_area[order].nr_free);
         if self.open.is_on() {
@@ -259,8 +264,8 @@ impl Zone {
         counts
     }
 
-    /// Whether a block of at least `order` is free on a list for ordinary requests, or, with rights
-    /// to it, on the high-atomic list.
+    /// Whether a block of at least `order` is free on a list for ordinary requests. If
+    /// `may_use_highatomic` is set, the high-atomic list counts as well.
     #[inline]
     pub fn has_free_block(&self, order: Order, may_use_highatomic: bool) -> bool {
         let last =

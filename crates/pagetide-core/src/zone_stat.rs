@@ -1,17 +1,18 @@
-//! A zone's counter of free pages, and each CPU's difference that is not yet added to it.
+//! A zone's counter of free pages, and for each CPU a difference that is not added to it yet.
 //!
 //! Linux: `vm_stat[NR_FREE_PAGES]` of a zone and `per_cpu_zonestats` (mm/vmstat.c, 6.1). A CPU
-//! keeps its own difference and adds it to the counter when it exceeds a threshold. Watermark
-//! checks read the counter, which lags: their result may be wrong by a few pages. kswapd reads the
-//! exact sum where the lag of all CPUs together could hide that free pages fell to the min
-//! watermark (the drift mark), and thresholds are smaller while kswapd is awake in such zones.
+//! keeps a difference and adds it to the counter when the difference exceeds a threshold. Watermark
+//! checks read the counter, which lags behind, so their result may be wrong by a few pages. The lag
+//! of all CPUs together could hide that free pages have fallen to the min watermark. So if the
+//! counter is below a limit (the drift mark), kswapd reads the exact sum; and while kswapd is
+//! awake, such zones have smaller thresholds.
 //!
 //! A CPU adds its difference when it goes idle (`quiet_vmstat`) and once a second
-//! (`vmstat_update`); the world says when ([`crate::manager::Manager::refresh_cpu_vm_stats`]).
-//! Other counters are exact here, because no decision depends on so few pages of them.
+//! (`vmstat_update`); the world triggers this ([`crate::manager::Manager::refresh_cpu_vm_stats`]).
+//! Other counters are always exact here, because no decision depends on a few pages of them.
 //!
-//! Invariant: the counter plus all differences is the zone's number of free pages, and no
-//! difference exceeds the threshold that was in force when it last changed.
+//! Invariant: the counter plus all differences is the zone's number of free pages. No difference
+//! exceeds the threshold that was in force when the difference last changed.
 
 use crate::digest::State;
 use crate::units::Cpu;
@@ -27,9 +28,11 @@ pub(crate) struct ZoneStat {
     counted: i64,
     diffs: Vec<i64>,
     threshold: i64,
-    /// The exact sum is read when fewer pages are counted; 0: never (Linux `percpu_drift_mark`).
+    /// If the counter is below this number of pages, the exact sum is read; 0: never (Linux
+    /// `percpu_drift_mark`).
     drift_mark: u64,
-    /// The CPU that allocates or frees. Blocks moved by compaction count on the previous CPU.
+    /// The CPU that allocates or frees. Blocks that compaction moves are counted on the CPU before
+    /// it.
     pub(crate) this_cpu: Cpu,
 }
 
@@ -42,7 +45,7 @@ pub(crate) struct StatMarks {
     pub high: u64,
 }
 
-/// log2 of the next larger power of two; `fls(0)` is 0 (Linux `fls`).
+/// Position of the highest set bit, counted from 1; `fls(0)` is 0 (Linux `fls`).
 const fn fls(of: u64) -> u64 {
     (u64::BITS - of.leading_zeros()) as u64
 }
@@ -68,7 +71,8 @@ impl ZoneStat {
         }
     }
 
-    /// The number that kswapd compares, given `exact` free pages (Linux `zone_watermark_ok_safe`).
+    /// The number that kswapd compares with a watermark, where `exact` is the exact number of free
+    /// pages (Linux `zone_watermark_ok_safe`).
     #[inline]
     pub(crate) const fn safe(&self, exact: u64) -> u64 {
         let counted = self.counted();
@@ -91,7 +95,8 @@ impl ZoneStat {
 
     pub(crate) fn add_each(&mut self, pages: i64, times: u32) {
         let mut times = times;
-        // One at a time; also removes what a lower threshold has left over.
+        // Adds one at a time. The first addition also adds an excess that a lower threshold has
+        // left.
         while times > 0 && (times == 1 || self.diffs[self.this_cpu.idx()].abs() > self.threshold) {
             self.add(pages);
             times -= 1;
@@ -101,7 +106,7 @@ impl ZoneStat {
         }
         let diff = &mut self.diffs[self.this_cpu.idx()];
         let mut left = i64::from(times);
-        // The first addition that exceeds the threshold, then one in every so many.
+        // The threshold is exceeded by the first of these additions, and then by every n-th one.
         let first = (self.threshold - *diff) / pages + 1;
         if left >= first {
             self.counted += *diff + pages * first;
@@ -136,7 +141,8 @@ impl ZoneStat {
     }
 
     /// Adjusts the thresholds when kswapd goes to full sleep or wakes up (Linux
-    /// `set_pgdat_percpu_threshold`). A CPU adds any excess with its next page.
+    /// `set_pgdat_percpu_threshold`). If a difference exceeds the new threshold, the CPU adds it
+    /// with its next page.
     pub(crate) fn set_pressure(&mut self, awake: bool, marks: StatMarks, unit: u64) {
         if self.drift_mark == 0 {
             return;
@@ -154,7 +160,7 @@ impl ZoneStat {
     }
 }
 
-/// Largest difference of a CPU without memory pressure (Linux `calculate_normal_threshold`).
+/// Threshold of a CPU's difference while memory is not short (Linux `calculate_normal_threshold`).
 fn normal_threshold(managed: u64, nr_cpus: u64, unit: u64) -> u64 {
     (2 * fls(nr_cpus) * (1 + fls(managed / unit))).min(STAT_THRESHOLD_MAX)
 }

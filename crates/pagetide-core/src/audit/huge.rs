@@ -9,8 +9,9 @@ use crate::page::{PageFlags, Place};
 use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 
 impl<O: Owners> Manager<O> {
-    /// Checks that every first frame has 511 followers of its own, that its entries are all entries
-    /// of its region, in order, and that no entry names a follower of another huge page.
+    /// Checks that every first frame is followed by 511 frames of the same huge page, that its
+    /// entries are all entries of its region, in order, and that no entry names a frame behind the
+    /// first.
     pub(super) fn audit_huge_pages(&self) -> Result<(), Violation> {
         let (mut heads, mut tails) = (0, 0);
         for (pfn, page) in self.mem.pages.opened() {

@@ -219,7 +219,7 @@ impl<O: Owners> Manager<O> {
         let mut pages = vec![0u64; self.memcgs.len()];
         let mut total = vec![0u64; self.memcgs.len()];
         let mut unwritten = vec![0i64; usize::from(NO_OWNER)];
-        // A remainder too small for the next object stays, and joins the rest of a page.
+        // A remainder too small for the next object stays in the stock; later charges add to it.
         let sizes = self.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
         let most = sizes.max().unwrap_or(0).max(page_size) + page_size;
         for (cpu, stock) in slabs.objcgs.stocks() {

@@ -1,14 +1,17 @@
-//! A zone with known free lists at machine start.
+//! A zone with given free lists at machine start.
 //!
-//! Linux: the free blocks that boot left, as /proc/pagetypeinfo shows them. Their numbers by type
-//! and size decide when a type runs out of blocks and takes one of another type, and so when a
-//! watermark is boosted. An empty machine of the same size would do that at another time.
+//! Linux: the free blocks that exist after boot, as /proc/pagetypeinfo shows them. Their numbers by
+//! type and size decide when a type runs out of blocks and takes one of another type, and so when a
+//! watermark is boosted. In a machine of the same size with all memory free, this would happen at
+//! another time.
 //!
-//! Only counts are known, not addresses: blocks are placed from the top of the zone downwards,
-//! whole pageblocks first, then smaller blocks in pageblocks of their type; no two are buddies.
+//! Only the numbers of blocks are given, not their addresses. Blocks are placed from the top of the
+//! zone downwards: first whole pageblocks, then smaller blocks in pageblocks of their type. No two
+//! free blocks are buddies.
 //!
 //! Invariant: afterwards `pagetypeinfo` shows the requested numbers of free blocks. A type has at
-//! least the pageblocks that its blocks need, and more only while the zone has spare pageblocks.
+//! least the pageblocks that its blocks need. It gets the requested number of pageblocks if the
+//! zone has enough of them.
 
 mod parts;
 mod whole;
@@ -46,8 +49,9 @@ struct Chunk {
 /// Why free blocks do not fit into a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeListsError {
-    /// The blocks of one or two pageblocks, of all types together: only `room` of this order fit.
-    /// Free pageblocks that are buddies would merge, and a pair of them is aligned.
+    /// Too many blocks of order 9 or 10, over all types: only `room` of this order fit. Two free
+    /// pageblocks that are buddies would merge into a block of order 10, and a block of order 10
+    /// must be aligned to its size.
     Whole {
         /// The order: 9 or 10.
         order: Order,
@@ -56,19 +60,19 @@ pub enum FreeListsError {
         /// Blocks that fit.
         room: u64,
     },
-    /// The smaller blocks of all types together need more pageblocks than remain. No two types
-    /// share a pageblock, and no two blocks may be buddies.
+    /// Too many smaller blocks: those of all types together need more pageblocks than remain. No
+    /// two types share a pageblock, and no two blocks may be buddies.
     Parts {
-        /// The type that needs most, as an index of [`TYPES`].
+        /// The type that needs the most pageblocks, as an index of [`TYPES`].
         most: usize,
-        /// Pageblocks needed in addition to the partial ones of the zone.
+        /// Pageblocks needed in addition to the pageblocks that the zone has only in part.
         needed: u64,
         /// Pageblocks that remain.
         room: u64,
     },
 }
 
-/// Position of every free block, and the types of pageblocks by their first frame.
+/// First frame of every free block, and types of pageblocks (by first frame).
 struct BlockLayout {
     chunks: Vec<Chunk>,
     typed: Vec<(u32, MigrateType)>,
@@ -87,9 +91,9 @@ impl FreeLists {
         self.blocks.iter().map(of_type).sum()
     }
 
-    /// Pageblocks of each of [`TYPES`] that the blocks need in a zone with these managed frames
-    /// (see [`managed_frames`](super::managed_frames)). Ignores [`pageblocks`](Self::pageblocks);
-    /// the machine uses the larger of the two numbers.
+    /// The number of pageblocks of each of [`TYPES`] that the blocks need in a zone with these
+    /// managed frames (see [`managed_frames`](super::managed_frames)). Ignores
+    /// [`pageblocks`](Self::pageblocks): the machine uses the larger of the two numbers.
     ///
     /// # Errors
     /// The blocks do not fit.
@@ -99,7 +103,8 @@ impl FreeLists {
         Ok(core::array::from_fn(|of| taken[of] + count.pageblocks()[of]))
     }
 
-    /// Positions of the blocks of whole pageblocks, the edges, and the needs of the smaller blocks.
+    /// Places the blocks of one or two whole pageblocks. Also returns the edges (the partial
+    /// pageblocks at the ends of the zone), and how many pageblocks the smaller blocks need.
     fn shares(
         &self,
         start: u32,
@@ -112,13 +117,14 @@ impl FreeLists {
         Ok((whole, edges, count))
     }
 
-    /// Positions of all blocks within the frames `start..end`; `None` if they do not fit.
+    /// Places all blocks within the frames `start..end`; `None` if they do not fit.
     fn plan(&self, start: u32, end: u32) -> Option<BlockLayout> {
         let (whole, mut edges, count) = self.shares(start, end).ok()?;
         let WholeBlocks { mut chunks, mut typed, mut vacant } = whole;
         parts::place(self, count.owners, &mut edges, &mut vacant, &mut chunks, &mut typed)?;
-        // The kernel holds the rest. Its pageblocks make up the requested numbers as far as
-        // possible: pageblocks of unmanaged memory have types, too.
+        // The kernel gets the remaining pageblocks. Each gets a type that has fewer pageblocks than
+        // requested. The zone may run out of pageblocks first, because the requested numbers
+        // include pageblocks of unmanaged memory.
         let used = pageblocks_by_type(&typed);
         for (index, mt) in TYPES.iter().enumerate() {
             for _ in used[index]..self.pageblocks[index].into() {
@@ -132,9 +138,9 @@ impl FreeLists {
         Some(BlockLayout { chunks, typed })
     }
 
-    /// Places these free blocks in `zone`, of which the managed frames `start..end` are neither
-    /// free nor allocated; the kernel holds the rest. Returns false and changes nothing if the
-    /// blocks do not fit.
+    /// Places these free blocks in `zone`. Its managed frames are `start..end`; none of them is
+    /// free or allocated yet. Frames outside the blocks become the kernel's. Returns false and
+    /// changes nothing if the blocks do not fit.
     pub(crate) fn build(
         &self,
         zone: &mut Zone,

@@ -5,8 +5,8 @@
 //! `kernel` in memory.stat), which has its own limit in version 1. A charge that meets this limit
 //! reclaims nothing.
 //!
-//! Invariant: `kernel_pages` of a group are the pages charged to it for slabs. Its kernel counter
-//! has these pages, its page tables, and the counters of its children.
+//! Invariant: `kernel_pages` of a group is the number of pages charged to it for slabs. Its kernel
+//! counter is the sum of these pages, its page tables, and the counters of its children.
 
 use super::ChargeFailure;
 use crate::ctx::Ctx;
@@ -18,7 +18,7 @@ use crate::slab::allocate::SlabShortage;
 use crate::units::{Cpu, MemcgId};
 
 impl<O: Owners> Manager<O> {
-    /// Charges a group for slab pages. The error names what is missing.
+    /// Charges a group for slab pages. The error says which limit or debt prevents the charge.
     pub(crate) fn charge_kernel_pages(
         &mut self,
         ctx: &Ctx,
@@ -83,7 +83,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The group on the path to the root with a kernel-memory limit that leaves no room.
+    /// The first group on the path to the root whose limit of kernel memory leaves no room for `nr`
+    /// pages.
     fn over_kernel_limit(&self, memcg: MemcgId, nr: u64) -> Option<MemcgId> {
         let mut at = if memcg == ROOT { MemcgId::NONE } else { memcg };
         while at.is_some() {

@@ -1,4 +1,4 @@
-//! The macros behind [`crate::config`]: the code generated from the declaration of a tunable.
+//! The macros behind [`crate::config`]: they generate code from the declarations of tunables.
 //!
 //! Linux: the initialisers of `struct ctl_table`, one table for names, modes and bounds.
 //!
@@ -80,7 +80,7 @@ macro_rules! policy_type {
                 match self { $( $type::$variant => concat!($($doc),+).trim_ascii(), )+ }
             }
 
-            /// Whether Linux 6.1 does it, by default or when configured to.
+            /// Whether Linux 6.1 behaves like this, by default or when configured to.
             pub const fn is_linux(self) -> bool {
                 match self { $( $type::$variant => flag!(linux; $($linux)?), )+ }
             }
@@ -177,7 +177,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// Whether it is no key of a scenario's `[policy]`, but follows from other keys.
+            /// Whether it is not a key of a scenario's `[policy]`, but follows from other keys.
             pub const fn is_implied(self) -> bool {
                 match self {
                     $( Policy::$mark => false, )*
@@ -234,7 +234,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// Whether Linux 6.1 does it, by default or when configured to.
+            /// Whether Linux 6.1 behaves like this, by default or when configured to.
             pub const fn is_linux(self) -> bool {
                 match self {
                     $( PolicyChoice::$mark(variant) => variant.is_linux(), )*
@@ -243,7 +243,8 @@ macro_rules! tunables {
             }
         }
 
-        /// A control file of the machine. Control files of caches contain a cache's name instead.
+        /// A control file of the machine. (The control files of caches are another type, because
+        /// their names contain a cache's name.)
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub enum Sysctl {
             $( $(#[doc = $file_doc])+ $file, )*
@@ -283,7 +284,7 @@ macro_rules! tunables {
                 self.file().name
             }
 
-            /// Special effect of its reads and writes; `None`: they only read or set the field.
+            /// Effect of reads and writes in addition to accessing the field; `None`: none.
             pub(crate) const fn special(self) -> Option<Special> {
                 match self {
                     $( Sysctl::$file => Some(Special::$file), )*
@@ -362,7 +363,7 @@ macro_rules! tunables {
             }
         }
 
-        /// Everything except the page size, which is not state, like the number of pages.
+        /// Mixes in everything except the page size: like the number of pages, it is not state.
         impl State for Config {
             fn digest(&self, digest: &mut Digest) {
                 $(

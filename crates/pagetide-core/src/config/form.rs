@@ -44,13 +44,13 @@ pub enum ControlForm {
         /// Maximum.
         max: u64,
     },
-    /// One number without blanks, decimal or with a prefix (`simple_attr_write`): bytes, rounded
-    /// down to pages, at most what one page table maps.
+    /// One number without blanks, decimal or with a prefix (`simple_attr_write`). It is in bytes,
+    /// rounded down to pages, and at most what one page table maps.
     Debugfs,
     /// The name of a policy's variant (`sysfs_streq`). The file reads as all names, with the
     /// variant in force in brackets.
     Policy(Policy),
-    /// A number from 1 on that triggers an action (`proc_dointvec_minmax`).
+    /// A number of at least 1 that triggers an action (`proc_dointvec_minmax`).
     Action {
         /// Maximum.
         max: i128,
@@ -81,9 +81,9 @@ pub enum ControlForm {
 /// The kernel that has a control file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ControlOrigin {
-    /// Linux since this release, with later changes.
+    /// Linux, since this release; the text also names releases that changed the file.
     Linux(&'static str),
-    /// An unmerged patch of this date.
+    /// A patch that was not merged, of this date.
     Patch(&'static str),
 }
 
@@ -126,7 +126,7 @@ pub(super) const fn sysfs(min: u64, max: u64) -> ControlForm {
 }
 
 impl ControlForm {
-    /// Minimum and maximum of its number; `None`: it takes no single number.
+    /// Minimum and maximum of its number; `None` if it does not take a single number.
     pub const fn bounds(self, page_size: PageSize) -> Option<(i128, i128)> {
         Some(match self {
             ControlForm::Integer { min, max } => (min, max),
@@ -153,7 +153,7 @@ impl ControlForm {
         matches!(self, ControlForm::Action { .. } | ControlForm::Anything | ControlForm::Reclaim)
     }
 
-    /// Completes "it takes ".
+    /// Describes the accepted texts; the text completes "it takes ".
     pub(crate) fn expected_text(self, page_size: PageSize) -> String {
         match (self, self.bounds(page_size)) {
             (_, Some((min, max))) if min == max => format!("{min}"),
@@ -185,7 +185,7 @@ impl ControlForm {
 pub enum ControlValue {
     /// A number.
     Number(i128),
-    /// Numbers for the first zones, and their count.
+    /// Numbers for the first zones, and how many numbers there are.
     Zones([i32; MAX_NR_ZONES], usize),
     /// A variant of the file's policy.
     Choice(PolicyChoice),
@@ -193,7 +193,7 @@ pub enum ControlValue {
     Anything,
     /// Bytes.
     Size(u64),
-    /// No limit; the word is the file's word for it.
+    /// No limit; with the word that the file uses for it.
     Unlimited(&'static str),
     /// Bytes to reclaim, and an optional swappiness.
     Reclaim(u64, Option<u32>),
@@ -201,7 +201,7 @@ pub enum ControlValue {
     Bandwidth {
         /// The quota; `None`: no limit.
         quota: Option<u64>,
-        /// The period; `None`: unchanged.
+        /// The period; `None`: keep the present one.
         period: Option<u64>,
     },
 }
@@ -215,7 +215,7 @@ impl ControlValue {
         }
     }
 
-    /// The bytes of a limit or a request; `u64::MAX`: no limit.
+    /// The bytes of a limit, or the bytes to reclaim; `u64::MAX`: no limit.
     pub const fn bytes(self) -> u64 {
         match self {
             ControlValue::Size(bytes) | ControlValue::Reclaim(bytes, _) => bytes,

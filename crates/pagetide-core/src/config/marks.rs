@@ -1,4 +1,5 @@
-//! The inputs of the watermarks, and the separately set watermarks of a 2011 patch.
+//! The inputs of the watermarks. Three of them are the watermarks that a patch of 2011 sets
+//! directly.
 //!
 //! Linux: the variables behind `min_free_kbytes` and related sysctls (mm/page_alloc.c), and
 //! `calculate_min_free_kbytes`. [`crate::watermark`] has the computation.
@@ -21,7 +22,7 @@ pub struct WmarkKbytes {
 }
 
 impl WmarkKbytes {
-    /// The three values while only `vm.min_free_kbytes` is set, each limited to an `int`.
+    /// The three values while only `vm.min_free_kbytes` is set; none exceeds the range of an `int`.
     pub const fn derived(min_free_kbytes: u64) -> WmarkKbytes {
         const fn at_most_int(kbytes: u64) -> u64 {
             if kbytes > i32::MAX as u64 {
@@ -43,25 +44,26 @@ impl WmarkKbytes {
 /// The inputs of the watermarks: the sysctls of the same names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct WatermarkInputs {
-    /// Reserve of the whole machine in kB, the basis of all min marks.
+    /// Reserve of the whole machine in kB, from which all min watermarks are computed.
     pub min_free_kbytes: u64,
-    /// The value that an administrator wrote, if any; a smaller default does not replace it.
+    /// The value that an administrator wrote, if any. A smaller default does not replace it.
     pub user_min_free_kbytes: Option<u64>,
     /// Distance of low from min and of high from low, in 1/10000 of the zone (10).
     pub watermark_scale_factor: u32,
-    /// Largest boost in 1/10000 of the high mark (15000); 0 turns boosting off.
+    /// Largest boost in 1/10000 of the high watermark (15000); 0 turns boosting off.
     pub watermark_boost_factor: u32,
     /// Out of tree (Rik van Riel, 2011): kB by which low and high are raised (0).
     pub extra_free_kbytes: u64,
     /// The three separate watermarks, once one of them was written.
     pub wmark_kbytes: Option<WmarkKbytes>,
-    /// Zone i is protected from requests for higher zones by their size divided by this; 0: off.
+    /// A request for a higher zone must leave pages free in zone i: the size of the zones above it
+    /// divided by this number; 0: none.
     pub lowmem_reserve_ratio: [u32; MAX_NR_ZONES],
     /// Upper clamp of the default `min_free_kbytes`, in kB.
     pub min_free_kbytes_max: u64,
-    /// How low and high follow from min.
+    /// How the low and high watermarks follow from min.
     pub policy: WatermarkPolicy,
-    /// How the per-CPU sets are sized, which depends on the watermarks.
+    /// How the sizes of the per-CPU sets are computed; some depend on the watermarks.
     pub pcp: PcpPolicy,
     /// Rule for taking pages from a pageblock of another type.
     pub fallback: FallbackPolicy,
@@ -69,9 +71,9 @@ pub struct WatermarkInputs {
 
 /// Upper clamp of the default `min_free_kbytes` since Linux 5.8, in kB.
 pub const MIN_FREE_KBYTES_MAX: u64 = 262_144;
-/// The same before Linux 5.8, in kB.
+/// Upper clamp of the default `min_free_kbytes` before Linux 5.8, in kB.
 pub const MIN_FREE_KBYTES_MAX_OLD: u64 = 65_536;
-/// Lower clamp, in kB.
+/// Lower clamp of the default `min_free_kbytes`, in kB.
 pub const MIN_FREE_KBYTES_MIN: u64 = 128;
 
 impl Default for WatermarkInputs {
@@ -94,7 +96,7 @@ impl Default for WatermarkInputs {
 
 impl WatermarkInputs {
     /// Recomputes `min_free_kbytes` for a machine with this much memory for kernel buffers (Linux
-    /// `calculate_min_free_kbytes`). A larger value written by the user stays.
+    /// `calculate_min_free_kbytes`). A larger value that the user wrote stays.
     pub fn calculate_min_free_kbytes(&mut self, lowmem_kbytes: u64) {
         let default = min_free_kbytes_unclamped(lowmem_kbytes);
         self.min_free_kbytes = match self.user_min_free_kbytes {
@@ -109,15 +111,16 @@ impl WatermarkInputs {
         self.wmark_kbytes.unwrap_or(WmarkKbytes::derived(self.min_free_kbytes))
     }
 
-    /// Writes `vm.min_free_kbytes`; under [`WatermarkPolicy::Apart`] all three follow again.
+    /// Writes `vm.min_free_kbytes`. Under [`WatermarkPolicy::Apart`] this recomputes all three
+    /// watermarks.
     pub const fn write_min_free_kbytes(&mut self, kbytes: u64) {
         self.min_free_kbytes = kbytes;
         self.user_min_free_kbytes = Some(kbytes);
         self.wmark_kbytes = None;
     }
 
-    /// Writes one or more of the three separate watermarks; `min_free_kbytes` follows min. Returns
-    /// false and changes nothing unless min <= low <= high.
+    /// Writes one or more of the three separate watermarks; `min_free_kbytes` becomes the new min.
+    /// Returns false and changes nothing unless min <= low <= high.
     #[must_use]
     pub const fn write_wmark_kbytes(&mut self, marks: WmarkKbytes) -> bool {
         if !marks.is_ordered() {

@@ -1,4 +1,4 @@
-//! Policies by name: a policy chooses one of several mechanisms of the core.
+//! Finding policies by name. A policy chooses one of several mechanisms of the core.
 //!
 //! A kernel release has one mechanism for each policy; a comparison needs several in one program.
 //! The names are those of scenario files. [`crate::config`] declares the policies.
@@ -11,7 +11,7 @@ use core::fmt;
 
 /// The type of a policy's variants.
 pub trait PolicyVariant: Copy + Into<PolicyChoice> {
-    /// The policy that the type is a variant of.
+    /// The policy of these variants.
     const POLICY: Policy;
     /// The chosen variant; `None` if the choice belongs to another policy.
     fn of(choice: PolicyChoice) -> Option<Self>;
@@ -44,7 +44,7 @@ impl Policy {
 }
 
 impl PolicyChoice {
-    /// Whether it is in force by default.
+    /// Whether this is the default variant of its policy.
     pub fn is_default(self) -> bool {
         self == self.policy().default_variant()
     }

@@ -1,4 +1,4 @@
-//! Policies by kernel: how a release differs from Linux 6.1.
+//! Sets of policies: how a kernel release differs from Linux 6.1.
 //!
 //! A set names the variants of the policies ([`crate::config`]) that together describe a release;
 //! all other policies are as in Linux 6.1. `[policy] kernel` of a scenario chooses a set, and
@@ -9,7 +9,7 @@
 use super::{FallbackPolicy, FaultPolicy, GroupWalkPolicy, LruPolicy, PolicyChoice};
 use core::fmt;
 
-/// A release with known policies.
+/// A kernel release, described by policies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum PolicySet {
     /// Linux 6.1: every policy's default.
@@ -60,7 +60,8 @@ impl PolicySet {
         }
     }
 
-    /// The newest set not newer than a release such as `6.12.95+deb12-cloud-amd64`, or the oldest.
+    /// The newest set that is not newer than a release such as `6.12.95+deb12-cloud-amd64`; the
+    /// oldest set if all are newer.
     pub fn of_release(release: &str) -> PolicySet {
         let mut numbers = release
             .split(|c: char| !c.is_ascii_digit())

@@ -1,11 +1,11 @@
 //! The control files of a cache of kernel objects: `slab.CACHE.FILE`.
 //!
-//! Linux: /sys/kernel/slab/CACHE/FILE, the `slab_attribute`s of mm/slub.c (6.1). Three are
-//! writable. A write to a cache also goes to the groups' clones of it, as in kernels with clones
-//! (until 5.8); clones of a removed group keep their values.
+//! Linux: /sys/kernel/slab/CACHE/FILE, the `slab_attribute`s of mm/slub.c (6.1). Three of the files
+//! are writable. A write to a cache also goes to the groups' clones of it, as in kernels with
+//! clones (until 5.8). Clones of a removed group keep their values.
 //!
-//! Differences from Linux: `min_partial` is a 32-bit number; `objects` counts the objects in use on
-//! a CPU's slab, where the kernel counts all objects of that slab.
+//! Differences from Linux: `min_partial` is a 32-bit number. On a CPU's slab, `objects` counts the
+//! objects in use, where the kernel counts every object of that slab.
 //!
 //! Invariant: a refused write changes nothing.
 
@@ -136,7 +136,7 @@ impl CacheControl {
     }
 }
 
-/// A write that was checked.
+/// A write to a file of a cache, already checked.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CacheWrite {
     Tune(CacheTuning),
@@ -170,7 +170,7 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 impl<O: Owners> Manager<O> {
-    /// The cache with the most similar name, if one is similar.
+    /// The cache with the most similar name; `None` if no name is similar.
     pub fn similar_cache(&self, name: &str) -> Option<&str> {
         const NAME_MAX: usize = 64;
         if name.len() > NAME_MAX {
@@ -263,7 +263,7 @@ impl<O: Owners> Manager<O> {
         let all = self.kmem_caches().filter(|(_, it)| it.root == id && !it.dying);
         let all: Vec<CacheId> = all.map(|(id, _)| id).collect();
         for id in all {
-            // The cache was checked, and a clone has the same bounds.
+            // The values were checked against the cache, and a clone has the same bounds.
             self.tune_cache(id, tuning).map_err(|errno| {
                 let name = &self.slabs.caches[id.idx()].name;
                 ControlError::new(errno, name, format!("cache {} refused it", quoted(name)))

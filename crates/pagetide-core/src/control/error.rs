@@ -20,7 +20,7 @@ pub enum Errno {
     Erange,
     /// Less was done than requested; a retry may help.
     Eagain,
-    /// The table for this kind is full.
+    /// The table for this kind of object is full.
     Enospc,
     /// The name already exists.
     Eexist,
@@ -28,9 +28,9 @@ pub enum Errno {
     Esrch,
     /// A file too large.
     Efbig,
-    /// No memory of the requested kind.
+    /// No memory of the requested kind is free.
     Enomem,
-    /// A page cannot be made present at an address.
+    /// No page can be made present at an address.
     Efault,
 }
 
@@ -94,7 +94,7 @@ impl ControlError {
         ControlError { errno, name: name.into(), message }
     }
 
-    /// The value is of another kind than the file's values.
+    /// The error for a value of a kind that the file does not take.
     pub(super) fn wrong_kind(name: &str, text: &str) -> ControlError {
         let message = format!("{} is not a value for {name}", quoted(text));
         ControlError::new(Errno::Einval, name, message)

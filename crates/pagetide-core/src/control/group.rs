@@ -5,7 +5,7 @@
 //! declared here; the effect of a write is in control/group/write.rs.
 //!
 //! Differences from Linux, all stricter: a size without digits is refused, where Linux reads 0; a
-//! negative shrink priority is refused unless the policy is `posted`.
+//! negative shrink priority is refused unless policy `shrink_priority` is `posted`.
 //!
 //! Invariant: a refused write changes nothing.
 
@@ -160,8 +160,8 @@ impl GroupControl {
         )
     }
 
-    /// Whether the file belongs to the CPU controller: the core checks writes, the world applies
-    /// them.
+    /// Whether the file belongs to the CPU controller. The core only checks writes to these files;
+    /// the world applies them.
     pub const fn is_of_cpu(self) -> bool {
         matches!(self, GroupControl::CpuWeight | GroupControl::CpuMax)
     }
@@ -169,7 +169,7 @@ impl GroupControl {
     /// Parses a text as the kernel does. The write itself checks policies and usage.
     fn read(self, text: &str, page_size: PageSize) -> Result<ControlValue, ControlError> {
         if self == GroupControl::GlobalShrinkPriority {
-            // The kernel applies `kstrtos8` before the bounds.
+            // The kernel parses with `kstrtos8` before it checks the bounds.
             if let Err(Refusal::TooLarge | Refusal::OutOfRange) = SIGNED_8.read(text, page_size) {
                 return Err(self.refuse(Errno::Erange, text, "does not fit in 8 bits"));
             }
@@ -230,7 +230,8 @@ impl GroupControlWrite {
         Ok(GroupControlWrite { control, value })
     }
 
-    /// Checks a value that may not come from a text: the value's text must parse to the same value.
+    /// Checks a value that was not parsed from a text: the value's text must parse to the same
+    /// value.
     ///
     /// # Errors
     /// EINVAL, or the error for the value's text.
@@ -253,7 +254,8 @@ fn events_text(events: &[u64; NR_MEMORY_EVENTS]) -> String {
 }
 
 impl<O: Owners> Manager<O> {
-    /// ENOENT if the group does not exist, or the root has no such file.
+    /// Returns ENOENT if the group does not exist, or if it is the root, which does not have the
+    /// file.
     fn check_group_control(
         &self,
         memcg: MemcgId,

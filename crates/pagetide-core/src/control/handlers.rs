@@ -1,4 +1,4 @@
-//! Control files that are more than a field: the effects of writes, and the texts of reads.
+//! Control files that do more than access a field: the effects of writes, and the texts of reads.
 //!
 //! Linux: the handlers that sysctls name instead of `proc_dointvec_minmax` (6.1):
 //! `watermark_boost_factor` of mm/page_alloc.c, the dirty limits of mm/page-writeback.c,
@@ -147,7 +147,7 @@ impl<O: Owners> Manager<O> {
         watermark::setup_lowmem_reserve(&mut self.mem.nodes, inputs);
     }
 
-    /// Boosts read the factor when they happen: watermarks and an existing boost do not change.
+    /// The factor is read when a boost happens, so watermarks and an existing boost do not change.
     pub(super) fn set_watermark_boost_factor(&mut self, factor: u32) {
         self.config.watermarks.watermark_boost_factor = factor;
         for zone in self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones) {
@@ -155,8 +155,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Switches the limit in bytes off, but only if the ratio changes (`dirty_ratio_handler`; the
-    /// background limits always switch off the other unit).
+    /// Turns the limit in bytes off, but only if the ratio changes (`dirty_ratio_handler`). A write
+    /// to one of the two background limits always turns the other off.
     pub(super) fn set_dirty_ratio(&mut self, ratio: u32) {
         if self.config.dirty_ratio != ratio {
             self.config.dirty_ratio = ratio;
@@ -171,11 +171,11 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A new interval takes effect at once: Linux writes everything now and starts a new interval.
+    /// A new interval takes effect at once. Linux then writes everything and starts a new interval.
     pub(super) fn set_dirty_writeback_centisecs(&mut self, interval: i32) {
         let interval = interval as u32;
         let old = core::mem::replace(&mut self.config.dirty_writeback_centisecs, interval);
-        // If nothing is dirty and a timer runs, the next round reads the new interval.
+        // If nothing is dirty and a timer is set, the next round reads the new interval.
         let needs_waking = old == 0 || self.global_node_stat(NodeStat::NrDirty) > 0;
         if interval != 0 && interval != old && needs_waking {
             O::wake_writeback(self);
@@ -203,8 +203,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Also sets the policy `thp`. Huge pages need a larger reserve, which is set and reset with
-    /// them (`start_stop_khugepaged`).
+    /// Also sets the policy `thp`. Huge pages need a larger reserve, which is enlarged and reset
+    /// together with them (`start_stop_khugepaged`).
     pub(super) fn set_thp(&mut self, thp: Thp) {
         let was_on = self.config.thp.is_on();
         self.config.thp = thp;

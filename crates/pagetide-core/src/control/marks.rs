@@ -1,7 +1,8 @@
 //! The three watermarks of the tunable-watermarks patch, written one by one or together.
 //!
-//! The patch does not define the result of watermarks in the wrong order; here such a write is
-//! refused. Until one of them is written, they read as `vm.min_free_kbytes` implies.
+//! The patch does not say what happens if the watermarks are in the wrong order; here such a write
+//! is refused. Until one of the watermarks is written, they read as the values that follow from
+//! `vm.min_free_kbytes`.
 
 use super::error::{ControlError, Errno};
 use crate::config::{Sysctl, INT_MAX};
@@ -9,7 +10,7 @@ use crate::watermark::{WatermarkInputs, WatermarkPolicy, WmarkKbytes};
 use alloc::format;
 use alloc::string::String;
 
-/// The watermarks in a list of writes.
+/// The watermarks that a list of writes sets.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct MarksWrite {
     min: Option<u64>,
@@ -18,7 +19,7 @@ pub(super) struct MarksWrite {
 }
 
 impl MarksWrite {
-    /// The field of a control file, if it is one of the three.
+    /// The field for a control file, if the file is one of the three watermarks.
     pub(super) fn field(&mut self, control: Sysctl) -> Option<&mut Option<u64>> {
         match control {
             Sysctl::WmarkMinKbytes => Some(&mut self.min),
@@ -28,7 +29,7 @@ impl MarksWrite {
         }
     }
 
-    /// All three values after the write.
+    /// All three values after the write, where `old` are the values before it.
     fn over(self, old: WmarkKbytes) -> WmarkKbytes {
         WmarkKbytes {
             min: self.min.unwrap_or(old.min),

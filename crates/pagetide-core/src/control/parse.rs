@@ -1,20 +1,21 @@
 //! Parses numbers and words like the kernel. No other file of the core parses text.
 //!
-//! Linux 6.1 has these parsers. Sysctls use `proc_get_long` (kernel/sysctl.c): blanks around the
-//! numbers, an optional minus, decimal or with the prefix 0x or 0, each number ended by a blank, a
-//! tab, a newline or the end. Files in sysfs and debugfs use `kstrtoull` (lib/kstrtox.c): an
-//! optional plus, no blanks, at most one newline; words are compared by `sysfs_streq`
-//! (lib/string.c). Texts for files of groups are stripped of blanks, then parsed by `memparse`
-//! (lib/cmdline.c) for sizes, otherwise by `kstrtoull` and `kstrtos8`.
+//! Linux 6.1 has these parsers. Sysctls use `proc_get_long` (kernel/sysctl.c): it allows blanks
+//! around the numbers and an optional minus; numbers are decimal or have the prefix 0x or 0, and
+//! end at a blank, a tab, a newline or the end. Files in sysfs and debugfs use `kstrtoull`
+//! (lib/kstrtox.c): it allows an optional plus and one newline at the end, but no blanks; words are
+//! compared by `sysfs_streq` (lib/string.c). Texts for files of groups are stripped of blanks. Then
+//! `memparse` (lib/cmdline.c) parses sizes, and `kstrtoull` and `kstrtos8` parse other numbers.
 //!
-//! Two differences, both stricter. A write with more numbers than the file has is refused; Linux
-//! takes the first ones and reports a short write. An empty write is refused; Linux ignores it.
+//! Two differences, both stricter. A write with more numbers than the file has is refused, where
+//! Linux takes the first numbers and reports a short write. An empty write is refused, where Linux
+//! ignores it.
 
 use crate::config::{ControlForm, ControlValue};
 use crate::page_size::PageSize;
 use crate::units::MAX_NR_ZONES;
 
-/// Longest number in characters, sign and prefix included (Linux `TMPBUFLEN` - 2).
+/// Largest number of characters of a number, with sign and prefix (Linux `TMPBUFLEN` - 2).
 const MAX_NUMBER_LEN: usize = 20;
 
 /// Why a control file refuses a text.
@@ -130,7 +131,8 @@ pub(super) fn sysctl(text: &str, numbers: &mut [i128]) -> Result<usize, Refusal>
     Ok(count)
 }
 
-/// Parses the number of a file in sysfs or debugfs (Linux `kstrtoull`); `base` 0: by the prefix.
+/// Parses the number of a file in sysfs or debugfs (Linux `kstrtoull`). With `base` 0 the prefix
+/// gives the base.
 pub(super) fn kstrtoull(text: &str, base: u32) -> Result<u64, Refusal> {
     let text = text.as_bytes();
     let text = text.strip_prefix(b"+").unwrap_or(text);
@@ -150,7 +152,7 @@ fn kstrtoll(text: &str) -> Result<i128, Refusal> {
     }
 }
 
-/// The one number of a text that a sysctl accepts, regardless of bounds.
+/// The number of a text, if a sysctl accepts the text as one number; bounds are not checked.
 pub fn kernel_number(text: &str) -> Option<i128> {
     let mut number = [0];
     sysctl(text, &mut number).ok().map(|_| number[0])
@@ -158,7 +160,7 @@ pub fn kernel_number(text: &str) -> Option<i128> {
 
 /// Parses a size like `memparse`: a number, decimal or with a prefix, and a suffix.
 fn memparse(text: &str) -> Result<u64, Refusal> {
-    // A number above 64 bits exceeds any limit.
+    // A number above 64 bits exceeds every limit.
     let (base, prefix) = radix(text.as_bytes());
     let digits_end = |c: char| !c.is_digit(base);
     let end = text[prefix..].find(digits_end).map_or(text.len(), |end| prefix + end);
@@ -214,7 +216,7 @@ fn bandwidth(text: &str) -> Result<ControlValue, Refusal> {
     }
 }
 
-/// Minimum of quota and period (`min_cfs_quota_period`, `min_cfs_quota`), maximum of the period,
+/// Minimum of quota and of period (`min_cfs_quota_period`, `min_cfs_quota`), maximum of the period,
 /// and the largest quota that does not overflow in nanoseconds (`max_cfs_runtime`).
 const BANDWIDTH_MIN_US: u64 = 1_000;
 const PERIOD_MAX_US: u64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! Policies of a running machine: checks a choice, and puts another variant in force.
+//! Policies of a running machine: checks a choice, and puts the chosen variant in force.
 //!
 //! A kernel release has one mechanism for each policy; a comparison needs several in one program.
 //! [`crate::config`] declares the policies.
@@ -24,8 +24,8 @@ fn find(name: &str) -> Result<Policy, ControlError> {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Puts a policy in force, by the names of policy and variant. A new policy for watermarks or
-    /// per-CPU lists recomputes these.
+    /// Puts a variant of a policy in force; both are given by name. A new variant of the policies
+    /// for watermarks or per-CPU lists recomputes them.
     ///
     /// # Errors
     /// ENOENT for an unknown policy, EINVAL for an unknown variant, EBUSY if the policy is chosen
@@ -42,7 +42,7 @@ impl<O: Owners> Manager<O> {
         self.choose(choice)
     }
 
-    /// Puts a variant of a policy in force: [`Manager::set_policy`] without its names.
+    /// Puts a variant of a policy in force, like [`Manager::set_policy`] but without names.
     ///
     /// # Errors
     /// EBUSY if the policy is chosen at boot and there are groups or objects. Nothing has changed.

@@ -51,7 +51,8 @@ impl ControlWrite {
         }
     }
 
-    /// Parses a text as the kernel does, for pages of this size. Ignores whether a cache exists.
+    /// Parses a text as the kernel does, for pages of this size. Does not check whether a cache
+    /// exists.
     pub fn read(name: &str, text: &str, page_size: PageSize) -> Result<ControlWrite, ControlError> {
         if is_cache_control(name) {
             let (cache, control) = CacheControl::of_name(name)?;
@@ -65,8 +66,9 @@ impl ControlWrite {
         }
     }
 
-    /// Checks the value for a machine with such pages: a value that does not come from a text, or
-    /// was parsed for other pages, may be invalid. Its text must parse to the same value.
+    /// Checks the value for a machine with pages of this size. A value may be invalid if it was not
+    /// parsed from a text, or was parsed for another page size. Its text must parse to the same
+    /// value.
     pub(super) fn check(&self, page_size: PageSize) -> Result<(), ControlError> {
         let (name, text) = (self.name(), self.to_string());
         if ControlWrite::read(&name, &text, page_size)? == *self {
@@ -80,7 +82,7 @@ pub(super) fn find_sysctl(name: &str) -> Result<Sysctl, ControlError> {
     if let Some(sysctl) = Sysctl::find(name) {
         return Ok(sysctl);
     }
-    // Ignores the directory, and accepts a dash for an underscore.
+    // Ignores the directory, and reads a dash as an underscore.
     let last =
         |name: &str| String::from(name.rsplit(['.', '/']).next().unwrap_or(name)).replace('_', "-");
     let close = Sysctl::ALL.iter().find(|sysctl| last(sysctl.name()) == last(name));

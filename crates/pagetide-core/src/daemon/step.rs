@@ -1,6 +1,6 @@
 //! One step of any daemon, and the counts of sleepers in throttle queues.
 //!
-//! Linux: `kthread_run`, and the counts in `reclaim_throttle` around `schedule_timeout` (6.1).
+//! Linux: `kthread_run`, and the counting in `reclaim_throttle` around `schedule_timeout` (6.1).
 
 use super::{Daemon, DaemonRest, ThrottleQueue};
 use crate::effect::{Effects, Sleep, Step, Throttle, Token};
@@ -40,11 +40,11 @@ impl<O: Owners> Manager<O> {
             Daemon::Kworker => self.kworker_step(cpu, now),
             Daemon::Flusher | Daemon::Khugepaged => O::daemon_step(self, daemon, cpu, now),
         };
-        // No task pays for charges of a daemon above `memory.high`.
+        // A daemon's charges above `memory.high` are not paid for by any task.
         self.nr_over_high = 0;
         match step {
-            // The common result is built here. A copy of `step` would read the whole value just
-            // after it was written in parts, which stalls the processor.
+            // The common result is built here, in place. Copying `step` would read the whole value
+            // right after it was written in parts, which stalls the processor.
             Step::Continue => return (Step::Continue, self.take_effects()),
             Step::Wait(sleep) => self.daemon_sleeps[at] = self.enter_queue(sleep),
             Step::Done(_) => {}
@@ -59,8 +59,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Counts a sleeper of one of the two counted queues until it is stepped again (Linux counts in
-    /// `reclaim_throttle`, before and after `schedule_timeout`).
+    /// Counts a call or daemon that goes to sleep in one of the two counted queues, until its next
+    /// step (Linux counts in `reclaim_throttle`, before and after `schedule_timeout`).
     #[inline]
     pub(crate) fn enter_queue(&mut self, sleep: Sleep) -> ThrottleQueue {
         let Token::Throttled(node, reason) = sleep.token else { return None };
@@ -84,7 +84,7 @@ impl<O: Owners> Manager<O> {
         Some((node, reason))
     }
 
-    /// Removes a sleeper from the count of its queue, because it runs again or is given up.
+    /// Removes a sleeper from the count of its queue, because it runs again or was cancelled.
     #[inline]
     pub(crate) fn leave_queue(&mut self, counted: ThrottleQueue) {
         let Some((node, reason)) = counted else { return };

@@ -1,8 +1,8 @@
 //! Event counters of a group.
 //!
 //! Linux: `memcg_vm_event_stat`, `struct memcg_vmstats` (mm/memcontrol.c, 6.1). A group counts some
-//! of the machine's events, under the same names. [`COUNTED`] is the only list of these events:
-//! memory.stat, records, digests and the comparison with a kernel follow it. A new counter needs a
+//! of the machine's events, under the same names. [`COUNTED`] is the only list of these events;
+//! memory.stat, records, digests and the comparison with a kernel use it. A new counter needs a
 //! line in that list and a call of [`MemcgEvents::add`] where the event happens.
 //!
 //! Invariant: [`COUNTED`] has each event once.
@@ -33,7 +33,7 @@ pub const COUNTED: &[Event] = &[
     Event::ThpCollapseAlloc,
 ];
 
-/// Sums over reclaimers; memory.stat prints each before its parts.
+/// Sums over the kinds of reclaimers; memory.stat prints each sum before its parts.
 const SUMS: [(&str, [Event; 2]); 2] = [
     ("pgscan", [Event::PgscanKswapd, Event::PgscanDirect]),
     ("pgsteal", [Event::PgstealKswapd, Event::PgstealDirect]),
@@ -64,7 +64,7 @@ pub struct MemcgEvents {
 }
 
 impl MemcgEvents {
-    /// Counts `n` events of a kind in [`COUNTED`].
+    /// Counts `n` events. The kind must be in [`COUNTED`].
     #[inline]
     pub(crate) fn add(&mut self, event: Event, n: u64) {
         self.counts[place(event)] += n;

@@ -1,15 +1,15 @@
-//! Per-CPU counters of a group, charged to its parent.
+//! Memory for the per-CPU counters of a group, charged to its parent.
 //!
 //! Linux: `mem_cgroup_alloc`, `alloc_mem_cgroup_per_node_info` (mm/memcontrol.c),
 //! `pcpu_memcg_pre_alloc_hook`, `pcpu_obj_full_size` (mm/percpu.c) (6.1; since 5.9). The counters
-//! are charged like an object of the parent, plus eight bytes of owner pointer for each four bytes,
-//! and uncharged when the group is gone. The root is never charged. A world asks for it when it
-//! creates a group; groups of an embedder have no kernel counters.
+//! are charged like an object of the parent, plus eight bytes of owner pointer for each four bytes.
+//! They are uncharged when the group is gone. The root is never charged. A world asks for this
+//! charge when it creates a group; groups of an embedder have no such counters.
 //!
-//! Differences from Linux: a parent at its limit is charged beyond the limit instead of reclaimed
-//! from. The counters take no page of free memory.
+//! Differences from Linux: if the parent is at its limit, it is charged beyond the limit instead of
+//! reclaimed from. The counters take no page of free memory.
 //!
-//! Invariant: an owner's `bytes` include the counters charged to it.
+//! Invariant: an owner's `bytes` include the counters that are charged to it.
 
 use crate::config::SlabAccounting;
 use crate::ctx::Ctx;
@@ -20,12 +20,12 @@ use crate::slab::allocate::SlabShortage;
 use crate::slab::objcg::NO_OWNER;
 use crate::units::{Cpu, MemcgId, Nanos, Requester};
 
-/// Words of `struct memcg_vmstats_percpu`: 50 sizes and 15 events, each with the part already
-/// propagated, and 3 counts of events for soft limits.
+/// Words of `struct memcg_vmstats_percpu`: 50 sizes and 15 events, two words for each (the count
+/// and the part of it that was already propagated), and 3 counts of events for soft limits.
 const GROUP_WORDS: u64 = 2 * (50 + 15) + 3;
-/// Words of `struct lruvec_stats_percpu`: 43 sizes, each with the part already propagated.
+/// Words of `struct lruvec_stats_percpu`: 43 sizes, two words for each (as above).
 const NODE_WORDS: u64 = 2 * 43;
-/// `PCPU_MIN_ALLOC_SIZE`: this many bytes of one CPU have one owner pointer.
+/// `PCPU_MIN_ALLOC_SIZE`: there is one owner pointer for this many bytes of one CPU.
 const BYTES_A_POINTER: u64 = 4;
 const WORD: u64 = 8;
 
@@ -50,8 +50,8 @@ impl<O: Owners> Manager<O> {
         let bytes = counters_size(self.stocks.len() as u64, self.nodes.len() as u64) as u32;
         let node = self.mem.cpu_node(cpu);
         let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: parent };
-        // Over the limit the charge is forced; only a limit of kernel memory (version 1) refuses
-        // it.
+        // The charge may exceed the group's limit. Only a limit of kernel memory (version 1)
+        // refuses it.
         match self.obj_charge(&ctx, objcg, bytes, false, Gfp::NOWAIT) {
             Ok(()) => {}
             Err(SlabShortage::Denied) => return,

@@ -1,5 +1,4 @@
-//! The tree of groups: creation, removal, walks, and the move of a removed group's pages to its
-//! parent.
+//! The tree of groups: creation, removal and walks. A removed group's pages move to its parent.
 //!
 //! Linux: `mem_cgroup_css_alloc`, `mem_cgroup_css_offline` (mm/memcontrol.c),
 //! `css_next_descendant_pre` (kernel/cgroup/cgroup.c, 6.1).
@@ -20,8 +19,8 @@ impl<O: Owners> Manager<O> {
     ///
     /// # Errors
     ///
-    /// ENOENT if the parent does not exist; ENOSPC if there are 65534 groups already, or 65535
-    /// groups that have objects or had objects which still exist.
+    /// ENOENT if the parent does not exist. ENOSPC if there are already 65534 groups, or 65535
+    /// groups with objects (a removed group counts while any of its objects exists).
     pub fn create_memcg(&mut self, name: String, parent: MemcgId) -> Result<MemcgId, Errno> {
         if !self.memcg_is_online(parent) {
             return Err(Errno::Enoent);
@@ -79,7 +78,7 @@ impl<O: Owners> Manager<O> {
         self.lru_add_drain_all();
         self.reparent_lists(id, parent);
         self.reparent_tables(id, parent);
-        // The counter may not include slots of pages that are in memory.
+        // In version 1 the counter may lack slots of pages that are in memory.
         if self.memcgs[id.idx()].swap.usage > 0
             || self.era.counts_memory_and_swap && self.swap.used() > 0
         {
@@ -96,8 +95,9 @@ impl<O: Owners> Manager<O> {
         Ok(self.take_effects())
     }
 
-    /// Moves objects and their charges to the parent, unless the group's own caches hold them; the
-    /// caches then keep the group, too. Returns what was uncharged from the group's counters.
+    /// Moves objects and their charges to the parent, unless the group's own caches hold them. In
+    /// that case the caches also keep the group alive. Removes what is moved from the group's
+    /// counters.
     fn reparent_kernel_memory(&mut self, id: MemcgId, parent: MemcgId) {
         self.reparent_cached(id, parent);
         let keeps = match self.slabs.accounting {
@@ -119,7 +119,7 @@ impl<O: Owners> Manager<O> {
             let pages = core::mem::take(&mut self.memcgs[id.idx()].kernel_pages);
             self.memcgs[parent.idx()].kernel_pages += pages;
         }
-        // Memory of dying children stays where it is.
+        // Memory of dying children stays charged.
         let kept = self.memcgs[id.idx()].kernel_pages
             + self.children(id).map(|child| child.memory.usage).sum::<u64>();
         let group = &mut self.memcgs[id.idx()];
@@ -142,7 +142,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Releases the id of a removed group that nothing holds.
+    /// Releases the id of a removed group that nothing keeps alive.
     pub(crate) fn release_memcg_if_unused(&mut self, id: MemcgId) {
         let group = &self.memcgs[id.idx()];
         if !group.dying || !group.clones.is_empty() || group.first_child.is_some() {
@@ -194,8 +194,8 @@ impl<O: Owners> Manager<O> {
                     lruvec.remove(pages, pfn, lru);
                     pages[pfn.idx()].memcg = parent;
                     let nr = pages[pfn.idx()].nr_pages();
-                    // The parent's subtree sum already includes them; a group that its caches hold
-                    // is visited by walks and must not count them.
+                    // The parent's subtree sum already includes these pages. A dying group is still
+                    // visited by walks and must not count them.
                     lruvec.subtree[lru as usize] -= nr;
                     self.memcgs[parent.idx()].lruvecs[node].add_tail(pages, pfn);
                     self.memcgs[id.idx()].charged -= nr;
@@ -203,7 +203,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
         }
-        // Pages isolated by compaction will return to the parent's lists.
+        // Pages that compaction has isolated will return to the parent's lists.
         for (pfn, _) in self.compactions.in_flight() {
             let page = &mut self.mem.pages[pfn.idx()];
             if page.memcg == id {
@@ -214,7 +214,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Page tables of tasks that moved away stay charged here until the group is removed.
+    /// Moves the charges of page tables to the parent. A task that moves to another group leaves
+    /// its page tables charged to the old one until that is removed.
     fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
         if self.memcgs[id.idx()].charged == 0 {
             return;
@@ -230,7 +231,7 @@ impl<O: Owners> Manager<O> {
         });
     }
 
-    /// Whether the group exists and was not removed.
+    /// Whether the group exists and has not been removed.
     pub fn memcg_is_online(&self, id: MemcgId) -> bool {
         self.memcgs.get(id.idx()).is_some_and(|memcg| memcg.online)
     }
@@ -263,7 +264,7 @@ impl<O: Owners> Manager<O> {
         ReclaimScope::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
     }
 
-    /// Descendants of a group, and removed descendants that still exist (cgroup.stat).
+    /// Number of descendants of a group, and of removed descendants that still exist (cgroup.stat).
     pub fn nr_descendants(&self, memcg: MemcgId) -> (u64, u64) {
         let (mut living, mut dying) = (0, 0);
         let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
@@ -286,14 +287,14 @@ impl<O: Owners> Manager<O> {
         (group.online && group.generation == position.generation).then_some(position.id)
     }
 
-    /// The same for a walk, which visits removed groups as long as their caches hold them.
+    /// The same for a walk, which also visits removed groups while their caches keep them.
     pub(crate) fn at_position_in_walk(&self, position: MemcgPosition) -> Option<MemcgId> {
         let group = &self.memcgs[position.id.idx()];
         let exists = group.online || group.dying;
         (exists && group.generation == position.generation).then_some(position.id)
     }
 
-    /// Resets saved walk positions at a group that is removed (Linux
+    /// Resets saved walk positions that are at a group that is being removed (Linux
     /// `invalidate_reclaim_iterators`).
     fn forget_positions(&mut self, id: MemcgId) {
         let mut at = id;
@@ -313,8 +314,8 @@ impl<O: Owners> Manager<O> {
         self.memcgs[memcg.idx()].swappiness.unwrap_or(self.config.swappiness)
     }
 
-    /// Slots that a group may still use (Linux `mem_cgroup_get_nr_swap_pages`). Version 1 has no
-    /// limit of swap alone.
+    /// Slots that a group may still use (Linux `mem_cgroup_get_nr_swap_pages`). In version 1 swap
+    /// alone has no limit.
     pub(crate) fn memcg_swap_left(&self, memcg: MemcgId) -> u64 {
         let mut left = u64::from(self.swap.free());
         if self.era.counts_memory_and_swap {
@@ -338,7 +339,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Counters of a group and its descendants, removed groups included (memory.stat).
+    /// Counters of a group and its descendants, including removed groups (memory.stat).
     pub fn memcg_events(&self, memcg: MemcgId) -> MemcgEvents {
         let mut sum = MemcgEvents::default();
         let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());

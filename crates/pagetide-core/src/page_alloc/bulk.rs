@@ -1,9 +1,9 @@
 //! Allocation of many single pages at once.
 //!
 //! Linux: `__alloc_pages_bulk` (mm/page_alloc.c, 6.1), for callers that want an array of pages and
-//! accept fewer: one watermark test, then one walk down the CPU's list.
+//! accept fewer. One watermark check is followed by one walk along the CPU's list.
 //!
-//! Invariant: the zone stays above its low watermark even without all requested pages.
+//! Invariant: the zone stays above its low watermark even if all requested pages are taken.
 
 use super::{Memory, PGALLOC};
 use crate::buddy::mark_allocated;
@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 impl Memory {
     /// Takes up to `nr` single pages from one local zone that stays above its low watermark without
-    /// them, and appends them to `out` (Linux `__alloc_pages_bulk`). If no zone qualifies, takes
+    /// them. Appends them to `out` (Linux `__alloc_pages_bulk`). If there is no such zone, takes
     /// one page if [`Memory::alloc_fast`] returns one. Returns the number of pages taken.
     pub fn alloc_bulk(
         &mut self,
@@ -66,7 +66,7 @@ impl Memory {
         out: &mut Vec<Pfn>,
         nr: usize,
     ) -> usize {
-        // As in Linux, a batch may mix types and wakes no kswapd for it.
+        // As in Linux, a batch may mix types, and wakes no kswapd when it does.
         let flags = AllocFlags::at(Watermark::Low);
         let Memory { pages, nodes, vmstat, events, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];

@@ -1,21 +1,21 @@
 //! Single frames from open pageblocks, one bit each: policy `per_cpu_lists = "pageblocks"`.
 //!
-//! Linux has no such thing; LLFree (USENIX ATC 2023) keeps a bit for each frame of a block. A
-//! wholly free pageblock is *opened*: it leaves the buddy lists, and each CPU takes up to 64 of its
-//! frames at a time, a *word*. A freed frame sets its bit; no other frame is read. A block that is
-//! wholly free again returns to the buddy lists. A request for more than one frame that finds
-//! nothing on a zone's lists *closes* the blocks of its type, or all: their free frames go to the
-//! buddy lists, in the largest blocks possible. Compaction, which works on those lists, and a
-//! kswapd that needs such blocks do the same. Blocks and words with the lowest addresses are used
-//! first, so that frames in use stay together.
+//! Linux has no such mechanism; LLFree (USENIX ATC 2023) keeps a bit for each frame of a block. A
+//! pageblock with all frames free is *opened*: it leaves the buddy lists, and each CPU takes up to
+//! 64 of its frames at a time, a *word*. When a frame is freed, its bit is set, and no other frame
+//! is read. A block with all frames free again returns to the buddy lists. If a request for more
+//! than one frame finds nothing on a zone's lists, it *closes* the open blocks of its type, or all:
+//! their free frames go to the buddy lists, in blocks as large as possible. Compaction, which works
+//! on the buddy lists, and kswapd, when it needs large blocks, also close blocks. Blocks and words
+//! with the lowest addresses are used first, so that frames in use stay together.
 //!
-//! The cost is an assumption: a word, a returned block and each part of a closed block count as one
-//! operation on the buddy lists, a bit as none.
+//! The cost is an assumption: taking a word, returning a block and each part of a closed block
+//! count as one operation on the buddy lists; taking or freeing a single bit counts as none.
 //!
-//! Invariant: a free frame of an open block is a bit of the block or of one CPU's word, and its
-//! descriptor is that of a frame behind the head of a block. Bits of blocks are free pages of the
-//! zone; bits of words, like the pages on per-CPU lists, are not. A block is open only if it is
-//! wholly in the zone.
+//! Invariant: a free frame of an open block is a set bit, either of the block or of one CPU's word,
+//! and its descriptor is that of a frame behind the head of a block. Set bits of blocks count as
+//! free pages of the zone. Set bits of words do not, like pages on per-CPU lists. A block is open
+//! only if all of it is in the zone.
 
 use super::{Pcp, PcpRequest};
 use crate::buddy::{clear_page, Placement};
@@ -33,7 +33,8 @@ const WORDS: usize = PAGEBLOCK_NR_PAGES as usize / 64;
 /// Migrate types for which blocks are opened.
 const TYPES: usize = MigrateType::PCP_COUNT;
 
-/// Free frames that a CPU has taken from an open block, by type of the request.
+/// Free frames that a CPU has taken from an open block; one such word for each migrate type of
+/// requests.
 #[derive(Clone, Debug, State)]
 pub(crate) struct FrameWord {
     free: u64,
@@ -42,7 +43,7 @@ pub(crate) struct FrameWord {
 }
 
 impl FrameWord {
-    /// No word: no frame is near its base.
+    /// No word: no frame is within 64 frames of this base.
     pub(super) const NONE: FrameWord = FrameWord { free: 0, base: Pfn(u32::MAX - 64) };
 
     /// Takes the lowest frame, if any.
@@ -77,24 +78,25 @@ impl FrameWord {
     }
 }
 
-/// The open pageblocks of a zone; all tables are empty under another policy.
+/// The open pageblocks of a zone; all tables are empty under other policies.
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct OpenBlocks {
-    /// Type for which each pageblock is open, plus one; 0: not open.
+    /// Type for which each pageblock is open, plus 1; 0 means not open.
     #[state(sparse)]
     kinds: Vec<u8>,
     /// Free frames of each block.
     #[state(sparse)]
     nr_free: Vec<u16>,
-    /// Bits of the free frames of each block: its words.
+    /// Bits of the free frames of each block, in words of 64.
     #[state(sparse)]
     free: Vec<u64>,
     /// Open blocks with free frames, one bit per block, by type.
     partial: [Vec<u64>; TYPES],
-    /// No word of `partial` before this one has a bit.
+    /// All words of `partial` before this one are 0.
     #[state(skip)] // where to look first
     lowest: [usize; TYPES],
-    /// Parts of closed blocks that went to the buddy lists and are not yet counted as work.
+    /// Number of parts of closed blocks that went to the buddy lists and are not counted as work
+    /// yet.
     #[state(skip)] // work
     merges: u32,
 }
@@ -115,7 +117,7 @@ impl OpenBlocks {
         }
     }
 
-    /// Returns and clears the operations on the buddy lists.
+    /// Returns and clears the number of operations on the buddy lists.
     #[inline(always)]
     pub(crate) fn take_merges(&mut self) -> u32 {
         core::mem::take(&mut self.merges)
@@ -139,8 +141,8 @@ impl OpenBlocks {
         found.map(|_| at * 64 + words[at].trailing_zeros() as usize)
     }
 
-    /// Takes at most `most` bits from the first nonempty word of a block. Returns the word's first
-    /// frame in the block, and the bits.
+    /// Takes at most `most` bits from the first word of a block that is not 0. Returns the offset
+    /// of the word's first frame in the block, and the bits.
     fn take_word(&mut self, block: usize, most: u32) -> (u32, u64) {
         let words = &mut self.free[block * WORDS..(block + 1) * WORDS];
         let at = words.iter().position(|&word| word != 0).expect("the block has a bit");
@@ -153,7 +155,7 @@ impl OpenBlocks {
         (at as u32 * 64, bits)
     }
 
-    /// Subtracts taken bits from a block's count.
+    /// Subtracts the taken bits from a block's count.
     fn subtract_bits(&mut self, block: usize, nr: u32) {
         self.nr_free[block] -= nr as u16;
         if self.nr_free[block] == 0 {
@@ -162,7 +164,8 @@ impl OpenBlocks {
         }
     }
 
-    /// Adds freed bits to an open block. Returns whether all its frames are free.
+    /// Adds the bits of freed frames to an open block. Returns whether all frames of the block are
+    /// free.
     #[inline(always)]
     fn add_bits(&mut self, block: usize, word: usize, bits: u64) -> bool {
         let place = &mut self.free[block * WORDS + word];
@@ -193,18 +196,18 @@ impl OpenBlocks {
         (MigrateType::from_raw(u32::from(kind) - 1), words)
     }
 
-    /// Open blocks with their words and the counted sum; for the audit.
+    /// Open blocks, each with its words and its count of set bits; for the audit.
     pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &[u64], u16)> + '_ {
         let open = (0..self.kinds.len()).filter(|&block| self.is_open(block));
         open.map(|block| (block, self.words(block), self.nr_free[block]))
     }
 
-    /// Number of blocks marked as having free frames, of all types; for the audit.
+    /// Number of blocks marked as having free frames, over all types; for the audit.
     pub(crate) fn nr_partial(&self) -> usize {
         self.partial.iter().flatten().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Bits in all words, closed blocks included; for the audit.
+    /// Number of set bits in all words, including those of closed blocks; for the audit.
     pub(crate) fn nr_bits(&self) -> u64 {
         self.free.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -223,7 +226,8 @@ impl Zone {
     }
 
     /// Takes a frame for a CPU: from its word, its list, another word of an open block, a newly
-    /// opened block, or other types. Returns it with the number of buddy operations; a word is one.
+    /// opened block, or other types. Returns the frame and the number of buddy operations; taking a
+    /// word counts as one.
     pub(super) fn take_single(
         &mut self,
         pages: &mut PageArray,
@@ -246,7 +250,7 @@ impl Zone {
             }
             buddy_ops += 1;
             if let Some(block) = self.open.first(list) {
-                // In a small zone take no more frames than its lists would hold: a batch is 2^n -
+                // In a small zone, take no more frames than the lists would hold: a batch is 2^n -
                 // 1.
                 let batch = self.pcps[cpu.idx()].batch;
                 let most = if batch > 1 { batch + 1 } else { 1 };
@@ -284,7 +288,7 @@ impl Zone {
         }
     }
 
-    /// Opens a pageblock from the lists of a type, if one is wholly free.
+    /// Opens a pageblock from the lists of a type, if one has all frames free.
     fn open_block(&mut self, pages: &mut PageArray, mt: MigrateType) -> bool {
         let Some(pfn) = self.take_smallest(pages, PAGEBLOCK_ORDER, mt) else { return false };
         let head = &mut pages[pfn.idx()];
@@ -321,10 +325,10 @@ impl Zone {
     }
 
     /// Returns a freed frame to the CPU's word or to its open block. Returns false and changes
-    /// nothing if its block is not open. The bit tells whether the frame is in use: reading the
-    /// descriptor, which is only written here, would wait for memory. A frame in another CPU's
-    /// word, or one that this CPU has in a word and another CPU has returned to the block, cannot
-    /// be distinguished from a frame in use.
+    /// nothing if its block is not open. Only the bit tells whether the frame is in use, because
+    /// reading the descriptor, which is only written here, would wait for memory. So two kinds of
+    /// free frames look like frames in use: a frame in another CPU's word, and a frame that this
+    /// CPU has in its word although another CPU has returned it to the block.
     #[inline(always)]
     pub(crate) fn give_single(&mut self, pages: &mut PageArray, cpu: Cpu, pfn: Pfn) -> bool {
         let block = self.block_index(pfn);
@@ -346,8 +350,8 @@ impl Zone {
         true
     }
 
-    /// Returns a CPU's words to their blocks or, if closed, to the buddy lists. Returns their
-    /// number.
+    /// Returns the frames of a CPU's words to their blocks or, if a block is closed, to the buddy
+    /// lists. Returns the number of words.
     pub(super) fn return_words(&mut self, pages: &mut PageArray, cpu: Cpu) -> u32 {
         let mut nr = 0;
         self.stat.this_cpu = cpu;
@@ -370,7 +374,8 @@ impl Zone {
         nr
     }
 
-    /// Closes all blocks of one or all types that have a free frame. Returns whether there was one.
+    /// Closes all blocks that have a free frame, of one type or of all types. Returns whether there
+    /// was one.
     #[cold]
     pub(crate) fn close_blocks(&mut self, pages: &mut PageArray, mt: Option<MigrateType>) -> bool {
         let all = 0..TYPES;
@@ -385,7 +390,8 @@ impl Zone {
         any
     }
 
-    /// Closes all blocks, also those without a free frame, for users of the buddy lists.
+    /// Closes all blocks, including those without a free frame, for functions that need the buddy
+    /// lists.
     pub(crate) fn close_all_blocks(&mut self, pages: &mut PageArray) {
         for block in 0..self.open.kinds.len() {
             if self.open.is_open(block) {
@@ -394,7 +400,7 @@ impl Zone {
         }
     }
 
-    /// Moves the free frames of a block, already counted as free, to the buddy lists.
+    /// Moves the free frames of a block to the buddy lists. They are already counted as free.
     #[cold]
     fn close_block(&mut self, pages: &mut PageArray, block: usize) {
         let (mt, words) = self.open.close(block);
@@ -403,7 +409,8 @@ impl Zone {
         self.merge_frames(pages, first, &words, mt);
     }
 
-    /// Adds frames, already counted as free, to the buddy lists in the largest blocks they form.
+    /// Adds frames to the buddy lists in blocks as large as possible. They are already counted as
+    /// free.
     fn merge_frames(&mut self, pages: &mut PageArray, first: Pfn, words: &[u64], mt: MigrateType) {
         let nr = words.len() as u32 * 64;
         let mut at = 0;

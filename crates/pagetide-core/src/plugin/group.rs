@@ -1,10 +1,10 @@
-//! Group policies: from which groups reclaim takes memory, and the facts for the decision.
+//! Group policies: which groups reclaim takes memory from, and the facts for the decision.
 //!
-//! Linux has no such hook: its rules are in `shrink_node_memcgs` (mm/vmscan.c), or were patches to
-//! it. A walk over the groups of a node asks the policy once for each group that it reaches,
-//! parents first.
+//! Linux has no such hook: its rules are in `shrink_node_memcgs` (mm/vmscan.c), or in patches to
+//! this function. A walk over the groups of a node asks the policy once for each group that it
+//! reaches. It reaches parents before children.
 //!
-//! Invariant: a policy reads the machine; it changes only its plan and its own state.
+//! Invariant: a policy only reads the machine; it changes only its plan and its own state.
 
 use crate::config::{Config, SoftLimitNode};
 use crate::digest::Digest;
@@ -19,25 +19,26 @@ use crate::vmstat::Event;
 use core::fmt;
 use core::ops::RangeInclusive;
 
-/// Valid priorities of a plan.
+/// Valid priorities in a plan.
 pub const PLAN_PRIORITIES: RangeInclusive<i8> = 0..=24;
 
-/// Most walks over a node's groups in one pass.
+/// Largest number of walks over a node's groups in one pass.
 pub const WALKS_MAX: u32 = 4;
 
 /// A policy that decides from which groups to reclaim.
 pub trait GroupPolicy: fmt::Debug + Send + Sync {
     /// Changes the plan for one group. On entry it is the plan of the built-in rules. Not called
-    /// for a group that they skip, nor in a machine that has only the root.
+    /// for a group that these rules skip, or in a machine that has only the root.
     fn plan(&mut self, visit: &GroupVisit<'_>, plan: &mut GroupPlan);
 
-    /// Whether to visit all groups once more after this walk, before the priority falls. There are
-    /// at most [`WALKS_MAX`] walks in total.
+    /// Whether to visit all groups once more after this walk, before the priority number falls.
+    /// There are at most [`WALKS_MAX`] walks in total.
     fn another_walk(&mut self, _walk: &GroupWalk) -> bool {
         false
     }
 
-    /// Hashes all state that a later answer can depend on. A policy without state hashes nothing.
+    /// Hashes all state that a later answer can depend on. A policy without state does nothing
+    /// here.
     fn digest(&self, digest: &mut Digest);
 }
 
@@ -48,7 +49,7 @@ pub struct GroupPlan {
     pub skip: bool,
     /// Scan `list >> priority` pages of each list.
     pub priority: i8,
-    /// Pages of the group's usage that are protected from pressure.
+    /// Number of the group's pages that are protected from reclaim.
     pub protected: u64,
 }
 
@@ -58,19 +59,19 @@ pub struct GroupPlan {
 pub struct GroupVisit<'m> {
     /// The group.
     pub group: GroupView<'m>,
-    /// The group that is short of memory: the root if the machine is.
+    /// The group that is short of memory; the root if the machine is short of memory.
     pub target: GroupView<'m>,
-    /// Whether `target` met its own limit; otherwise the machine is short.
+    /// Whether `target` met its own limit. If not, the machine is short of memory.
     pub is_for_limit: bool,
     /// The reclaimer.
     pub reclaimer: Reclaimer,
-    /// The reclaimer's own priority: 12 is gentle, 0 scans everything.
+    /// The reclaimer's own priority: 12 scans least, 0 scans everything.
     pub priority: i8,
     /// Number of the walk within this pass over the node, from 0.
     pub walk: u32,
     /// Pages wanted.
     pub nr_to_reclaim: u64,
-    /// Pages freed since the descent began.
+    /// Pages freed since the descent (the scan from priority 12 to 0) began.
     pub nr_reclaimed: u64,
 }
 
@@ -84,7 +85,7 @@ pub struct GroupWalk {
     pub scanned: u64,
     /// Pages wanted.
     pub nr_to_reclaim: u64,
-    /// Pages freed since the descent began.
+    /// Pages freed since the descent (the scan from priority 12 to 0) began.
     pub nr_reclaimed: u64,
 }
 
@@ -126,7 +127,7 @@ impl<'m> GroupView<'m> {
         &self.group().lruvecs[self.of.node.idx()]
     }
 
-    /// A small number that no other living group has: an index for tables.
+    /// A small number that no other existing group has, for use as an index of tables.
     pub fn id(self) -> MemcgId {
         self.id
     }
@@ -152,17 +153,17 @@ impl<'m> GroupView<'m> {
         self.id == ROOT
     }
 
-    /// The group and its ancestors, up to the root.
+    /// The group and its ancestors, in this order, up to the root.
     pub fn path(self) -> impl Iterator<Item = GroupView<'m>> {
         core::iter::successors(Some(self), |at| at.parent())
     }
 
-    /// The node being reclaimed.
+    /// The node on which reclaim works.
     pub fn node(self) -> NodeId {
         self.of.node
     }
 
-    /// Memory in use, descendants included. The root's own pages are not charged.
+    /// Memory in use by the group and its descendants. The root's own pages are not charged.
     pub fn usage(self) -> u64 {
         self.group().memory.usage
     }
@@ -197,7 +198,7 @@ impl<'m> GroupView<'m> {
         limit(self.group().soft_limit)
     }
 
-    /// Pages above the soft limit: everywhere, or on this node if soft limits are local (policy
+    /// Pages above the soft limit, on all nodes; only on this node if soft limits are local (policy
     /// `soft_limit_node`). The root has no soft limit.
     pub fn soft_limit_excess(self) -> u64 {
         let group = self.group();
@@ -217,8 +218,8 @@ impl<'m> GroupView<'m> {
         }
     }
 
-    /// Swap slots charged, descendants included (`memory.swap.current`): all in use; in version 1
-    /// without those of pages that are in memory.
+    /// Swap slots charged to the group and its descendants (`memory.swap.current`): all slots in
+    /// use, but in version 1 not those of pages that are in memory.
     pub fn swap_usage(self) -> u64 {
         self.group().swap.usage
     }
@@ -228,7 +229,7 @@ impl<'m> GroupView<'m> {
         self.group().swappiness.unwrap_or(self.of.config.swappiness)
     }
 
-    /// Live tasks of the group itself.
+    /// Number of live tasks of the group itself.
     pub fn nr_tasks(self) -> u32 {
         self.group().nr_tasks
     }
@@ -255,12 +256,12 @@ impl<'m> GroupView<'m> {
         self.count(Event::Pgfault)
     }
 
-    /// Faults of the group's own tasks that had to read.
+    /// Faults of the group's own tasks that had to read from a disk.
     pub fn major_faults(self) -> u64 {
         self.count(Event::Pgmajfault)
     }
 
-    /// The group's own pages that were reclaimed and came back: anonymous, file.
+    /// The group's own pages that were reclaimed and came back: [anonymous, file].
     pub fn refaults(self) -> [u64; 2] {
         [Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile].map(|event| self.count(event))
     }

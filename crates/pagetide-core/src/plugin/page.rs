@@ -2,14 +2,15 @@
 //!
 //! Linux: `folio_check_references`, `shrink_active_list`, `folio_mark_accessed`,
 //! `workingset_refault`, `inactive_is_low` and `get_scan_count` (6.1) each answer one of these
-//! questions. Each question contains the kernel's answer as `linux` (with an older variant of
-//! policy `lru`, the answer of that kernel). A policy without an opinion returns that answer, as
-//! the default methods of the trait do.
+//! questions. Each question includes the kernel's answer as `linux` (under an older variant of
+//! policy `lru`, the answer of that older kernel). A policy without an opinion returns this answer,
+//! as the default methods of the trait do.
 //!
-//! An access through a mapping does not ask the policy: the processor sets a bit, and reclaim finds
-//! the bit later.
+//! The policy is not asked when a page is accessed through a mapping: the processor only sets a
+//! bit, and reclaim finds the bit later.
 //!
-//! Invariant: a policy reads the machine; it changes only the mark of a page and its own state.
+//! Invariant: a policy only reads the machine; it changes only the mark of a page and its own
+//! state.
 
 use super::group::GroupView;
 use crate::digest::Digest;
@@ -18,14 +19,15 @@ use core::fmt;
 
 /// A policy that decides how pages age.
 pub trait PagePolicy: fmt::Debug + Send + Sync {
-    /// The list of a new page in memory. `page.refault` says whether it was in memory before. Its
-    /// mark is 0.
+    /// The first list of a page that is new in memory. `page.refault` says whether it was in memory
+    /// before. Its mark is 0.
     fn on_new(&mut self, _page: &mut PageView<'_>, linux: InitialList) -> InitialList {
         linux
     }
 
-    /// Whether to activate a page that a system call read or wrote, or that was accessed through a
-    /// mapping removed now. A page that is active or unevictable does not change.
+    /// Whether to activate a page that a system call has read or written, or that was accessed
+    /// through a mapping that is now being removed. A page that is already active, or unevictable,
+    /// does not change.
     fn on_referenced(&mut self, _page: &mut PageView<'_>, linux: bool) -> bool {
         linux
     }
@@ -41,19 +43,20 @@ pub trait PagePolicy: fmt::Debug + Send + Sync {
         linux
     }
 
-    /// Whether the inactive list of a kind is so short that reclaim scans its active list.
+    /// Whether the inactive list of one kind of pages is so short that reclaim scans the active
+    /// list.
     fn inactive_is_low(&self, _sizes: &ListSizes, linux: bool) -> bool {
         linux
     }
 
-    /// How anonymous memory and page cache share the pressure on one group. Not asked if nothing
+    /// How anonymous memory and page cache share the pressure on one group. Not called if nothing
     /// can be swapped.
     fn balance(&mut self, _pressure: &ScanPressure<'_>, linux: ScanBalance) -> ScanBalance {
         linux
     }
 
     /// Hashes all state that a later answer can depend on, except marks. A policy without state
-    /// hashes nothing.
+    /// does nothing here.
     fn digest(&self, digest: &mut Digest);
 }
 
@@ -61,50 +64,50 @@ pub trait PagePolicy: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PageView<'m> {
-    /// The policy's own number for this page, kept until the page leaves memory. It is 0 at first,
+    /// The policy's own number for this page, kept until the page leaves memory. It starts at 0,
     /// moves with the page, and is part of the machine's digest.
     pub mark: u8,
     /// Its frame.
     pub frame: Pfn,
-    /// The group that is charged for it.
+    /// The group that the page is charged to.
     pub group: GroupView<'m>,
-    /// Page cache; otherwise anonymous memory.
+    /// Whether it is page cache; otherwise it is anonymous memory.
     pub is_file: bool,
-    /// On an active list, or about to be.
+    /// Whether it is on an active list or will be put on one.
     pub is_active: bool,
-    /// 1, or 512 of a huge page.
+    /// 1; 512 for a huge page.
     pub nr_pages: u64,
-    /// Number of mappings.
+    /// Number of mappings that map it.
     pub mapcount: u16,
-    /// Mappings through which it was used since reclaim last looked. Set for [`PagePolicy::judge`]
-    /// and [`PagePolicy::stays_active`].
+    /// Number of mappings through which it was used since the last check by reclaim. Set for
+    /// [`PagePolicy::judge`] and [`PagePolicy::stays_active`].
     pub nr_references: u32,
-    /// One of these mappings is executable.
+    /// Whether one of these mappings is executable.
     pub executable: bool,
-    /// An earlier scan found it referenced (Linux `PG_referenced`).
+    /// Whether an earlier scan found it referenced (Linux `PG_referenced`).
     pub referenced: bool,
-    /// Must be written before it can be freed.
+    /// Whether it must be written before it can be freed.
     pub dirty: bool,
-    /// It was active when it was deactivated or reclaimed (Linux `PG_workingset`).
+    /// Whether it was active when it was deactivated or reclaimed (Linux `PG_workingset`).
     pub workingset: bool,
-    /// Set if it was reclaimed and has come back. For [`PagePolicy::on_new`].
+    /// Set if the page was reclaimed and has come back. For [`PagePolicy::on_new`].
     pub refault: Option<Refault>,
 }
 
-/// Data from the shadow entry of a page that came back (Linux mm/workingset.c).
+/// Facts about a page that came back, from its shadow entry (Linux mm/workingset.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refault {
-    /// Pages that were reclaimed or activated while it was gone.
+    /// Number of pages that were reclaimed or activated while it was out of memory.
     pub distance: u64,
-    /// Pages that it competes with. With a distance of at most this it would have stayed if all of
-    /// them were its kind's inactive list.
+    /// Number of pages that it competes with. If the distance is not larger than this, the page
+    /// would have stayed in memory, had all these pages been part of its kind's inactive list.
     pub workingset_size: u64,
-    /// It was active when it was reclaimed.
+    /// Whether it was active when it was reclaimed.
     pub workingset: bool,
 }
 
-/// First list of a page.
+/// First list of a new page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialList {
     /// Head of the inactive list.
@@ -116,22 +119,22 @@ pub enum InitialList {
 /// Decision about a page at the end of its inactive list (Linux `enum folio_references`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageVerdict {
-    /// Reclaimed: freed, or written first.
+    /// Reclaim the page: free it, or write it first.
     Reclaim,
-    /// Reclaimed if it need not be written.
+    /// Reclaim the page if it need not be written.
     ReclaimClean,
-    /// Back to the head of the inactive list.
+    /// Move it to the head of the inactive list.
     Keep,
-    /// To the head of the active list.
+    /// Move it to the head of the active list.
     Activate,
 }
 
-/// Sizes of the lists of one kind on one node: of a group and its descendants, or the node's for
-/// the root.
+/// Sizes of the lists of one kind of pages on one node, for a group and its descendants; for the
+/// root, those of the whole node.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListSizes {
-    /// Page cache; otherwise anonymous memory.
+    /// Whether the pages are page cache; otherwise they are anonymous memory.
     pub is_file: bool,
     /// Pages on the inactive list.
     pub inactive: u64,
@@ -143,9 +146,9 @@ pub struct ListSizes {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ScanPressure<'m> {
-    /// The group being reclaimed.
+    /// The group to reclaim from.
     pub group: GroupView<'m>,
-    /// Priority of the group's plan.
+    /// Priority in the group's plan.
     pub priority: i8,
     /// Effective swappiness.
     pub swappiness: u32,
@@ -153,24 +156,24 @@ pub struct ScanPressure<'m> {
     pub anon_cost: u64,
     /// Recent cost of reclaiming file pages, decayed.
     pub file_cost: u64,
-    /// Enough cold page cache (Linux `cache_trim_mode`).
+    /// Whether there is enough cold page cache (Linux `cache_trim_mode`).
     pub cache_trim_mode: bool,
-    /// Hardly any page cache left (Linux `file_is_tiny`).
+    /// Whether hardly any page cache is left (Linux `file_is_tiny`).
     pub file_is_tiny: bool,
 }
 
 /// How anonymous memory and page cache share the pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanBalance {
-    /// Both kinds get all of it.
+    /// Both kinds get the full pressure.
     Equal,
-    /// Each kind gets a share.
+    /// Each kind gets a share of the pressure.
     Fract {
         /// Share of anonymous memory.
         anon: u64,
         /// Share of page cache.
         file: u64,
-        /// The whole.
+        /// The whole, of which `anon` and `file` are shares.
         denominator: u64,
     },
     /// Only anonymous memory is scanned.
@@ -192,7 +195,7 @@ impl ScanBalance {
         }
     }
 
-    /// Whether one of the kinds gets less than with `other`.
+    /// Whether one of the kinds gets a smaller share than with `other`.
     pub(crate) fn spares(self, other: ScanBalance) -> bool {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         let is_less =

@@ -1,9 +1,9 @@
 //! Registry of plug-ins by name, and the choice of plug-ins for a machine.
 //!
-//! Linux has no such thing. A registered plug-in is a prototype; each machine gets a copy, in the
-//! state that the prototype had when it was registered.
+//! Linux has no such registry. A registered plug-in is a prototype. Each machine gets a copy, in
+//! the state that the prototype had when it was registered.
 //!
-//! Invariant: names are unique per kind, and a scenario can write every name.
+//! Invariant: no two plug-ins of a kind have the same name, and every name is valid in a scenario.
 
 use super::group::GroupPolicy;
 use super::page::PagePolicy;
@@ -57,7 +57,7 @@ impl Clone for NamedPolicy<dyn ClonePagePolicy> {
 /// Why a policy cannot be registered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RegistrationError {
-    /// The name is taken for this kind.
+    /// Another policy of this kind already has the name.
     Twice {
         /// `groups` or `pages`.
         kind: &'static str,
@@ -158,7 +158,7 @@ impl Plugins {
         self
     }
 
-    /// Registers a page policy, likewise.
+    /// Registers a page policy. [`Plugins::check`] reports an invalid or taken name.
     #[must_use]
     pub fn pages<P: PagePolicy + Clone + 'static>(mut self, name: &str, policy: P) -> Plugins {
         if self.accepts("pages", name, self.pages.iter().any(|known| known.name == name)) {
@@ -186,7 +186,7 @@ impl Plugins {
     ///
     /// # Errors
     ///
-    /// Its name was taken or is not a valid name.
+    /// The name was already taken or is not valid.
     pub fn check(&self) -> Result<(), RegistrationError> {
         self.refused.clone().map_or(Ok(()), Err)
     }

@@ -14,17 +14,17 @@ use alloc::string::String;
 use core::fmt::Write;
 
 impl<O: Owners> Manager<O> {
-    /// extfrag_index: why a request of each order would fail.
+    /// extfrag_index: for each order, why a request would fail (lack of memory or fragmentation).
     pub fn debugfs_extfrag_index(&self) -> String {
         self.index_text(2, fragmentation_index)
     }
 
-    /// unusable_index: the fraction of free memory that a request of each order cannot use.
+    /// unusable_index: for each order, the fraction of free memory that a request cannot use.
     pub fn debugfs_unusable_index(&self) -> String {
         self.index_text(1, unusable_index)
     }
 
-    /// Thousandths as `0.123`, the integer part at least `width` wide.
+    /// Formats thousandths as `0.123`; the integer part has at least `width` characters.
     fn index_text(&self, width: usize, index: fn(&Zone, Order) -> i32) -> String {
         let mut out = String::new();
         for zone in self.present_zones() {

@@ -1,7 +1,7 @@
 //! /proc/meminfo (Linux: fs/proc/meminfo.c, `si_mem_available`, `vm_commit_limit`, 6.1).
 //!
-//! The kernel's lines in its order and width, as a 6.1 for x86-64 has them, without those that
-//! describe hardware (`DirectMap*`, `HardwareCorrupted`). Values that are not modelled are 0.
+//! The file has the lines of a 6.1 for x86-64, in the kernel's order and width, except the lines
+//! that describe hardware (`DirectMap*`, `HardwareCorrupted`). Values that are not modelled are 0.
 
 use super::put;
 use crate::gfp::Watermark;
@@ -22,7 +22,7 @@ fn put_kb(out: &mut String, label: &str, kb: u64) {
 }
 
 impl<O: Owners> Manager<O> {
-    /// /proc/meminfo.
+    /// The text of /proc/meminfo.
     pub fn proc_meminfo(&self) -> String {
         let mut out = String::new();
         self.put_meminfo_user(&mut out);
@@ -102,9 +102,9 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Pages that a new program could get without swapping (Linux `si_mem_available`): free memory
-    /// above the reserves, plus page cache and reclaimable slabs, each minus the smaller of its
-    /// half and the low watermark.
+    /// Pages that a new program could get without swapping (Linux `si_mem_available`). These are
+    /// free memory above the reserves, plus page cache and reclaimable slabs. From each of the last
+    /// two, the smaller of its half and the low watermark is subtracted.
     fn mem_available(&self) -> u64 {
         let zones = || self.mem.nodes.iter().flat_map(|node| &node.zones);
         let low: u64 = zones().map(|zone: &Zone| zone.wmark(Watermark::Low)).sum();

@@ -1,12 +1,12 @@
 //! memory.stat of a group, cgroup version 2 (Linux: `memory_stat_format`, mm/memcontrol.c, 6.1).
 //!
 //! Sizes are in bytes and events in counts; both include the descendants. The root's sizes are
-//! those of the machine, except kernel memory: uncharged kernel memory is in no group's file.
-//! `file` is page cache only; pages of the swap cache, which /proc/vmstat counts in
-//! `nr_file_pages`, are in `swapcached`.
+//! those of the machine, except that uncharged kernel memory is in no group's file. `file` is page
+//! cache only. Pages of the swap cache are in `swapcached`; /proc/vmstat counts them in
+//! `nr_file_pages`, too.
 //!
-//! Rows are in Linux's order. Rows of memory that no task here can have ([`ALWAYS_ZERO`]) are 0.
-//! `kernel_stack` is left out: it is not 0 in Linux and is not modelled here.
+//! Rows are in Linux's order. Rows for memory that cannot exist here ([`ALWAYS_ZERO`]) are 0.
+//! `kernel_stack` is left out, because it is not 0 in Linux and is not modelled here.
 
 use super::{put, CounterRow};
 use crate::manager::Manager;
@@ -19,8 +19,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-/// Rows that are 0, each list after the row that it follows: page tables of guests, sockets,
-/// vmalloc(), tmpfs, zswap, huge pages of files, MADV_FREE.
+/// Rows that are always 0: page tables of guests, sockets, vmalloc(), tmpfs, zswap, huge pages of
+/// files, MADV_FREE. Each list comes after the row that is named with it.
 const ALWAYS_ZERO: [(&str, &[&str]); 4] = [
     ("pagetables", &["sec_pagetables"]),
     ("percpu", &["sock", "vmalloc", "shmem", "zswap", "zswapped"]),
@@ -45,7 +45,7 @@ struct GroupUsage {
 }
 
 impl<O: Owners> Manager<O> {
-    /// memory.stat of a group. Empty for an unknown group.
+    /// The text of memory.stat of a group. Empty for an unknown group.
     pub fn memory_stat(&self, memcg: MemcgId) -> String {
         let mut out = String::new();
         if !self.memcg_is_online(memcg) {
@@ -75,7 +75,7 @@ impl<O: Owners> Manager<O> {
         let usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
         let groups = self.memcgs.iter().zip(&members).filter(|(_, &is_member)| is_member);
         let slabs: u64 = groups.map(|(group, _)| group.kernel_pages).sum();
-        // The root's counter does not contain the memory that removed groups have left to it.
+        // The root's counter lacks the memory that removed groups have passed to it.
         let of_root = if memcg == ROOT { self.memcgs[ROOT.idx()].kernel_pages } else { 0 };
         let kernel = self.memcgs[memcg.idx()].kmem.usage + of_root;
         let lru = |stat| {
@@ -107,8 +107,8 @@ impl<O: Owners> Manager<O> {
         sizes
     }
 
-    /// Bytes of slabs charged to groups, unreclaimable and reclaimable: of objects, or of clones'
-    /// pages.
+    /// Bytes of slabs charged to groups, as [unreclaimable, reclaimable]: bytes of objects, or of
+    /// the pages of clones.
     fn memcg_slab_bytes(&self, members: &[bool]) -> [u64; 2] {
         let mut sums = [0; 2];
         let ids = (0..members.len()).filter(|&id| members[id]).map(|id| MemcgId(id as u16));
@@ -128,8 +128,8 @@ impl<O: Owners> Manager<O> {
         sums.map(|bytes| bytes.max(0) as u64)
     }
 
-    /// Bytes of mapped huge pages of a group and its descendants. O(their pages); fast for the
-    /// root.
+    /// Bytes of mapped huge pages of a group and its descendants. O(their pages), but O(nodes) for
+    /// the root.
     pub fn anon_thp(&self, memcg: MemcgId) -> u64 {
         let huge = if memcg == ROOT {
             self.global_node_stat(NodeStat::NrAnonTransparentHugepages)
@@ -174,7 +174,7 @@ impl<O: Owners> Manager<O> {
         usage
     }
 
-    /// Calls `f` once for every user page charged to one of the groups marked in `members`: such a
+    /// Calls `f` once for every user page charged to one of the groups marked in `members`. Such a
     /// page is on a list of its group, in a CPU's batch, or being moved to another frame.
     fn for_each_user_page(&self, members: &[bool], mut f: impl FnMut(&Page)) {
         let pages = &self.mem.pages;

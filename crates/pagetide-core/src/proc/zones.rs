@@ -1,8 +1,9 @@
 //! /proc/zoneinfo, /proc/buddyinfo and /proc/pagetypeinfo (Linux: mm/vmstat.c, 6.1).
 //!
-//! zoneinfo has all zones, empty zones without counters; the other two files have the zones with
-//! memory. `vm stats threshold` is 0: all counters are exact here. Counters of the whole machine
-//! (`workingset_refault_*`, `nr_dirtied`, ...) are in the per-node block if there is one node.
+//! zoneinfo has all zones, but no counters for empty zones; the other two files have only the zones
+//! with memory. `vm stats threshold` is 0, because all counters are exact here. Counters of the
+//! whole machine (`workingset_refault_*`, `nr_dirtied`, ...) are in the per-node part if there is
+//! only one node.
 
 use super::{is_node_counter, put, CounterRow};
 use crate::gfp::{MigrateType, Watermark};
@@ -19,10 +20,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-/// Free blocks of one list at which pagetypeinfo stops counting.
+/// Number of free blocks on one list at which pagetypeinfo stops counting.
 const FREECOUNT_MAX: u64 = 100_000;
 
-/// Whether the kernel considers the zone populated; it may have reserved pages only.
+/// Whether the kernel considers the zone populated (this includes zones with only reserved pages).
 fn is_populated(zone: &Zone) -> bool {
     zone.present > 0
 }
@@ -32,7 +33,7 @@ pub(super) fn put_zone_head(out: &mut String, zone: &Zone) {
 }
 
 impl<O: Owners> Manager<O> {
-    /// /proc/zoneinfo.
+    /// The text of /proc/zoneinfo.
     pub fn proc_zoneinfo(&self) -> String {
         let mut out = String::new();
         let pending = self.write_pending_by_zone();
@@ -63,7 +64,7 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// Counters of the per-node block.
+    /// Counters of the per-node part of zoneinfo.
     fn node_rows(&self, node: &Node) -> Vec<CounterRow> {
         if self.mem.nodes.len() == 1 {
             return self.metrics().filter(|(name, _)| is_node_counter(name)).collect();
@@ -105,7 +106,7 @@ impl<O: Owners> Manager<O> {
         counts
     }
 
-    /// /proc/buddyinfo: free blocks by order.
+    /// The text of /proc/buddyinfo: free blocks by order.
     pub fn proc_buddyinfo(&self) -> String {
         let mut out = String::new();
         for zone in self.present_zones() {
@@ -128,7 +129,7 @@ impl<O: Owners> Manager<O> {
         self.mem.nodes.iter().flat_map(|node| &node.zones).filter(|zone| is_populated(zone))
     }
 
-    /// /proc/pagetypeinfo: free blocks by order and type, pageblocks by type.
+    /// The text of /proc/pagetypeinfo: free blocks by order and type, pageblocks by type.
     pub fn proc_pagetypeinfo(&self) -> String {
         let mut out = String::new();
         for node in self.mem.nodes.iter().filter(|node| node.zones.iter().any(is_populated)) {

@@ -1,10 +1,10 @@
-//! Allocating and freeing objects: the CPU's slab, pages, charges.
+//! Allocating and freeing objects, with the CPU's slab, new pages and charges.
 //!
 //! Linux: `slab_alloc_node`, `new_slab`, `allocate_slab`, `memcg_slab_pre_alloc_hook`,
 //! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1).
 //! [`Manager::kmem_cache_alloc`] is the fast path that every allocation tries first: it takes
-//! neither pages nor charges. The other paths may take both, but do not reclaim; only a
-//! [`Call`](crate::call::Call) reclaims.
+//! neither pages nor charges. The other paths may take both, but only a [`Call`](crate::call::Call)
+//! reclaims.
 //!
 //! Invariant: an allocation that returns no object leaves no charge.
 
@@ -29,13 +29,14 @@ pub(crate) enum SlabShortage {
     Charge(MemcgId, u64),
     /// The task must first pay for being above `memory.high`.
     Owing,
-    /// Nothing that reclaim could provide: a limit of kernel memory.
+    /// Something that reclaim cannot provide: a limit of kernel memory was met.
     Denied,
 }
 
 impl<O: Owners> Manager<O> {
-    /// Allocates an object if the CPU has a free one and, for one charged to `memcg`, enough bytes
-    /// in stock. Otherwise make a [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
+    /// Allocates an object if the CPU has a free one. If it is charged to `memcg`, the CPU must
+    /// also have enough bytes in stock. If this fails, make a
+    /// [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
     #[inline(always)]
     pub fn kmem_cache_alloc(
         &mut self,
@@ -77,7 +78,8 @@ impl<O: Owners> Manager<O> {
         Some(Object { cache, number })
     }
 
-    /// An uncharged object from a word for which the CPU has a loan.
+    /// Allocates an uncharged object from a word for which the CPU has a loan. Settles the loan
+    /// first.
     #[cold]
     fn alloc_uncharged(&mut self, cache: CacheId, cpu: Cpu) -> Object {
         self.slabs.settle(cpu);
@@ -85,8 +87,8 @@ impl<O: Owners> Manager<O> {
         number.map_or(Object::NONE, |number| Object { cache, number })
     }
 
-    /// An object charged to a group, if accounting is not per object or if a loan must end or can
-    /// begin.
+    /// Allocates an object charged to a group, in the other cases: accounting is not per object, a
+    /// loan must end, or a loan can begin.
     #[inline(never)]
     fn alloc_otherwise(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Object {
         let object = match self.slabs.accounting {
@@ -119,8 +121,8 @@ impl<O: Owners> Manager<O> {
         Some(Object { cache, number })
     }
 
-    /// An object without an owner; with per-group accounting it comes from the group's clone, if
-    /// that exists.
+    /// Allocates an object without an owner. With per-group accounting it comes from the group's
+    /// clone, if the clone exists.
     fn alloc_not_owned(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
         if !self.has_cpu(cpu) {
             return None;
@@ -136,7 +138,7 @@ impl<O: Owners> Manager<O> {
         Some(Object { cache, number })
     }
 
-    /// Frees an object. `cache` is the one that it was allocated from, not a group's clone of it.
+    /// Frees an object. `cache` is the cache that it was requested from, not a group's clone of it.
     ///
     /// # Errors
     ///
@@ -168,7 +170,8 @@ impl<O: Owners> Manager<O> {
         self.kmem_cache_free_slow(cache, object, cpu)
     }
 
-    /// The object is not in this CPU's word: it is of another slab, or an error.
+    /// Frees an object that is not in this CPU's word: it belongs to another slab, or the free is
+    /// an error.
     #[cold]
     fn kmem_cache_free_slow(
         &mut self,
@@ -192,14 +195,14 @@ impl<O: Owners> Manager<O> {
         if it.is_cached(number) {
             return Err(SlabError::IsCached);
         }
-        // A loan may not have recorded its owner yet.
+        // A loan may not have recorded the object's owner yet.
         if self.slabs.nr_loans > 0 {
             if let Some(user) = it.user_of(number) {
                 self.slabs.settle(user);
             }
         }
         let it = &mut self.slabs.caches[home.idx()];
-        // Read before the slab, so that both loads overlap.
+        // Reading the owner before the slab lets the two loads overlap.
         let owner = it.owners.get(number as usize).copied().unwrap_or(NO_OWNER);
         it.free_slow(number, cpu, &mut self.slabs.discarded)?;
         if owner != NO_OWNER {
@@ -213,8 +216,8 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// An object for a user that cannot do without: charged beyond the group's limit if necessary,
-    /// and to no group if pages are short (Linux `__GFP_NOFAIL`).
+    /// Allocates an object for a user that must get one. If necessary, it is charged beyond the
+    /// group's limit; if pages are short, it is not charged (Linux `__GFP_NOFAIL`).
     pub(crate) fn kmem_alloc_beyond(&mut self, cache: CacheId, ctx: &Ctx) -> Option<Object> {
         let gfp = Gfp::NOWAIT;
         let mut paid = self.kmem_alloc_now(cache, true, gfp, ctx);
@@ -225,7 +228,7 @@ impl<O: Owners> Manager<O> {
         paid.or_else(|_| self.kmem_alloc_now(cache, true, gfp, &Ctx { memcg: ROOT, ..*ctx })).ok()
     }
 
-    /// An object, with a new slab or a charge if necessary, without reclaim.
+    /// Allocates an object. Adds a slab or charges pages if necessary, but does not reclaim.
     pub(crate) fn kmem_alloc_now(
         &mut self,
         cache: CacheId,
@@ -244,7 +247,7 @@ impl<O: Owners> Manager<O> {
                 match self.clone_of(cache, ctx.memcg) {
                     Some(clone) => self.alloc_object(clone, gfp, ctx),
                     None => {
-                        // Objects are not charged until the clone exists.
+                        // Until the clone exists, the group's objects are not charged.
                         self.request_clone(cache, ctx.memcg);
                         self.alloc_object(cache, gfp, ctx)
                     }
@@ -256,7 +259,7 @@ impl<O: Owners> Manager<O> {
                 self.obj_charge(ctx, owner, size, reclaimable, gfp)?;
                 match self.alloc_object(cache, gfp, ctx) {
                     Ok(object) => {
-                        // An object is not charged if there is no memory to record its owner.
+                        // If there is no memory to record its owner, an object is not charged.
                         if !self.set_owner(object, owner, ctx) {
                             self.obj_uncharge(ctx.cpu, owner, size, reclaimable);
                         }
@@ -298,8 +301,8 @@ impl<O: Owners> Manager<O> {
         Ok(Object { cache, number })
     }
 
-    /// Pages for a slab, without reclaim: of the cache's preferred order if such a block is free,
-    /// otherwise of the minimum order.
+    /// Takes pages for a slab, without reclaim: a block of the cache's preferred order if one is
+    /// free, otherwise of the minimum order.
     fn slab_pages(
         &mut self,
         order: Order,
@@ -311,7 +314,7 @@ impl<O: Owners> Manager<O> {
             return Some((pfn, order));
         }
         if order > min_order {
-            // The preferred order only saves memory: it wakes no daemon and reclaims nothing.
+            // The preferred order only saves memory, so it wakes no daemon and reclaims nothing.
             let flags = AllocFlags::slow(gfp);
             let pfn = self.mem.get_page_from_freelist(ctx.cpu, ctx.node, order, gfp, flags);
             if let Some(pfn) = pfn {
@@ -323,8 +326,8 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// Adds a block to a cache as a slab; for a clone its group is charged. On error the block is
-    /// freed; the error names what is missing.
+    /// Adds a block to a cache as a slab; a slab of a clone is charged to the clone's group. On
+    /// error the block is freed, and the error says what is missing.
     pub(crate) fn add_slab(
         &mut self,
         cache: CacheId,
@@ -339,7 +342,7 @@ impl<O: Owners> Manager<O> {
             return Err(SlabShortage::Denied);
         }
         if memcg.is_some() {
-            // The pages are allocated already: this charge may not wait, the task pays later.
+            // The pages are already allocated, so this charge may not wait; the task pays later.
             if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr, Gfp::NOWAIT) {
                 self.mem.free_page(ctx.cpu, pfn, order);
                 return Err(lack);
@@ -362,7 +365,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Returns the pages of slabs that `cache` has discarded. Owner vectors are objects, too:
+    /// Returns the pages of slabs that `cache` has discarded. Owner vectors are objects, too, so
     /// freeing one may empty a slab of another cache.
     pub(crate) fn return_discarded(&mut self, cpu: Cpu, cache: CacheId) {
         let mut home = cache;
@@ -400,7 +403,7 @@ impl<O: Owners> Manager<O> {
         self.mem.free_page(cpu, pfn, order);
     }
 
-    /// Records the owner of an object. `false`: there was no memory for it.
+    /// Records the owner of an object. Returns `false` if there was no memory for it.
     pub(super) fn set_owner(&mut self, object: Object, owner: u16, ctx: &Ctx) -> bool {
         let it = &mut self.slabs.caches[object.cache.idx()];
         if it.owners.is_empty() {
@@ -436,7 +439,8 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// The group of an object: the one that is charged, the group of the clone, or the root.
+    /// The group of an object: the group that is charged for it, or the group of the clone, or the
+    /// root.
     pub fn memcg_of_object(&self, object: Object) -> MemcgId {
         let Some(it) = self.slabs.caches.get(object.cache.idx()) else { return ROOT };
         if it.memcg.is_some() {
@@ -445,12 +449,12 @@ impl<O: Owners> Manager<O> {
         it.owner_of(object.number).map_or(ROOT, |owner| self.slabs.objcgs.memcg_of(owner))
     }
 
-    /// Where the bytes of an object are: its frame, and the offset of its first byte. An object of
-    /// a slab of several frames may extend into the next one. (Linux: the pointer itself.)
+    /// Location of an object's bytes: the frame and the offset of its first byte. If a slab has
+    /// several frames, the object may extend into the next frame. (Linux uses a pointer.)
     ///
     /// # Errors
     ///
-    /// [`BadId::Object`] if it is not an object in use.
+    /// [`BadId::Object`] if there is no such object in use.
     pub fn address_of(&self, object: Object) -> Result<(Pfn, u32), BadId> {
         let it = self.slabs.caches.get(object.cache.idx());
         let it = it.filter(|it| it.check_in_use(object.number).is_ok());
@@ -462,7 +466,7 @@ impl<O: Owners> Manager<O> {
         Ok((pfn, (at % page_size) as u32))
     }
 
-    /// The cache that an object was allocated from.
+    /// The cache that an object was requested from, not a clone.
     pub fn cache_of_object(&self, object: Object) -> CacheId {
         self.slabs.caches.get(object.cache.idx()).map_or(CacheId::NONE, |cache| cache.root)
     }

@@ -1,12 +1,12 @@
-//! Objects allocated at boot, before the first task.
+//! Objects that boot allocates, before the first task runs.
 //!
-//! Linux: the objects that booting leaves, mostly dentries and inodes of /sys and of the first file
-//! system. Their number is known, not their places in the slabs; new objects fill the holes in
-//! these slabs.
+//! Linux: the objects that exist after boot, mostly dentries and inodes of /sys and of the first
+//! file system. Their number is known, but not their places in the slabs. New objects fill the free
+//! places in these slabs.
 //!
 //! Their slabs use frames that the machine's description reserves for the kernel
 //! ([`free_lists`](crate::boot::free_lists)), so the number of free pages does not change. An
-//! object of boot is not charged and not freed. Holes are spread evenly.
+//! object of boot is not charged and not freed. The free places are spread evenly.
 //!
 //! Invariant: free pages, and all frames that are not reserved for the kernel, are unchanged.
 
@@ -19,9 +19,10 @@ use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Adds `slabs` slabs to a cache, with `active` objects in use and the others free, in the
-    /// state after a shrink of the cache. Call it before any allocation. Returns the number of
-    /// slabs, which is less than `slabs` if the kernel's reserve lacks contiguous frames.
+    /// Adds `slabs` slabs to a cache, with `active` objects in use and the other objects free. The
+    /// slabs are in the state after a shrink of the cache. Call it before any allocation. Returns
+    /// the number of added slabs; this is less than `slabs` if the memory reserved for the kernel
+    /// has too few contiguous frames.
     pub fn populate_cache(&mut self, cache: CacheId, slabs: u64, active: u64) -> u64 {
         let Some(order) = self.kmem_cache(cache).map(|it| it.order) else { return 0 };
         let cpu = Cpu(0);

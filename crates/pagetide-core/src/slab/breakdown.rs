@@ -2,8 +2,8 @@
 //!
 //! Linux has no such file; tools/cgroup/memcg_slabinfo.py and slabtop(1) are similar.
 //!
-//! Memory of removed groups has its own rows, below the nearest group that exists: objects that
-//! were charged to them, and clones that still have objects.
+//! Memory of removed groups has its own rows, after the row of the nearest ancestor that exists. It
+//! consists of objects that were charged to removed groups, and of clones that still have objects.
 //!
 //! Invariant: every object in use is in exactly one row of either table.
 
@@ -17,12 +17,12 @@ use crate::owners::Owners;
 use crate::units::{CacheId, MemcgId};
 use alloc::vec::Vec;
 
-/// Slabs of a group itself, or of its removed descendants. Sizes are in bytes.
+/// Slabs of a group itself, or of removed descendants of the group. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSlabs {
-    /// The group; it exists.
+    /// The group, which exists.
     pub memcg: MemcgId,
-    /// The row of removed groups, not of the group itself.
+    /// Whether this is the row of the removed descendants, not of the group itself.
     pub removed: bool,
     /// Kernel memory charged to the group and its descendants.
     pub kmem: u64,
@@ -72,8 +72,8 @@ impl GroupSlabs {
 }
 
 impl<O: Owners> Manager<O> {
-    /// The slabs of each group, in walk order; the row of its removed descendants follows a group.
-    /// The root's slabs are those that are not charged. O(objects).
+    /// The slabs of each group, in walk order. The row of a group's removed descendants follows its
+    /// own row. The root's row has the slabs that are not charged. O(objects).
     pub fn slabs_by_group(&self) -> Vec<GroupSlabs> {
         let both = |id| [GroupSlabs::new(id, false), GroupSlabs::new(id, true)];
         let mut rows: Vec<[GroupSlabs; 2]> =
@@ -126,7 +126,8 @@ impl<O: Owners> Manager<O> {
         there.flat_map(|id| rows[id.idx()]).filter(|row| !row.removed || !row.is_empty()).collect()
     }
 
-    /// The nearest existing group from `memcg` upwards, and whether that is another one.
+    /// The nearest existing group on the path from `memcg` to the root, and whether that is another
+    /// group.
     fn nearest_online(&self, memcg: MemcgId) -> (MemcgId, bool) {
         let mut at = memcg;
         while !self.memcgs[at.idx()].online {
@@ -135,7 +136,8 @@ impl<O: Owners> Manager<O> {
         (at, at != memcg)
     }
 
-    /// Every cache with its clones, by size of the slabs (largest first), then by name.
+    /// Every cache, with the slabs of its clones; sorted by size of the slabs (largest first), then
+    /// by name.
     pub fn slabs_by_cache(&self) -> Vec<(CacheId, SlabUsage)> {
         let usages = self.usages_by_root();
         let mut rows: Vec<(CacheId, SlabUsage)> =

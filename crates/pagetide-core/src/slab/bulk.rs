@@ -1,8 +1,8 @@
-//! Bulk allocation and freeing of objects, with one charge and one uncharge.
+//! Allocation and freeing of many objects at once, with one charge and one uncharge.
 //!
 //! Linux: `kmem_cache_alloc_bulk`, `kmem_cache_free_bulk` (mm/slub.c), `memcg_slab_pre_alloc_hook`
-//! with a count (6.1). There objects are charged together and uncharged one by one; here they are
-//! also uncharged together, as long as consecutive objects belong to the same owner.
+//! with a count (6.1). Linux charges objects together but uncharges them one by one. Here they are
+//! also uncharged together, if consecutive objects belong to the same owner.
 //!
 //! Invariant: exactly the objects that were allocated are charged.
 
@@ -20,12 +20,13 @@ use crate::units::{CacheId, Cpu, Requester};
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Allocates up to `nr` objects for `asker` and appends them to `objects`, without reclaim and
-    /// within the group's limit. Returns how many, and the effects for the world.
+    /// Allocates up to `nr` objects for `asker` and appends them to `objects`. Does not reclaim and
+    /// respects the group's limit. Returns the number of objects and the effects for the world.
     ///
     /// # Errors
     ///
-    /// [`SlabError::UnknownCache`]: no such cache, or a group's clone. [`SlabError::UnknownCpu`].
+    /// [`SlabError::UnknownCache`] if the cache does not exist or is a group's clone;
+    /// [`SlabError::UnknownCpu`].
     pub fn kmem_cache_alloc_bulk(
         &mut self,
         cache: CacheId,
@@ -37,7 +38,7 @@ impl<O: Owners> Manager<O> {
     ) -> Result<(usize, Effects<'_>), SlabError> {
         let got = self.alloc_bulk(cache, asker, account, cpu, nr, objects)?;
         let nr_over_high = core::mem::take(&mut self.nr_over_high);
-        // This is no call: the task's next call pays.
+        // This function is not a `Call`, so the task pays in its next call.
         self.owners.note_over_high(asker, nr_over_high);
         Ok((got, self.take_effects()))
     }
@@ -79,7 +80,7 @@ impl<O: Owners> Manager<O> {
         Ok(got)
     }
 
-    /// Objects that are not charged, or of a clone, where the slabs are charged.
+    /// Allocates objects that are not charged, or objects of a clone, where the slabs are charged.
     fn alloc_unowned(
         &mut self,
         cache: CacheId,
@@ -97,7 +98,8 @@ impl<O: Owners> Manager<O> {
         nr
     }
 
-    /// Objects charged together, all or none, as far as there is memory for them.
+    /// Allocates objects with one charge for all of them. If the charge fails, allocates none; if
+    /// memory is short, allocates fewer. Objects that are not allocated are uncharged again.
     fn alloc_owned(
         &mut self,
         cache: CacheId,
@@ -134,8 +136,8 @@ impl<O: Owners> Manager<O> {
     ///
     /// # Errors
     ///
-    /// Index and error of the first object that is refused ([`Manager::kmem_cache_free`]). Earlier
-    /// objects are freed; this one and later ones are unchanged.
+    /// Index and error of the first object that was refused ([`Manager::kmem_cache_free`]). Earlier
+    /// objects are freed; this object and later ones are unchanged.
     pub fn kmem_cache_free_bulk(
         &mut self,
         cache: CacheId,
@@ -177,7 +179,7 @@ impl<O: Owners> Manager<O> {
         result
     }
 
-    /// Removes the owner of an object; its bytes are uncharged later.
+    /// Removes the owner of an object; the caller uncharges its bytes later.
     fn disown(&mut self, object: Object) -> u16 {
         let it = self.slabs.caches.get_mut(object.cache.idx());
         it.and_then(|it| it.take_owner(object.number)).unwrap_or(NO_OWNER)

@@ -1,17 +1,16 @@
 //! Cached objects: unused dentries and inodes, and page-cache nodes that hold only shadows.
 //!
 //! Linux: the lists of unused dentries and inodes of a super block and of shadow nodes (`list_lru`,
-//! fs/dcache.c, fs/inode.c, mm/workingset.c), one per group and node. An object goes to the tail of
-//! its list when its last user is gone; an object that was used since then is skipped once. An
-//! inode is held by its dentry and joins its own list when the dentry is freed. A shadow node has
-//! an owner, which takes it off when a page comes back to it.
+//! fs/dcache.c, fs/inode.c, mm/workingset.c), one per group and node. When the last user of an
+//! object is gone, the object goes to the tail of its list. If it has been used since, the shrinker
+//! skips it once. An inode is held by its dentry; it joins its own list when the dentry is freed. A
+//! shadow node has an owner, which takes it off the list when the node gets a page again.
 //!
-//! Differs from Linux: one super block; an object joins the list when its last user is gone, not at
-//! the second such time.
+//! Differences from Linux: there is one super block. An object joins the list the first time that
+//! its last user is gone, not the second time.
 //!
-//! Invariant: an object is on the list of its node and of the group that owns it
-//! (`memcg_of_object`; or of its nearest existing ancestor), and its cache's `entries` has the
-//! index of its entry.
+//! Invariant: an object is on the list of its node and of its group (`memcg_of_object`, or the
+//! nearest ancestor that exists), and its cache's `entries` has the index of its entry.
 
 mod keep;
 mod shadow_nodes;
@@ -34,7 +33,7 @@ pub enum CachedKind {
     Inode = 1,
 }
 
-/// Lists of a group on a node: one of each kind, and the shadow nodes.
+/// Number of lists of a group on a node: one for each kind, and one for shadow nodes.
 pub(crate) const NR_LISTS: usize = 3;
 /// Index of the list of shadow nodes, after those of the kinds.
 pub(crate) const SHADOW_NODES: usize = 2;
@@ -61,16 +60,16 @@ pub struct CachedId {
 #[derive(Clone, Debug, State)]
 struct CachedEntry {
     object: Object,
-    /// Object held by this one; it is cached separately when this one is freed.
+    /// Object that this one holds; it is cached on its own when this one is freed.
     holds: Object,
     prev: u32,
     next: u32,
     generation: u32,
-    /// Its list: a [`CachedKind`], or [`SHADOW_NODES`].
+    /// The list it is on: a [`CachedKind`], or [`SHADOW_NODES`].
     list: usize,
-    /// For a shadow node: tree and index of its first slot.
+    /// For a shadow node: the tree, and the index of its first slot.
     place: (u32, u32),
-    /// Used since the shrinker last looked.
+    /// Whether it was used since the last check by the shrinker.
     referenced: bool,
 }
 
@@ -91,7 +90,7 @@ impl Default for CachedList {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 pub(crate) struct CachedLists {
     pub lists: [CachedList; NR_LISTS],
-    /// Scans that each [`Shrinker`] has deferred because they were less than a batch.
+    /// Number of scans that each [`Shrinker`] has deferred because they were fewer than a batch.
     pub deferred: [u64; NR_SHRINKERS],
 }
 

@@ -18,7 +18,7 @@ impl Slabs {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Whether there are no objects, no caches other than the kernel's own, and no groups.
+    /// Whether there are no objects, no groups, and no caches except the kernel's own.
     pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
         let none = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
         self.memcgs.len() == 1
@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
         self.kmem_cache(cache).is_some_and(|it| it.root == cache)
     }
 
-    /// The cache with this id, if it exists.
+    /// The cache with this id; `None` if there is none.
     pub fn kmem_cache(&self, cache: CacheId) -> Option<&KmemCache> {
         self.slabs.caches.get(cache.idx()).filter(|cache| !cache.name.is_empty())
     }
@@ -69,7 +69,7 @@ impl<O: Owners> Manager<O> {
     ///
     /// ENOENT if the cache does not exist; EINVAL if the order is too small for an object or larger
     /// than any block, or if the policy has no chains; EBUSY if the cache has slabs of another
-    /// order. Nothing has changed then.
+    /// order. In these cases nothing has changed.
     pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
         self.slabs.settle_all();
         let (policy, owner_bytes) = (self.slabs.policy, self.slabs.owner_bytes());
@@ -81,7 +81,7 @@ impl<O: Owners> Manager<O> {
             if order < it.min_order || order > crate::units::MAX_PAGE_ORDER {
                 return Err(Errno::Einval);
             }
-            // The owners of a slab's objects must fit in the largest object of kmalloc.
+            // The vector of owners of a slab's objects must fit in the largest object of kmalloc.
             let objects = (it.page_size() << order) / u64::from(it.size);
             let owners = objects * u64::from(owner_bytes);
             if objects > order::MAX_OBJECTS || owners > 2 * it.page_size() {

@@ -1,8 +1,8 @@
 //! An object allocation that may sleep.
 //!
 //! Linux: `kmem_cache_alloc` with `GFP_KERNEL`. The task takes a slab of the cache's preferred
-//! order if one is free. For a slab of the minimum order it reclaims; it also reclaims for its
-//! group's limit.
+//! order if such a block is free. Otherwise it needs a block of the minimum order and reclaims for
+//! it. It also reclaims for its group's limit.
 //!
 //! Invariant: between two steps the task holds neither pages nor a charge.
 
@@ -24,7 +24,7 @@ pub struct KmemAlloc {
     cache: CacheId,
     account: bool,
     gfp: Gfp,
-    /// The cache (or clone) that a slab is wanted for, and the slab's order.
+    /// The cache (or clone) that needs a slab, and the slab's order.
     seeking: Option<(CacheId, Order)>,
 }
 
@@ -83,8 +83,8 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Adds the allocated pages to their cache. Frees them if the cache is gone: a clone may have
-    /// been removed.
+    /// Adds the allocated pages to their cache. Frees them if the cache no longer exists: it may be
+    /// a clone that was removed.
     fn use_pages(
         &mut self,
         wanted: &mut KmemAlloc,
@@ -92,7 +92,7 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) -> Result<(), SlabShortage> {
         let Some((cache, order)) = wanted.seeking.take() else {
-            // The pages were for an earlier lack, which another task has met since.
+            // The pages were for an earlier shortage, which has ended in the meantime.
             self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
             return Ok(());
         };

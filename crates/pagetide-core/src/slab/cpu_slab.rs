@@ -1,11 +1,11 @@
 //! A CPU's part of a cache, and allocation from it.
 //!
 //! Linux: `struct kmem_cache_cpu` with its fast paths `slab_alloc_node` and `do_slab_free`
-//! (mm/slub.c, 6.1). Linux's CPU has a list of free objects; here it has up to 64 objects of the
-//! active slab, as bits.
+//! (mm/slub.c, 6.1). In Linux a CPU has a list of free objects; here it has a word with one bit for
+//! each of up to 64 objects of its active slab.
 //!
-//! Invariant: `returnable` are the objects of the word that exist, except cached objects and
-//! objects that another CPU has freed, which have their bits in the slab's own words.
+//! Invariant: `returnable` has the objects of the word that exist, with two exceptions: cached
+//! objects, and objects that another CPU has freed (the slab's own words have their bits).
 
 use crate::digest::State;
 
@@ -18,30 +18,30 @@ use crate::units::MemcgId;
 #[derive(Clone, Debug, State)]
 #[repr(align(64))]
 pub(crate) struct CpuSlab {
-    /// Free objects that the CPU has taken out of its active slab.
+    /// Bits of the free objects that the CPU has taken out of its active slab.
     pub word: u64,
-    /// Objects of that word that the CPU may free without further checks: they exist, are not
-    /// cached, and no other CPU has freed them.
+    /// Bits of the objects in the range of that word that the CPU may free without further checks:
+    /// they exist, are not cached, and no other CPU has freed them.
     pub returnable: u64,
-    /// Objects of that word that were free when the CPU's loan began; the payer may get them
-    /// without further checks ([`super::loan`]).
+    /// Bits of the objects in the range of that word that were free when the CPU's loan began; the
+    /// payer may get them without further checks ([`super::loan`]).
     #[state(skip)] // hashed as settled
     pub payable: u64,
     /// Number of the first object of that word.
     pub base: u32,
-    /// The group that is charged for payable objects; the root without a loan.
+    /// The group that is charged for payable objects; the root if there is no loan.
     #[state(skip)]
     pub payer: MemcgId,
-    /// That group's owner.
+    /// The owner (object cgroup) of that group.
     #[state(skip)]
     pub owner: u16,
-    /// The active slab's objects may have owners.
+    /// Whether the active slab's objects may have owners.
     pub has_owners: bool,
     pub slot: u32,
-    /// Its chain of partial slabs, newest first.
+    /// First slab of the CPU's chain of partial slabs, newest first.
     pub partial: u32,
     pub nr_partial: u32,
-    /// Free objects on the chain, counted when their slabs were added (policy of 5.5).
+    /// Free objects on the chain, counted when their slabs were added (used by the policy of 5.5).
     pub partial_objects: u32,
 }
 
@@ -72,7 +72,7 @@ impl CpuSlab {
         Some(number)
     }
 
-    /// Allocates the next object of the word that the payer may have without further checks.
+    /// Allocates the next object of the word that the payer may get without further checks.
     #[inline(always)]
     pub fn alloc_payable(&mut self) -> Option<u32> {
         let bit = self.word & self.word.wrapping_neg();
@@ -84,8 +84,8 @@ impl CpuSlab {
         Some(number)
     }
 
-    /// Frees an object of the word. Returns its bit; `None` if the object is of another word or
-    /// invalid.
+    /// Frees an object in the range of the word. Returns its bit; `None` if the object is outside
+    /// the range or invalid.
     #[inline(always)]
     pub fn take_back(&mut self, number: u32) -> Option<u64> {
         let index = number.wrapping_sub(self.base);
@@ -109,7 +109,7 @@ pub(crate) const fn low_bits(count: u32) -> u64 {
     }
 }
 
-/// Cached objects of the word from `base` on, found by their `entries`.
+/// Bits of the cached objects in the word that starts at `base`, according to their `entries`.
 pub(crate) fn kept_bits(entries: &[u32], base: u32, word_shift: u32) -> u64 {
     let entries = entries.get(base as usize..).unwrap_or(&[]);
     let word = entries.iter().take(1 << word_shift).enumerate();

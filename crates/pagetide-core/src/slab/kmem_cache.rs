@@ -1,18 +1,18 @@
 //! A slab cache: slabs of equal objects, and the active slab of each CPU.
 //!
 //! Linux: `struct kmem_cache`, `kmem_cache_cpu`, `kmem_cache_node` (mm/slub.c, 6.1). A CPU
-//! allocates from one *active* slab without looking at the node. Full slabs are on no list. A full
-//! slab that gets a free object goes to the chain of partial slabs of the CPU that freed it. A
-//! chain that is too long moves to the node's list. An empty slab returns to the page allocator if
-//! the node's list is long enough without it.
+//! allocates from one *active* slab without looking at the node. Full slabs are on no list. When an
+//! object of a full slab is freed, the slab goes to the chain of partial slabs of the CPU that
+//! freed the object. If a chain becomes too long, it moves to the node's list. An empty slab
+//! returns to the page allocator if the node's list is long enough without it.
 //!
-//! Differs from Linux: free objects are bits, not links through the objects. So the lowest free
-//! object is allocated first, a double free is detected, and no line of a free object is written. A
-//! CPU takes up to 64 bits of its active slab at a time into its own word.
+//! Differences from Linux: free objects are bits, not links through the objects. So the lowest free
+//! object is allocated first, a double free is detected, and no cache line of a free object is
+//! written. A CPU takes up to 64 bits of its active slab at a time into its own word.
 //!
-//! Invariant: an object is free exactly if its bit is set, in its slab's words or in the word of
-//! the CPU that has the slab as active slab; a slab's `free` counts the former. A slab is in
-//! exactly one [`SlabSeat`].
+//! Invariant: an object is free exactly if its bit is set, either in its slab's words or in the
+//! word of the CPU that has the slab as active slab. A slab's `free` counts only the bits in its
+//! own words. A slab is in exactly one [`SlabSeat`].
 
 use super::cpu_slab::{kept_bits, low_bits, CpuSlab};
 use super::objcg::NO_OWNER;
@@ -52,15 +52,15 @@ pub(crate) struct Slab {
     pub objects: u16,
     pub order: Order,
     pub node: NodeId,
-    /// There is memory to record the owners of its objects.
+    /// Whether there is memory to record the owners of its objects.
     pub has_owners: bool,
-    /// Class of fullness on the node's list, if the list is sorted by it.
+    /// Class of fullness, if the node's list is sorted by fullness.
     pub bucket: u8,
-    /// Neighbours on a list. A CPU's chain is linked one way; there `prev` is the number of free
+    /// Neighbours on a list. On a CPU's chain only `next` is a link; `prev` is the number of free
     /// objects on the chain when this slab was added.
     pub prev: u32,
     pub next: u32,
-    /// Vector of its objects' owners, if that takes memory of its own.
+    /// Vector of the owners of its objects, if the vector is an object of its own.
     pub owner_vector: Object,
 }
 
@@ -71,21 +71,22 @@ pub struct CacheSpec {
     pub name: String,
     /// Bytes of an object.
     pub object_size: u32,
-    /// Shrinkers can free its objects: its pages are of the reclaimable migrate type.
+    /// Whether shrinkers can free its objects; its pages then have the reclaimable migrate type.
     pub reclaimable: bool,
-    /// Every object is charged to a group, regardless of the request (Linux `SLAB_ACCOUNT`).
+    /// Whether every object is charged to a group, regardless of the request (Linux
+    /// `SLAB_ACCOUNT`).
     pub account: bool,
 }
 
-/// A cache of equal objects. The first cache line has the fields that every allocation and free
-/// reads.
+/// A cache of equal objects. The fields that every allocation and free reads are in the first cache
+/// line.
 #[derive(Clone, Debug, State)]
 #[repr(C, align(64))]
 pub struct KmemCache {
     pub(crate) cpus: Vec<CpuSlab>,
     /// Owner of each object, by number; empty while no object has one.
     pub(crate) owners: Vec<u16>,
-    /// The cache of which this is a clone; its own id if it is none.
+    /// The cache of which this cache is a clone; its own id if it is not a clone.
     pub(crate) root: CacheId,
     /// Bytes charged per object.
     pub(crate) charge_size: u32,
@@ -93,13 +94,14 @@ pub struct KmemCache {
     pub account: bool,
     /// See [`CacheSpec::reclaimable`].
     pub reclaimable: bool,
-    /// log2 of the objects that a slab may have: splits a number into slot and index.
+    /// log2 of the number of objects that a slab may have; splits an object's number into slot and
+    /// index.
     pub(crate) shift: u32,
-    /// log2 of the objects in a word of bits.
+    /// log2 of the number of objects in a word of bits.
     pub(crate) word_shift: u32,
     #[state(sparse)]
     pub(crate) free_bits: Vec<u64>,
-    /// Entry of each cached object, by number; only as long as necessary.
+    /// Entry of each cached object, by number; only as long as needed.
     pub(crate) entries: Vec<u32>,
     pub(crate) slabs: Vec<Slab>,
     pub(crate) nodes: Vec<NodePartial>,
@@ -111,13 +113,13 @@ pub struct KmemCache {
     pub object_size: u32,
     /// Order of its slabs.
     pub order: Order,
-    /// Order that holds one object, used if there is no block of `order`.
+    /// Order that is just large enough for one object, used if there is no block of `order`.
     pub min_order: Order,
     /// Empty slabs that a node keeps.
     pub min_partial: u32,
     /// Objects that a CPU's chain may hold; determines [`Self::cpu_partial_slabs`].
     pub cpu_partial: u32,
-    /// Most slabs on a CPU's chain.
+    /// Largest number of slabs on a CPU's chain.
     pub cpu_partial_slabs: u32,
     /// The name in /proc/slabinfo.
     #[state(skip)] // for reports
@@ -128,15 +130,16 @@ pub struct KmemCache {
     pub nr_pages: u64,
     /// Objects that fit in the slabs.
     pub nr_objects: u64,
-    /// Its clones, by group; [`CacheId::NONE`] for none yet.
+    /// Its clones, by group; [`CacheId::NONE`] if the group has none yet.
     pub(crate) clones: Vec<CacheId>,
     /// The group of a clone.
     pub(crate) memcg: MemcgId,
     /// Index among the clones of that group.
     pub(crate) memcg_at: u32,
-    /// The clone's group is gone: it keeps no empty slab and is removed with its last slab.
+    /// Whether the clone's group is gone. The clone then keeps no empty slab and is removed with
+    /// its last slab.
     pub(crate) dying: bool,
-    /// Objects that hold the clone's own memory.
+    /// Objects that hold the clone's own data structures.
     pub(crate) self_objects: Vec<Object>,
     pub(crate) policy: SlubPolicy,
     #[state(skip)] // the machine's
@@ -204,7 +207,7 @@ impl KmemCache {
         self.cpu_partial_slabs = u32::try_from(slabs).unwrap_or(u32::MAX);
     }
 
-    /// Sets the order of new slabs. There must be none yet.
+    /// Sets the order of new slabs. The cache must not have any slab yet.
     pub(crate) fn set_order(&mut self, order: Order) {
         debug_assert!(self.slabs.is_empty() || order == self.order);
         self.order = order;
@@ -259,14 +262,14 @@ impl KmemCache {
         1 << (self.shift - self.word_shift)
     }
 
-    /// The next object of the CPU's own word, if there is one.
+    /// Allocates the next object of the CPU's own word, if there is one.
     #[inline]
     pub(crate) fn alloc_fast(&mut self, cpu: Cpu) -> Option<u32> {
         self.cpus[cpu.idx()].alloc_from_word()
     }
 
-    /// The next object, from the active slab, the CPU's chain or a node's list, in this order.
-    /// `None`: a new slab is needed ([`Self::install`]). (Linux `___slab_alloc`.)
+    /// Allocates the next object, from the active slab, the CPU's chain or a node's list, in this
+    /// order. `None`: a new slab is needed ([`Self::install`]). (Linux `___slab_alloc`.)
     #[cold]
     pub(crate) fn alloc_slow(&mut self, cpu: Cpu, node: NodeId) -> Option<u32> {
         loop {
@@ -278,8 +281,8 @@ impl KmemCache {
         }
     }
 
-    /// Takes the next word with a free object out of the CPU's active slab. `false`: there is none,
-    /// and the CPU has no active slab any more.
+    /// Moves the next word with a free object out of the CPU's active slab. Returns `false` if
+    /// there is none; then the CPU no longer has an active slab.
     fn take_word(&mut self, cpu: Cpu) -> bool {
         let mine = &mut self.cpus[cpu.idx()];
         debug_assert_eq!(mine.word, 0);
@@ -332,7 +335,7 @@ impl KmemCache {
             self.fill_chain(cpu, home, u32::from(self.slabs[slot as usize].free));
             return Some(slot);
         }
-        // Another node's slab, if that node has more than it wants to keep.
+        // Takes a slab of another node, if that node has more slabs than it wants to keep.
         for other in 1..self.nodes.len() {
             let at = (home + other) % self.nodes.len();
             if self.nodes[at].len() > self.min_partial {
@@ -344,8 +347,8 @@ impl KmemCache {
         None
     }
 
-    /// Moves slabs of a node's list to the CPU's chain, up to half of its budget, of which
-    /// `objects` are used already (Linux `get_partial_node`).
+    /// Moves slabs from a node's list to the CPU's chain, up to half of the chain's budget.
+    /// `objects` of the budget are already used (Linux `get_partial_node`).
     fn fill_chain(&mut self, cpu: Cpu, node: usize, mut objects: u32) {
         let mut slabs = 0;
         loop {
@@ -391,12 +394,12 @@ impl KmemCache {
         (owner != NO_OWNER).then_some(owner)
     }
 
-    /// The CPU that has the object's slab as active slab.
+    /// The CPU of which the object's slab is the active slab.
     pub(crate) fn user_of(&self, number: u32) -> Option<Cpu> {
         seat_cpu(self.slabs.get(self.place_of(number).0)?.seat)
     }
 
-    /// The owner of an object in use, including one that is only recorded by a loan.
+    /// The owner of an object in use, even if only a loan has recorded it.
     pub(crate) fn owner_of(&self, number: u32) -> Option<u16> {
         if let Some(cpu) = self.user_of(number) {
             let its = &self.cpus[cpu.idx()];
@@ -408,7 +411,7 @@ impl KmemCache {
         self.owners.get(number as usize).copied().filter(|&owner| owner != NO_OWNER)
     }
 
-    /// Whether there are object numbers left for another slab.
+    /// Whether another slab still gets object numbers.
     pub(crate) fn has_room(&self) -> bool {
         !self.free_slots.is_empty()
             || (self.slabs.len() as u64 + 1) << self.shift <= u32::MAX.into()
@@ -457,7 +460,7 @@ impl KmemCache {
         slot
     }
 
-    /// Frees an object. Slabs that the cache gives up are added to `discarded`.
+    /// Frees an object. Slabs that the cache no longer needs are added to `discarded`.
     ///
     /// # Errors
     ///
@@ -475,8 +478,8 @@ impl KmemCache {
         self.free_slow(number, cpu, discarded)
     }
 
-    /// Sets whether the CPU with the word of an object in use, if any, may free it on the fast
-    /// path.
+    /// Sets whether an object in use may be freed on the fast path by the CPU that has its word, if
+    /// any.
     pub(crate) fn set_returnable(&mut self, number: u32, may: bool) {
         let (slot, _) = self.place_of(number);
         let Some(cpu) = seat_cpu(self.slabs[slot].seat) else { return };
@@ -492,7 +495,7 @@ impl KmemCache {
     pub(crate) fn check_in_use(&self, number: u32) -> Result<(), SlabError> {
         let (slot, index) = self.place_of(number);
         let slab = self.slabs.get(slot).ok_or(SlabError::NotAnObject)?;
-        // All objects of a removed slab were freed.
+        // If a slab was removed, all its objects were freed.
         if slab.seat == SlabSeat::Gone {
             return Err(SlabError::DoubleFree);
         }
@@ -530,7 +533,8 @@ impl KmemCache {
             return Err(SlabError::NotAnObject);
         };
         let bit = 1u64 << (number & ((1 << self.word_shift) - 1));
-        // Only an active slab needs `check_in_use`, because a CPU's word may hold the object.
+        // Only an object of an active slab needs `check_in_use`, because its bit may be in a CPU's
+        // word.
         let is_plain =
             matches!(slab.seat, SlabSeat::Full | SlabSeat::Partial | SlabSeat::CpuPartial);
         if !is_plain || index >= u32::from(slab.objects) || *word & bit != 0 {
@@ -557,8 +561,8 @@ impl KmemCache {
         Ok(())
     }
 
-    /// A slab that was full joins the CPU's chain; a chain that is too long moves to the node
-    /// (Linux `put_cpu_partial`).
+    /// Adds a slab that was full to the CPU's chain; if the chain becomes too long, moves it to the
+    /// node (Linux `put_cpu_partial`).
     fn put_cpu_partial(&mut self, cpu: Cpu, slot: u32, discarded: &mut Vec<DiscardedSlab>) {
         let mine = &self.cpus[cpu.idx()];
         let is_full = match self.policy {
@@ -596,7 +600,7 @@ impl KmemCache {
         }
     }
 
-    /// Takes the active slab from a CPU (Linux `deactivate_slab`).
+    /// Takes the active slab away from a CPU (Linux `deactivate_slab`).
     pub(crate) fn deactivate(&mut self, cpu: Cpu, discarded: &mut Vec<DiscardedSlab>) {
         let CpuSlab { partial, nr_partial, partial_objects, .. } = self.cpus[cpu.idx()];
         let chain = CpuSlab { partial, nr_partial, partial_objects, ..CpuSlab::EMPTY };
@@ -617,7 +621,7 @@ impl KmemCache {
         }
     }
 
-    /// Takes everything of the cache from a CPU (Linux `flush_cpu_slab`).
+    /// Takes all slabs of the cache away from a CPU (Linux `flush_cpu_slab`).
     pub(crate) fn flush_cpu(&mut self, cpu: Cpu, discarded: &mut Vec<DiscardedSlab>) {
         self.deactivate(cpu, discarded);
         self.flush_chain(cpu, discarded);

@@ -1,15 +1,16 @@
 //! Loans: a CPU allocates objects to one group without checking the group's stock.
 //!
-//! Linux has no such thing: there each object takes its bytes from the stock and returns them
-//! (`obj_cgroup_charge`, `obj_cgroup_uncharge`). Here a CPU that has just freed an object of a
-//! group *borrows* the stock when the group wants the next object: it marks as many free objects of
-//! its word as the stock can pay for. A marked object in use is charged to the group; its bytes and
-//! its owner are recorded when the stock or the word is needed otherwise (the loan is *settled*).
-//! Until then an allocation or a free only changes a bit.
+//! Linux has no such mechanism: there each object takes its bytes from the stock and returns them
+//! (`obj_cgroup_charge`, `obj_cgroup_uncharge`). Here a CPU *borrows* the stock if it has just
+//! freed an object of a group and the group wants the next object. It marks as many free objects of
+//! its word as the stock can pay for. A marked object in use is charged to the group. Its bytes and
+//! its owner are recorded later, when the stock or the word is needed for something else (the loan
+//! is *settled*). Until then an allocation or a free only changes a bit.
 //!
-//! Invariant: a CPU has at most one loan, of one word. The marked objects were free and without an
-//! owner when the loan began. The stock can pay for all of them, and has room for its bytes if all
-//! are freed. So no decision depends on a loan: settled state equals the state without loans.
+//! Invariant: a CPU has at most one loan, of one word. When the loan began, the marked objects were
+//! free and had no owner. The stock can pay for all of them, and has room for their bytes if all
+//! are freed. So no decision depends on a loan: after settling, the state is the same as without
+//! loans.
 
 use super::objcg::ObjStock;
 use super::Slabs;
@@ -19,17 +20,18 @@ use alloc::borrow::Cow;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loan {
-    /// The cache of the marked word; none without a loan.
+    /// The cache of the marked word; [`CacheId::NONE`] without a loan.
     pub cache: CacheId,
-    /// Cache and owner of an object that was freed to the CPU's word since a loan last began or
-    /// ended.
+    /// Cache and owner of an object that was freed to the CPU's word since the last start or end of
+    /// a loan.
     came_back: (CacheId, u16),
 }
 
 impl Loan {
     pub const NONE: Loan = Loan { cache: CacheId::NONE, came_back: (CacheId::NONE, 0) };
 
-    /// Whether a loan must end before an object of `owner` is taken from the stock, or can begin.
+    /// Whether a loan must end, or one can begin, before an object of `owner` is taken from the
+    /// stock.
     #[inline(always)]
     pub fn concerns(&self, cache: CacheId, owner: u16) -> bool {
         self.cache.is_some() || self.came_back == (cache, owner)
@@ -70,7 +72,7 @@ impl Slabs {
         Some((mine.owner, used * it.charge_size, it.reclaimable))
     }
 
-    /// All stocks in use, as if loans were settled.
+    /// All stocks in use, with the values that they would have if all loans were settled.
     pub fn settled_stocks(&self) -> impl Iterator<Item = (Cpu, ObjStock)> + '_ {
         self.objcgs.stocks().map(|(cpu, stock)| {
             let mut stock = *stock;
@@ -89,7 +91,8 @@ impl Slabs {
         }
     }
 
-    /// A settled copy (or the slabs themselves if there is no loan), for readers of all owners.
+    /// A copy with all loans settled (or the slabs themselves if there is no loan), for readers of
+    /// all owners.
     pub fn settled(&self) -> Cow<'_, Slabs> {
         if self.nr_loans == 0 {
             return Cow::Borrowed(self);
@@ -99,7 +102,7 @@ impl Slabs {
         Cow::Owned(slabs)
     }
 
-    /// An object of an owner was freed to the CPU's word.
+    /// Notes that an object of an owner was freed to the CPU's word.
     #[inline(always)]
     pub fn note_return(&mut self, cpu: Cpu, cache: CacheId, owner: u16) {
         if let Some(loan) = self.loans.get_mut(cpu.idx()) {
@@ -107,9 +110,9 @@ impl Slabs {
         }
     }
 
-    /// A group is about to pay for an object from the CPU's stock, which has enough. Begins a loan,
-    /// if an object of the group was freed before and the CPU's word has a free object. Returns
-    /// whether it did. Without frees a loan gains nothing.
+    /// Called when a group will pay for an object from the CPU's stock, which has enough bytes.
+    /// Begins a loan if an object of the group was freed before and the CPU's word has a free
+    /// object. Returns whether a loan began. (Without frees a loan saves nothing.)
     pub fn borrow(&mut self, cpu: Cpu, cache: CacheId, payer: MemcgId, owner: u16) -> bool {
         let loan = &mut self.loans[cpu.idx()];
         debug_assert!(loan.cache.is_none());
@@ -119,7 +122,7 @@ impl Slabs {
         let it = &mut self.caches[cache.idx()];
         let mine = &mut it.cpus[cpu.idx()];
         let nr_bytes = self.objcgs.stock_of(cpu, owner).nr_bytes();
-        // A stock above a page returns pages with the next free.
+        // If a stock has more bytes than a page, the next free returns pages.
         if u64::from(nr_bytes) > self.page_size {
             return false;
         }

@@ -1,16 +1,16 @@
 //! Slab allocation: caches of small objects, and the charging of objects to groups.
 //!
 //! Linux: mm/slub.c, mm/slab_common.c and the slab part of mm/memcontrol.c. [`kmem_cache`] is one
-//! cache, [`cpu_slab`] a CPU's part of it, [`order`] computes the size of its slabs, [`partial`]
-//! chooses the slab that is refilled next. [`allocate`] allocates an object, with pages and
+//! cache and [`cpu_slab`] is a CPU's part of it. [`order`] computes the size of its slabs, and
+//! [`partial`] chooses the slab to refill next. [`allocate`] allocates an object, with pages and
 //! charges; [`call`] does the same for a task that may sleep. [`objcg`] charges groups by object
-//! (since 5.9), [`loan`] speeds up alternating allocations and frees. [`per_group`] gives each
-//! group its own caches (until 5.8). [`cached`] and [`shrinker`] are the unused objects that the
-//! kernel caches and frees under pressure. [`slabinfo`] prints, [`breakdown`] divides slab memory
+//! (since 5.9), and [`loan`] speeds up alternating allocations and frees. [`per_group`] gives each
+//! group its own caches (until 5.8). [`cached`] has the unused objects that the kernel keeps, and
+//! [`shrinker`] frees them under pressure. [`slabinfo`] prints, [`breakdown`] divides slab memory
 //! by group and cache, and [`at_boot`] has the objects that exist before the first task.
 //!
-//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its
-//! `mapping` is the cache and its `index` the slot.
+//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB); its
+//! `mapping` is the cache and its `index` is the slab's slot.
 
 pub(crate) mod allocate;
 pub mod at_boot;
@@ -48,7 +48,7 @@ use objcg::ObjCgroups;
 /// An object allocated from a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct Object {
-    /// The cache that has its slab; it may be a group's clone.
+    /// The cache of its slab; this may be a group's clone.
     pub(crate) cache: CacheId,
     /// Slot of its slab, and index in the slab.
     pub(crate) number: u32,
@@ -64,7 +64,8 @@ impl Object {
         self.cache.is_some()
     }
 
-    /// `None` for the absent value. (A function returns [`Object`] in a register, an `Option` not.)
+    /// `None` for the absent value. (The compiler returns an [`Object`] in a register, but not an
+    /// `Option` of it.)
     #[inline(always)]
     pub(crate) const fn into_option(self) -> Option<Object> {
         if self.is_some() {
@@ -75,7 +76,7 @@ impl Object {
     }
 }
 
-/// Why a cache refuses a request. Nothing has changed then.
+/// Why a cache refuses a request. A refused request has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlabError {
     /// The cache does not exist.
@@ -114,7 +115,7 @@ impl core::fmt::Display for SlabError {
     }
 }
 
-/// A slab that its cache has given up.
+/// A slab that its cache no longer needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiscardedSlab {
     pub pfn: Pfn,
@@ -153,7 +154,7 @@ pub(crate) struct Slabs {
     pub buffer_head: CacheId,
     /// Caches for a clone's own memory: the cache, and its part for each node.
     pub clone_parts: [CacheId; 2],
-    /// Accounting chosen at boot; off if the kernel does not account its memory.
+    /// Accounting chosen at boot; off if kernel memory is not accounted.
     pub accounting: SlabAccounting,
     pub owners: SlabOwners,
     pub objcgs: ObjCgroups,
@@ -166,15 +167,16 @@ pub(crate) struct Slabs {
     pub cached: cached::CachedObjects,
     /// Clones to create or to empty.
     pub deferred: VecDeque<DeferredWork>,
-    /// Slabs given up in the present operation, not yet returned.
+    /// Slabs that caches gave up in the present operation; their pages are not returned yet.
     #[state(skip)] // empty between two steps
     pub discarded: Vec<DiscardedSlab>,
     /// Buffer for owner vectors that are being freed.
     #[state(skip)] // a buffer
     pub spare: Vec<Object>,
-    /// Whether the world frees what RCU would free ([`Manager::free_late`]).
+    /// Whether the world frees objects that RCU would free ([`Manager::free_late`]).
     pub defers_frees: bool,
-    /// Pages that caches have returned since boot; reclaim reads it to credit its shrinkers.
+    /// Pages that caches have returned since boot; reclaim reads this number to credit its
+    /// shrinkers.
     pub pages_returned: u64,
     policy: SlubPolicy,
     nr_cpus: u16,
@@ -231,8 +233,8 @@ impl Slabs {
         let mut add = |name: &str, object_size, reclaimable, account| {
             slabs.add(CacheSpec { name: name.into(), object_size, reclaimable, account })
         };
-        // A node of 576 bytes plus a free pointer: objects with a constructor do not share its
-        // space.
+        // 576 bytes of node plus 8 bytes for the free pointer: in a cache with a constructor the
+        // pointer cannot overlay the object.
         let tree_node = add("radix_tree_node", 584, true, true);
         let buffer_head = add("buffer_head", 104, true, false);
         let clone_parts =
@@ -257,7 +259,7 @@ impl Slabs {
         Ok(CacheShape { size, order, min_order, policy: self.policy, page_size: self.page_size })
     }
 
-    /// Adds a cache with a spec that is known to be valid.
+    /// Adds a cache; its spec must be valid.
     fn add(&mut self, spec: CacheSpec) -> CacheId {
         let shape = self.shape(spec.object_size).expect("the kernel's own caches are small");
         self.insert_root(KmemCache::new(spec, shape, self.nr_cpus, self.nr_nodes))
@@ -281,7 +283,7 @@ impl Slabs {
         CacheId(id)
     }
 
-    /// Bytes per object for recording its owner.
+    /// Bytes needed per object to record its owner.
     pub fn owner_bytes(&self) -> u32 {
         match self.owners {
             SlabOwners::Pointers => 8,
@@ -310,7 +312,7 @@ impl KmemCache {
 /// Tunables of a cache (Linux: /sys/kernel/slab/CACHE/). `None`: unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheTuning {
-    /// log2 of the pages of a slab. Only while the cache has none.
+    /// log2 of the pages of a slab. It can be set only while the cache has no slab.
     pub order: Option<Order>,
     /// Empty slabs that a node keeps.
     pub min_partial: Option<u32>,

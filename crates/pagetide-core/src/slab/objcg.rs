@@ -2,12 +2,12 @@
 //!
 //! Linux: `struct obj_cgroup`, `obj_cgroup_charge`, `refill_obj_stock`, `drain_obj_stock`,
 //! `memcg_reparent_objcgs` (mm/memcontrol.c, 6.1; since 5.9). An object has an *owner*, which
-//! points to a group. Whole pages are charged, and the remaining bytes stay in the CPU's stock for
-//! the next object of the same owner. When a group is removed, its owners point to its parent; no
-//! object is touched.
+//! points to a group. Whole pages are charged, and bytes that are not needed yet stay in the CPU's
+//! stock for the next object of the same owner. When a group is removed, its owners are changed to
+//! point to its parent; the objects do not change.
 //!
-//! Differs from Linux: owners are 16-bit ids; instead of a reference count an owner has the sum of
-//! charged bytes, which is 0 exactly when it has no object; a CPU may have more than one stock
+//! Differences from Linux: owners are 16-bit ids. Instead of a reference count an owner has the sum
+//! of charged bytes, which is 0 exactly when it has no object. A CPU may have more than one stock
 //! ([`Config::objcg_stock`](crate::config::Config::objcg_stock), 1 as in Linux).
 //!
 //! Invariant: the bytes of all objects, stocks and remainders equal the pages charged for objects
@@ -27,15 +27,15 @@ const MAX_SLOTS: usize = 64;
 /// Bytes that a CPU has charged in advance for one owner (object part of Linux's `struct
 /// memcg_stock_pcp`).
 ///
-/// An allocation or a free moves bytes between the stock and the growth of the owner's objects.
-/// Their sum does not change, so only one of the two is written.
+/// An allocation or a free moves bytes between the stock and the growth of the owner's objects. The
+/// sum of the two does not change, so only one of them is written.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))] // half a cache line, so that no stock spans two
 pub(crate) struct ObjStock {
     pub objcg: u16,
-    /// Bytes charged and not used.
+    /// Bytes that are charged and not used.
     nr_bytes: u32,
-    /// `nr_bytes` plus the growth of the owner's objects that is not flushed yet.
+    /// `nr_bytes` plus the growth of the owner's objects that has not been flushed yet.
     sum: i64,
     /// The part of that growth for reclaimable objects.
     reclaimable: i64,
@@ -59,14 +59,15 @@ impl ObjStock {
         self.nr_bytes = nr_bytes;
     }
 
-    /// Growth of the owner's unreclaimable and reclaimable objects that is not flushed yet.
+    /// Growth of the owner's unreclaimable and reclaimable objects that has not been flushed yet.
     pub fn slab_bytes(&self) -> [i64; 2] {
         let all = self.sum.wrapping_sub(self.nr_bytes.into());
         [all.wrapping_sub(self.reclaimable), self.reclaimable]
     }
 
-    // Overflow checks would cost as much as the sums. They cannot overflow: an object has less than
-    // 2^27 bytes, a stock less than a page more, and no machine has 2^63 bytes.
+    // No overflow checks here, because they would cost as much as the sums. The sums cannot
+    // overflow: an object has less than 2^27 bytes, a stock at most a page more, and no machine has
+    // 2^63 bytes.
 
     /// Pays for objects; the stock must have enough.
     #[inline(always)]
@@ -77,7 +78,7 @@ impl ObjStock {
         }
     }
 
-    /// The owner's objects have grown by bytes that were not in stock.
+    /// Records that the owner's objects have grown by bytes that were not in stock.
     pub fn grow(&mut self, bytes: i64, reclaimable: bool) {
         self.sum = self.sum.wrapping_add(bytes);
         if reclaimable {
@@ -85,8 +86,8 @@ impl ObjStock {
         }
     }
 
-    /// Returns an object's bytes to the stock unless it would exceed `most`. Returns whether it
-    /// did.
+    /// Returns an object's bytes to the stock, unless the stock would exceed `most`. Returns
+    /// whether the bytes were returned.
     #[inline(always)]
     fn put(&mut self, bytes: u32, reclaimable: bool, most: u32) -> bool {
         let nr_bytes = self.nr_bytes.wrapping_add(bytes);
@@ -114,13 +115,13 @@ impl State for ObjStock {
 pub(crate) struct ObjCgroup {
     /// The group that is charged.
     pub memcg: MemcgId,
-    /// New objects may still be allocated for it.
+    /// Whether new objects may be allocated for it.
     pub online: bool,
-    /// The id is in use.
+    /// Whether the id is in use.
     pub exists: bool,
-    /// Bytes below a page that drained stocks have left.
+    /// Charged bytes, less than a page, that drained stocks have left.
     pub nr_charged_bytes: u32,
-    /// Bytes of its objects, without what stocks have not flushed.
+    /// Bytes of its objects, without changes that stocks have not flushed yet.
     pub bytes: i64,
     /// Index in its group's list.
     pub at: u32,
@@ -130,7 +131,8 @@ pub(crate) struct ObjCgroup {
 pub(crate) struct ObjCgroups {
     table: Vec<ObjCgroup>,
     free: Vec<u16>,
-    /// [`MAX_SLOTS`] per CPU, most of them unused, so that an index needs no multiplication.
+    /// [`MAX_SLOTS`] entries per CPU, most of them unused, so that computing an index needs no
+    /// multiplication.
     stocks: Vec<ObjStock>,
     nr_cpus: u16,
     /// Stocks per CPU (a power of two) minus one.
@@ -183,13 +185,13 @@ impl ObjCgroups {
         }
     }
 
-    /// Bytes just charged as an object are a group's counters: they are in no slab.
+    /// Marks bytes that were just charged as an object as a group's counters: they are in no slab.
     pub fn add_counter_bytes(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
         self.stock_of(cpu, objcg).grow(-i64::from(bytes), false);
         self.table[usize::from(objcg)].bytes += i64::from(bytes);
     }
 
-    /// Bytes just uncharged as an object were a group's counters.
+    /// Unmarks bytes that were just uncharged as an object and were a group's counters.
     pub fn remove_counter_bytes(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
         self.stock_of(cpu, objcg).grow(bytes.into(), false);
         self.table[usize::from(objcg)].bytes -= i64::from(bytes);

@@ -1,8 +1,8 @@
-//! Order of a cache's slabs, and the lengths of its partial lists.
+//! The order of a cache's slabs, and the lengths of its partial lists.
 //!
 //! Linux: `calculate_order`, `slab_order`, `set_cpu_partial`, `set_min_partial` (mm/slub.c, 6.1). A
-//! slab has enough objects for the number of CPUs, and wastes little memory at its end. No cache
-//! uses blocks above order 3 only to waste less.
+//! slab has enough objects for the number of CPUs, and wastes little memory at its end. A cache
+//! does not use orders above 3 only to waste less.
 //!
 //! Invariant: a slab of the computed order holds at least one object and at most [`MAX_OBJECTS`].
 
@@ -10,7 +10,7 @@ use crate::units::{Order, MAX_PAGE_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 
 /// Largest order that is chosen for density (Linux `slub_max_order`).
 const MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
-/// Most objects in a slab (Linux `MAX_OBJS_PER_PAGE`).
+/// Largest number of objects in a slab (Linux `MAX_OBJS_PER_PAGE`).
 pub const MAX_OBJECTS: u64 = 32767;
 
 /// Order of slabs with objects of `size` bytes and pages of `page_size` bytes, on a machine with
@@ -31,7 +31,7 @@ pub fn calculate_order(size: u64, nr_cpus: u16, page_size: u64) -> Option<Order>
         .or_else(|| slab_order(size, 1, MAX_PAGE_ORDER, 1, page_size))
 }
 
-/// The smallest order up to `max` that holds `min_objects` and wastes at most one part in
+/// The smallest order up to `max` that holds `min_objects` objects and wastes at most 1 /
 /// `fraction` of the slab.
 fn slab_order(
     size: u64,
@@ -47,7 +47,7 @@ fn slab_order(
     })
 }
 
-/// The smallest order that holds `bytes` bytes (Linux `get_order`), if there is one.
+/// The smallest order that holds `bytes` bytes (Linux `get_order`); `None` if no order does.
 pub fn smallest_order(bytes: u64, page_size: u64) -> Option<Order> {
     (0..=MAX_PAGE_ORDER).find(|&order| page_size << order >= bytes)
 }
@@ -65,7 +65,7 @@ pub const fn cpu_partial_objects(size: u64, page_size: u64) -> u32 {
     }
 }
 
-/// The same up to 5.15.
+/// The same number in kernels up to 5.15.
 pub const fn cpu_partial_objects_5_5(size: u64, page_size: u64) -> u32 {
     if size >= page_size {
         2

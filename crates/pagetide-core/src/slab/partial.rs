@@ -1,9 +1,9 @@
-//! The partial slabs of a node (slabs with free objects), and the order of their use.
+//! The partial slabs of a node (slabs with free objects), and the order in which they are used.
 //!
-//! Linux: `kmem_cache_node::partial`, a list used from its head that grows at its tail. The slab
-//! that is refilled first decides how much memory a cache holds after a burst: in queue order every
-//! slab gets some objects, so no slab becomes empty. Pagetide adds two other orders: fullest first,
-//! and lowest address first (as jemalloc does).
+//! Linux: `kmem_cache_node::partial`, a list that is used from its head and grows at its tail. The
+//! order of use decides how much memory a cache keeps after a burst: in queue order every slab gets
+//! some objects, so no slab becomes empty. Pagetide adds two other orders: fullest slab first, and
+//! lowest address first (as jemalloc does).
 //!
 //! Invariant: exactly the slabs of the node with [`SlabSeat::Partial`] are here, each once.
 
@@ -48,11 +48,11 @@ impl SlabList {
 
 #[derive(Clone, Debug, State)]
 enum PartialLists {
-    /// In order of arrival.
+    /// Slabs in order of arrival.
     Queue(SlabList),
-    /// By fullness, fullest first.
+    /// Slabs in classes of fullness, fullest first.
     Fullness([SlabList; BUCKETS]),
-    /// One bit per slot; all words below `lowest` are 0.
+    /// Slabs as one bit per slot; all words before `lowest` are 0.
     Address { bits: Vec<u64>, lowest: usize },
 }
 
@@ -171,7 +171,7 @@ impl NodePartial {
     }
 }
 
-/// Slots of a chain from `slot` on. A loop in the links ends it.
+/// Slots of a chain, starting with `slot`. A loop in the links ends the chain.
 pub(crate) fn chain(slot: u32, slabs: &[Slab]) -> Vec<u32> {
     core::iter::successors(Some(slot).filter(|&slot| slot != NO_SLAB), |&slot| {
         Some(slabs[slot as usize].next).filter(|&next| next != NO_SLAB)

@@ -3,12 +3,12 @@
 //! Linux: `memcg_kmem_get_cache`, `memcg_create_kmem_cache`, `memcg_deactivate_kmem_caches`
 //! (mm/slab_common.c and mm/memcontrol.c, 5.5). The first object that a group allocates from a
 //! cache comes from the cache itself and is not charged. A worker then creates the group's *clone*,
-//! a complete cache with pages that are charged to the group as a whole. When the group is removed
-//! its clones keep no empty slab, and disappear with their last object. Since 5.3 they belong to
-//! the parent until then; before 5.3 they kept the group in memory.
+//! a complete cache, and the pages of its slabs are charged to the group. When the group is
+//! removed, its clones keep no empty slab; each clone disappears with its last object. Since 5.3
+//! the clones belong to the parent until then; before 5.3 they kept the group in memory.
 //!
-//! Invariant: for each group `clones` of a root cache has its clone, none, or [`PENDING`]; a clone
-//! is in its group's list. A group that is `dying` has clones or a descendant with clones.
+//! Invariant: `clones` of a root cache has for each group its clone, or none, or [`PENDING`]. A
+//! clone is in its group's list. A group that is `dying` has clones or a descendant with clones.
 
 use super::{CacheShape, CacheSpec, DeferredWork, KmemCache, Object};
 use crate::config::SlabAccounting;
@@ -30,7 +30,7 @@ impl<O: Owners> Manager<O> {
         (clone.is_some() && clone != PENDING).then_some(clone)
     }
 
-    /// Asks the worker once for a group's clone.
+    /// Requests a group's clone from the worker, once.
     pub(crate) fn request_clone(&mut self, root: CacheId, memcg: MemcgId) {
         let clones = &mut self.slabs.caches[root.idx()].clones;
         if clones.len() <= memcg.idx() {
@@ -129,8 +129,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A group is removed: its clones are not used any more, and keep only slabs with objects. With
-    /// reparenting they belong to the parent from now on.
+    /// Called when a group is removed: its clones are not used any more, and keep only slabs with
+    /// objects. With reparenting the clones belong to the parent from now on.
     pub(crate) fn deactivate_clones(&mut self, memcg: MemcgId, parent: MemcgId) {
         for root in self.slabs.roots().collect::<alloc::vec::Vec<_>>() {
             if let Some(clone) = self.slabs.caches[root.idx()].clones.get_mut(memcg.idx()) {
@@ -159,7 +159,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Removes a dying clone without slabs, and perhaps its group.
+    /// Removes a dying clone if it has no slabs, and then its group if nothing else keeps it.
     pub(crate) fn destroy_if_empty(&mut self, clone: CacheId, cpu: Cpu) {
         let it = &mut self.slabs.caches[clone.idx()];
         if !it.dying || it.nr_slabs > 0 {

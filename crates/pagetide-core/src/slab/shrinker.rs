@@ -1,10 +1,10 @@
-//! Shrinkers: reclaim of cached objects in proportion to the pressure on pages.
+//! Shrinkers: reclaim cached objects in proportion to the reclaim of pages.
 //!
 //! Linux: `shrink_slab`, `do_shrink_slab` (mm/vmscan.c, 6.1), `super_cache_count` and
 //! `super_cache_scan` (fs/super.c), `scan_shadow_nodes` (mm/workingset.c). After each scan of a
-//! group's lists reclaim scans the group's cached objects: half of the excess shadow nodes, in
-//! batches of 128 (they cost no I/O), then 4 / 2^priority of the dentries and inodes, halved, in
-//! batches of 1024. A remainder of less than a batch is deferred.
+//! group's lists reclaim scans the group's cached objects. First come half of the excess shadow
+//! nodes, in batches of 128 (they cost no I/O to recreate). Then come dentries and inodes: half of
+//! 4 / 2^priority of them, in batches of 1024. A remainder of less than a batch is deferred.
 //!
 //! Invariant: a step scans one batch of one shrinker.
 
@@ -14,7 +14,7 @@ use super::cached::Shrinker;
 use crate::digest::State;
 use crate::units::{MemcgId, NodeId};
 
-/// Cost of recreating a dentry or an inode: a scan takes `4 / seeks` parts (Linux `DEFAULT_SEEKS`).
+/// Cost of recreating a dentry or an inode: a scan takes `4 / SEEKS` parts (Linux `DEFAULT_SEEKS`).
 const SEEKS: u64 = 2;
 
 impl Shrinker {
@@ -42,7 +42,7 @@ impl Shrinker {
     }
 }
 
-/// Shrinking a group's cached objects, in progress.
+/// State of the shrinking of a group's cached objects.
 #[derive(Clone, Copy, Debug, State)]
 pub(crate) struct ShrinkSlab {
     shrinker: Shrinker,
@@ -52,12 +52,12 @@ pub(crate) struct ShrinkSlab {
     freeable: u64,
     /// Objects still to be scanned.
     total_scan: u64,
-    /// Deferred objects plus those of this scan.
+    /// Objects deferred before, plus those of this scan.
     owed: u64,
     /// Objects deferred before.
     deferred: u64,
     scanned: u64,
-    /// Objects freed by all shrinkers so far, the present one included.
+    /// Objects freed by all shrinkers so far, including the present shrinker.
     pub freed: u64,
     freed_before: u64,
 }

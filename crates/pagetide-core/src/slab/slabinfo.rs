@@ -2,11 +2,11 @@
 //!
 //! Linux: `slab_show`, `get_slabinfo` (mm/slab_common.c, mm/slub.c, 6.1; version 2.1 of the
 //! format). A group's memory.kmem.slabinfo has the rows of its clones, under the names of their
-//! root caches; without clones it is empty, as it is since 5.9.
+//! root caches. If the kernel has no clones (since 5.9), the file is empty.
 //!
-//! Differs from Linux: Linux counts every object of a CPU's slab as active, because it does not
-//! track them; here only the objects in use count ([`SlabUsage::counted_active_objs`] is the
-//! kernel's number, for comparison).
+//! Difference from Linux: Linux counts every object of a CPU's slab as active, because it does not
+//! track them. Here only the objects in use are counted. ([`SlabUsage::counted_active_objs`] is the
+//! kernel's number, for comparison.)
 
 use super::kmem_cache::SlabSeat;
 use super::KmemCache;
@@ -21,7 +21,7 @@ use core::fmt::Write;
 pub struct SlabUsage {
     /// Objects in use.
     pub active_objs: u64,
-    /// The same as Linux counts it: free objects of CPUs' slabs included.
+    /// Objects in use as Linux counts them, which includes free objects of CPUs' slabs.
     pub counted_active_objs: u64,
     /// Objects that fit in the slabs.
     pub num_objs: u64,
@@ -80,15 +80,15 @@ fn put_row(out: &mut String, name: &str, it: &KmemCache, usage: SlabUsage) {
 }
 
 impl KmemCache {
-    /// Allocated objects; free objects in CPUs' words do not count.
+    /// Number of allocated objects; free objects in CPUs' words are not included.
     pub fn nr_in_use(&self) -> u64 {
         let in_slabs: u64 = self.slabs.iter().map(|slab| u64::from(slab.free)).sum();
         let in_words: u64 = self.cpus.iter().map(|cpu| u64::from(cpu.word.count_ones())).sum();
         self.nr_objects - in_slabs - in_words
     }
 
-    /// Objects that Linux's slabinfo calls active: all except the free ones on nodes' lists,
-    /// because Linux does not look into CPUs' slabs.
+    /// Number of objects that Linux's slabinfo calls active: all except free objects of slabs on
+    /// the nodes' lists, because Linux does not look into CPUs' slabs.
     pub fn nr_counted_in_use(&self) -> u64 {
         let listed = self.slabs.iter().filter(|slab| slab.seat == SlabSeat::Partial);
         self.nr_objects - listed.map(|slab| u64::from(slab.free)).sum::<u64>()

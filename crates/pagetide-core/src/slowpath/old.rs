@@ -1,8 +1,9 @@
 //! The slow path of older kernels, where the algorithm differs from 6.1.
 //!
 //! Linux 4.5, orders above 0: a light compaction precedes every reclaim. After a reclaim that freed
-//! pages the cycle repeats; requests that may fail compact once more and then end. Up to 4.6:
-//! reclaim follows reclaim without a try at the free lists, after a nap if disks are busy.
+//! pages the cycle repeats; but requests that may fail compact once more and then end. Linux up to
+//! 4.6: one reclaim follows another without a check of the free lists, with a nap in between if
+//! disks are busy.
 //!
 //! Invariant: called only where the [era](crate::era) says so.
 
@@ -21,8 +22,9 @@ use crate::units::Pfn;
 const REBALANCE_NAP: u64 = 20_000_000;
 
 impl SlowPath {
-    /// 4.5: the light compaction made no block. Whether the request gives up: huge pages do if
-    /// compaction was deferred or contended, and do not compact harder.
+    /// 4.5: called when the light compaction has made no block. Returns whether the request gives
+    /// up. A request for a huge page does if compaction was deferred or contended; it does not
+    /// compact harder.
     pub(super) fn light_compaction_failed_4_5(&mut self, result: CompactResult) -> bool {
         if !self.gfp.has(Gfp::TRANSHUGE.with(Gfp::NORETRY)) {
             return false;
@@ -33,7 +35,7 @@ impl SlowPath {
 }
 
 impl<O: Owners> Manager<O> {
-    /// 4.5: after a reclaim that made no block.
+    /// 4.5: called after a reclaim that has made no block.
     pub(super) fn after_reclaim_4_5(
         &mut self,
         state: &mut SlowPath,
@@ -53,7 +55,7 @@ impl<O: Owners> Manager<O> {
         Step::Continue
     }
 
-    /// Up to 4.6: reclaims again, after a wait of up to 20 ms for disks to write.
+    /// Up to 4.6: reclaims again. If disks are busy, first waits up to 20 ms for their writes.
     pub(super) fn rebalance(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         self.begin_reclaim(state);
         if self.waits_for_congestion(ctx.node) {
@@ -63,14 +65,15 @@ impl<O: Owners> Manager<O> {
         Step::Continue
     }
 
-    /// 4.5: flags of a fault for a huge page (Linux `alloc_hugepage_gfpmask`).
+    /// 4.5: flags of an allocation for a fault that wants a huge page (Linux
+    /// `alloc_hugepage_gfpmask`).
     pub(crate) fn thp_gfp_4_5(&self, madvised: bool) -> Gfp {
         let works = match self.config.thp_defrag {
             ThpDefrag::Always => true,
             ThpDefrag::Madvise | ThpDefrag::DeferMadvise => madvised,
             ThpDefrag::Defer | ThpDefrag::Never => false,
         };
-        // `GFP_TRANSHUGE` of 4.4 to 4.6 left kswapd asleep.
+        // `GFP_TRANSHUGE` of 4.4 to 4.6 did not wake kswapd.
         let gfp = if works { Gfp::DIRECT_RECLAIM } else { Gfp::EMPTY };
         Gfp::TRANSHUGE_LIGHT.with(Gfp::NORETRY).with(gfp)
     }

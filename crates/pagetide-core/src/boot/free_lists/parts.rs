@@ -1,12 +1,13 @@
-//! Free blocks smaller than a pageblock: the pageblocks that each type needs, and the positions.
+//! Free blocks smaller than a pageblock: how many pageblocks each type needs, and which frames.
 //!
-//! Blocks are cut out of slots, larger blocks first. The rest of a slot may hold smaller blocks,
-//! but the buddy of a block must not become free as a whole, or the two would merge. So a block of
-//! order n takes 2^(n+1) pages from the larger slots, whichever slot it is cut from, and leaves 2^n
-//! for smaller blocks: the number of pageblocks can be counted without placing a block.
+//! Blocks are cut out of slots, larger blocks first. A slot is an aligned range of 2^n frames. What
+//! is left of a slot may hold smaller blocks, but the buddy of a block must not become free as a
+//! whole, because the two would merge. So a block of order n takes 2^(n+1) pages from the larger
+//! slots, whichever slot it is cut from, and leaves 2^n of them for smaller blocks. Therefore the
+//! pageblocks can be counted without placing a block.
 //!
-//! An edge, a pageblock that is only partly in the zone, has slots that can be free as a whole: the
-//! buddy of such a slot has frames outside the zone and is never free.
+//! An edge is a pageblock of which only a part is in the zone. Its slots can be free as a whole:
+//! the buddy of such a slot has frames outside the zone and is never free.
 //!
 //! Invariant: [`count`] returns the number of pageblocks that [`place`] uses.
 
@@ -16,13 +17,13 @@ use crate::units::{Order, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// Orders below a pageblock's.
+/// Number of the orders below a pageblock's.
 const ORDERS: usize = PAGEBLOCK_ORDER as usize;
 
-/// Frames of a pageblock that the zone has only in part.
+/// The frames in the zone of a pageblock that is only partly in the zone.
 pub(super) type Edge = (u32, u32);
 
-/// The type that uses each edge, as an index of [`TYPES`], in the order of the edges.
+/// The type that uses each edge, as an index of [`TYPES`]; same order as the edges.
 pub(super) type EdgeTypes = [Option<usize>; 2];
 
 #[derive(Clone, Copy)]
@@ -38,7 +39,7 @@ impl PageblockNeeds {
     }
 }
 
-/// The edges of `start..end`, the lower one last.
+/// The edges of the zone `start..end`, the lower edge last.
 pub(super) fn edges(start: u32, end: u32) -> Vec<Edge> {
     let size = PAGEBLOCK_NR_PAGES;
     let low = (start, start.next_multiple_of(size).min(end));
@@ -53,7 +54,7 @@ pub(super) fn edges(start: u32, end: u32) -> Vec<Edge> {
     edges
 }
 
-/// Splits the frames of an edge into aligned parts as large as possible: first frame and order.
+/// Splits the frames of an edge into aligned parts as large as possible: (first frame, order).
 fn aligned((mut at, end): Edge) -> impl Iterator<Item = (u32, Order)> {
     core::iter::from_fn(move || {
         let order = at.trailing_zeros().min(end.checked_sub(at)?.checked_ilog2()?);
@@ -67,9 +68,10 @@ fn small(lists: &FreeLists, of: usize) -> &[u32] {
     &lists.blocks[of][..ORDERS]
 }
 
-/// The needs of the types, with `room` pageblocks and the edges available. Of several solutions,
-/// returns the first that needs no more pageblocks of a type than `lists` has, if there is one.
-/// `taken` has the pageblocks of larger blocks.
+/// Computes how many pageblocks each type needs, if `room` whole pageblocks and the edges are
+/// available. Of the solutions that fit, returns the first with the smallest excess over the
+/// numbers of pageblocks in `lists`. `taken` is the number of pageblocks used by larger blocks, for
+/// each type.
 pub(super) fn count(
     lists: &FreeLists,
     edges: &[Edge],
@@ -99,7 +101,7 @@ pub(super) fn count(
 fn count_for(lists: &FreeLists, edges: &[Edge], owners: EdgeTypes) -> PageblockNeeds {
     let mut count = PageblockNeeds { owners, whole: [0; 3], edges: [0; 3] };
     for of in 0..TYPES.len() {
-        // Pages of slots larger than `order`, and the number of edge slots that are not larger.
+        // Pages of slots larger than `order`, and the number of edge slots of `order` or below.
         let mut larger = 0u64;
         let mut slots = [0u64; ORDERS];
         for (edge, _) in edges.iter().zip(owners).filter(|(_, owner)| *owner == Some(of)) {
@@ -111,7 +113,7 @@ fn count_for(lists: &FreeLists, edges: &[Edge], owners: EdgeTypes) -> PageblockN
             let exact = asked.min(slots[order]);
             slots[order] -= exact;
             let cut = asked - exact;
-            // From a larger slot each block takes twice its size.
+            // A block that is cut from a larger slot takes twice its size.
             let wanted = (cut << (order + 1)).saturating_sub(larger >> (order + 1) << (order + 1));
             let pageblocks = wanted.div_ceil(u64::from(PAGEBLOCK_NR_PAGES));
             count.whole[of] += pageblocks;
@@ -135,7 +137,7 @@ struct BlockSlot {
 #[derive(Default)]
 struct BlockSlots {
     all: Vec<BlockSlot>,
-    /// By the largest order of a block that fits, its order, its index.
+    /// The slots, by the largest order of a block that fits; then by order and by index.
     by_room: BTreeSet<(Order, Order, usize)>,
 }
 
@@ -166,8 +168,8 @@ impl BlockSlots {
     }
 }
 
-/// Places the blocks, in pageblocks from the top of `vacant`; no block uses the rest of `edges`.
-/// `None` if there are too few, which [`count`] excludes.
+/// Places the blocks in their edges and in pageblocks from the top of `vacant`. Leaves only unused
+/// edges in `edges`. `None` if there are too few pageblocks, which [`count`] excludes.
 pub(super) fn place(
     lists: &FreeLists,
     owners: EdgeTypes,
@@ -197,7 +199,7 @@ pub(super) fn place(
                         BlockSlot { pfn, order: PAGEBLOCK_ORDER, is_whole: false }
                     }
                 };
-                // One of two halves is split further; the other may hold only smaller blocks.
+                // One of the two halves is split further; the other may hold only smaller blocks.
                 while slot.order > order {
                     slot.order -= 1;
                     slot.is_whole = false;

@@ -1,9 +1,9 @@
-//! Free blocks of one pageblock and of two: their positions in a zone.
+//! Free blocks of one or two pageblocks: their places in a zone.
 //!
 //! Linux: blocks of `pageblock_order` and of `MAX_PAGE_ORDER`. Each type takes the highest
 //! remaining pageblocks, because boot frees memory from the low end and the kernel allocates there.
 //!
-//! Invariant: no two free pageblocks are buddies, of whatever types: they would merge.
+//! Invariant: no two free pageblocks are buddies, even if their types differ: they would merge.
 
 use super::{Chunk, FreeLists, FreeListsError, TYPES};
 use crate::gfp::MigrateType;
@@ -31,7 +31,8 @@ impl WholeBlocks {
     ) -> Result<WholeBlocks, FreeListsError> {
         let orders = [MAX_PAGE_ORDER, PAGEBLOCK_ORDER];
         let by_type = [0, 1, 2].into_iter().flat_map(|of| orders.map(|order| (of, order)));
-        // Single pageblocks of one type may break pairs that another type needs.
+        // Pairs come first: single pageblocks of one type could break pairs that another type
+        // needs.
         let pairs_first = orders.into_iter().flat_map(|order| [0, 1, 2].map(|of| (of, order)));
         WholeBlocks::in_turn(lists, start, end, by_type)
             .or_else(|_| WholeBlocks::in_turn(lists, start, end, pairs_first))
@@ -68,7 +69,7 @@ impl WholeBlocks {
         Ok(whole)
     }
 
-    /// Takes the highest `most` aligned pairs.
+    /// Takes the `most` highest aligned pairs, or fewer if there are fewer.
     fn take_pairs(&mut self, most: u64) -> Vec<u32> {
         let is_pair = |below: &[u32], at: u32| {
             below.last() == Some(&(at ^ SIZE)) && (at ^ SIZE).is_multiple_of(2 * SIZE)
@@ -87,7 +88,7 @@ impl WholeBlocks {
         pairs
     }
 
-    /// Takes the highest `most` pageblocks without buddies among each other and in `singles`.
+    /// Takes the `most` highest pageblocks that have no buddy among each other or in `singles`.
     fn take_singles(&mut self, most: u64, singles: &mut BTreeSet<u32>) -> Vec<u32> {
         let mut found = Vec::new();
         let mut kept = Vec::new();

@@ -22,7 +22,7 @@ use crate::reclaim::direct::DirectReclaim;
 use crate::units::{MemcgId, TICK};
 use alloc::string::ToString;
 
-/// The rest of a write that still has to reclaim.
+/// The part of a write that still has to reclaim.
 #[derive(Clone, Debug)]
 pub struct GroupWrite {
     memcg: MemcgPosition,
@@ -35,7 +35,7 @@ pub struct GroupWrite {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GroupReclaimGoal {
-    /// `memory.max`: the limit is already in force; reclaims, then kills.
+    /// `memory.max`: the limit is already in force. Reclaims until usage is below it, then kills.
     Max,
     /// `memory.high`: reclaims as long as it makes progress.
     High,
@@ -48,8 +48,8 @@ enum GroupReclaimGoal {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Writes a text to a control file of a group. If the group uses more than the text allows,
-    /// returns the rest of the write.
+    /// Writes a text to a control file of a group. If the group uses more than the new value
+    /// allows, returns the part of the write that must reclaim.
     ///
     /// # Errors
     /// ENOENT for an unknown group or file, EACCES for a read-only file, EINVAL or ERANGE for a
@@ -183,14 +183,14 @@ impl<O: Owners> Manager<O> {
         Ok(self.group_write_is_due(&write, memcg).then_some(write))
     }
 
-    /// Whether the write must still reclaim or set a limit.
+    /// Whether the write must still reclaim, or has yet to set its limit.
     fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
         let counter = &mut self.memcgs[memcg.idx()].memory;
         match write.kind {
             GroupReclaimGoal::Max => counter.usage > counter.max,
             GroupReclaimGoal::High => counter.usage > counter.high,
             GroupReclaimGoal::Limit(pages) => {
-                // A limit that is raised, or is above the usage, needs no reclaim.
+                // A limit that is raised, or that is above the usage, needs no reclaim.
                 if counter.usage <= pages {
                     counter.max = pages;
                 }
@@ -253,7 +253,7 @@ impl<O: Owners> Manager<O> {
         Step::Continue
     }
 
-    /// Reclaim has made no progress. `Some`: the result of the write.
+    /// Called when reclaim has made no progress. `Some`: the write ends with this result.
     fn group_write_stalled(
         &mut self,
         write: &mut GroupWrite,
@@ -283,7 +283,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Calls a function while a group and its descendants have another swappiness.
+    /// Calls a function while a group and its descendants have a different swappiness.
     fn with_swappiness<T>(
         &mut self,
         memcg: MemcgId,

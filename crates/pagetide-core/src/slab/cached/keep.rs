@@ -10,8 +10,8 @@ use crate::slab::{Object, SlabError};
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};
 
 impl<O: Owners> Manager<O> {
-    /// Caches an unused object, such as a closed dentry with its inode (`holds`). The kernel frees
-    /// it when memory is short, and `holds` after it.
+    /// Caches an unused object, such as a closed dentry with its inode (`holds`). When memory is
+    /// short, the kernel frees the object, and then `holds`.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl<O: Owners> Manager<O> {
         is_there
     }
 
-    /// Takes a cached object, and the object that it holds, out of the cache if it still exists.
+    /// If a cached object still exists, takes it, and the object that it holds, out of the cache.
     pub fn uncache(&mut self, id: CachedId) -> Option<(Object, Option<Object>)> {
         if !self.is_still_cached(id) {
             return None;
@@ -120,7 +120,8 @@ impl<O: Owners> Manager<O> {
     /// The group and node of the list that an object is on.
     pub(crate) fn list_of(&self, object: Object) -> (MemcgId, NodeId) {
         let mut memcg = self.memcg_of_object(object);
-        // Lists of a removed group belong to its parent, even if its caches remain.
+        // Objects of a removed group are on the lists of its parent, even if the group's caches
+        // still exist.
         while self.memcgs[memcg.idx()].dying {
             memcg = self.memcgs[memcg.idx()].parent;
         }
@@ -175,9 +176,9 @@ impl<O: Owners> Manager<O> {
         (seen, freed)
     }
 
-    /// From now on objects freed by shrinkers, and page-cache nodes, stay allocated and charged
-    /// until the world frees them on [`Effect::FreeLate`] (Linux: `call_rcu`). Reclaim that finds
-    /// nothing else then makes no progress, and a group at its limit may run out of memory.
+    /// From now on, objects that shrinkers free and page-cache nodes stay allocated and charged
+    /// until the world frees them on [`Effect::FreeLate`] (Linux: `call_rcu`). If reclaim finds
+    /// nothing else, it makes no progress, and a group at its limit may run out of memory.
     pub fn free_late(&mut self) {
         self.slabs.defers_frees = true;
     }
@@ -190,7 +191,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Frees an object that is known to exist.
+    /// Frees an object that certainly exists.
     pub(crate) fn free_known(&mut self, object: Object, cpu: Cpu) {
         let root = self.cache_of_object(object);
         let freed = self.kmem_cache_free(root, object, cpu);

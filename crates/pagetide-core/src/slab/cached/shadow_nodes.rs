@@ -1,14 +1,17 @@
-//! The list of shadow nodes (page-cache nodes that hold only shadows), and how many are too many.
+//! The list of shadow nodes (page-cache nodes that hold only shadows), and how many a group may
+//! have.
 //!
 //! Linux: `workingset_update_node`, `count_shadow_nodes`, `shadow_lru_isolate` (mm/workingset.c,
 //! 6.1). A node is on the list of the group that is charged for it, oldest first, while it has
-//! shadows and no page. A group needs no more shadows than it can have pages. Nodes may be sparsely
-//! used, so a group keeps one node per eight pages. A node that is freed loses its shadows.
-//!
+//! 6.1). While a node has shadows and no page, it is on the list of the group that is charged for
+//! it, oldest first. A group needs no more shadows than it can have pages. Because nodes may have
+//! few slots in use, a group may keep one node per eight pages. When a node is freed, its shadows
+//! are lost.
 //! Differs from Linux: with several nodes a group's slab memory counts on each of them as an equal
 //! share.
 //!
-//! Invariant: the owner of a tree lists a node exactly while it has memory and holds only shadows.
+//! Invariant: the owner of a tree lists a node exactly while the node is allocated and holds only
+//! shadows.
 
 use super::{NONE, SHADOW_NODES};
 use crate::manager::Manager;
@@ -23,8 +26,8 @@ const PAGES_SHIFT: u32 = 6 - 3;
 pub(crate) const PAGES_A_SHADOW_NODE: u64 = 1 << PAGES_SHIFT;
 
 impl<O: Owners> Manager<O> {
-    /// Lists a node that has lost its last page and still has shadows. `tree` and `index` are its
-    /// place.
+    /// Lists a node that has lost its last page and still has shadows. `tree` and `index` say where
+    /// the node is.
     pub(crate) fn list_shadow_node(&mut self, node: Object, tree: u32, index: u32) {
         debug_assert!(!self.is_shadow_node(node), "{node:?} is already listed");
         self.keep(node, Object::NONE, SHADOW_NODES, (tree, index));
@@ -46,13 +49,13 @@ impl<O: Owners> Manager<O> {
         lists.map(|lists| lists.nr_shadow_nodes()).sum()
     }
 
-    /// Shadow nodes of a group beyond what it needs.
+    /// Number of shadow nodes of a group beyond those that it needs.
     pub(crate) fn count_shadow_nodes(&self, memcg: MemcgId, node: NodeId) -> u64 {
         let group = &self.memcgs[memcg.idx()];
         let Some(lists) = group.cached.get(node.idx()).filter(|it| it.nr_shadow_nodes() > 0) else {
             return 0;
         };
-        // Quick check, without large entries and slabs: mostly there are not too many.
+        // Quick check that ignores huge pages and slabs: usually there are not too many nodes.
         let entries: u64 = group.lruvecs[node.idx()].lists.iter().map(|list| list.len).sum();
         if lists.nr_shadow_nodes() <= entries >> PAGES_SHIFT {
             return 0;

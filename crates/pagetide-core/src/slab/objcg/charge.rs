@@ -13,7 +13,7 @@ use crate::slab::allocate::SlabShortage;
 use crate::units::{Cpu, MemcgId};
 
 impl<O: Owners> Manager<O> {
-    /// Creates a group's owner. There must be room for one.
+    /// Creates a group's owner. The table must have room for it.
     pub(crate) fn create_objcg(&mut self, memcg: MemcgId) {
         let group = &mut self.memcgs[memcg.idx()];
         let id = self.slabs.objcgs.create(memcg, group.objcgs.len() as u32);
@@ -21,8 +21,8 @@ impl<O: Owners> Manager<O> {
         group.objcgs.push(id);
     }
 
-    /// Charges bytes for an object of an owner (Linux `obj_cgroup_charge`). The error names what is
-    /// missing.
+    /// Charges bytes for an object of an owner (Linux `obj_cgroup_charge`). The error says which
+    /// limit or debt prevents the charge.
     pub(crate) fn obj_charge(
         &mut self,
         ctx: &Ctx,
@@ -47,7 +47,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Charges bytes regardless of limits. Bypasses the stock of pages, which may be too small for
-    /// them.
+    /// these bytes.
     pub(crate) fn obj_force_charge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         self.slabs.settle(cpu);
         let page_size = self.slabs.page_size as u32;
@@ -58,8 +58,8 @@ impl<O: Owners> Manager<O> {
         self.slabs.objcgs.stock_of(cpu, objcg).grow(bytes.into(), reclaimable);
     }
 
-    /// Uncharges an object of an owner (Linux `obj_cgroup_uncharge`). A loan need not end if the
-    /// stock has room in addition to the borrowed bytes.
+    /// Uncharges an object of an owner (Linux `obj_cgroup_uncharge`). A loan need not be settled if
+    /// the stock has room for these bytes in addition to the borrowed ones.
     #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         let page_size = self.slabs.page_size as u32;
@@ -81,8 +81,9 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Puts bytes into the stock; another owner's bytes are drained first. A new owner adds its
-    /// remainder. Whole pages are uncharged if `may_uncharge` is set or the owner is new.
+    /// Puts bytes into a stock. If the stock belongs to another owner, its bytes are drained first,
+    /// and the new owner's remainder is added. Whole pages are uncharged if `may_uncharge` is set
+    /// or the owner is new.
     #[cold]
     fn refill_obj_stock(&mut self, cpu: Cpu, objcg: u16, bytes: u32, may_uncharge: bool) {
         let mut may_uncharge = may_uncharge;
@@ -137,7 +138,7 @@ impl<O: Owners> Manager<O> {
         self.release_objcg_if_unused(cpu, stock.objcg);
     }
 
-    /// Empties the stocks of all owners of a group and its descendants.
+    /// Empties the object stocks of a group and its descendants.
     pub(crate) fn drain_obj_stocks(&mut self, memcg: MemcgId) {
         for at in 0..self.slabs.objcgs.stocks.len() {
             let objcg = self.slabs.objcgs.stocks[at].objcg;
@@ -147,7 +148,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Removes an owner without a group when its last object is gone (Linux `obj_cgroup_release`).
+    /// Removes an owner that has no group any more, when its last object is gone (Linux
+    /// `obj_cgroup_release`).
     fn release_objcg_if_unused(&mut self, cpu: Cpu, objcg: u16) {
         let owner = self.slabs.objcgs.table[usize::from(objcg)];
         if owner.online || owner.bytes != 0 {
@@ -171,14 +173,15 @@ impl<O: Owners> Manager<O> {
         self.slabs.objcgs.free.push(objcg);
     }
 
-    /// Moves a group's owners, and so its objects, to its parent, in O(owners) (Linux
-    /// `memcg_reparent_objcgs`). Its stocks must be empty.
+    /// Moves a group's owners, and with them its objects, to its parent, in O(owners) (Linux
+    /// `memcg_reparent_objcgs`). The group's stocks must be empty.
     pub(crate) fn reparent_objcgs(&mut self, memcg: MemcgId, parent: MemcgId) {
         let group = &mut self.memcgs[memcg.idx()];
         let owners = core::mem::take(&mut group.objcgs);
         let own = core::mem::replace(&mut group.objcg, NO_OWNER);
         let bytes = core::mem::take(&mut group.slab_bytes);
-        // Before the loop, in which owners without objects return the pages of their remainders.
+        // This comes before the loop, in which owners without objects return the pages of their
+        // remainders.
         let pages = core::mem::take(&mut group.kernel_pages);
         self.memcgs[parent.idx()].kernel_pages += pages;
         for (sum, bytes) in self.memcgs[parent.idx()].slab_bytes.iter_mut().zip(bytes) {

@@ -12,7 +12,7 @@ use crate::units::{Cpu, MemcgId, NodeId};
 use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
-    /// Begins to shrink the cached objects of a group on a node, if there are any.
+    /// Starts to shrink the cached objects of a group on a node, if there are any.
     pub(crate) fn begin_shrink_slab(
         &mut self,
         memcg: MemcgId,
@@ -23,7 +23,7 @@ impl<O: Owners> Manager<O> {
         first.or_else(|| self.begin_shrinker(Shrinker::SuperBlock, memcg, node, priority))
     }
 
-    /// Begins with one shrinker, if it has work.
+    /// Starts one shrinker, if it has work.
     fn begin_shrinker(
         &mut self,
         shrinker: Shrinker,
@@ -31,7 +31,7 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         priority: i8,
     ) -> Option<ShrinkSlab> {
-        // A removed group has none.
+        // A removed group has no lists.
         let lists = self.memcgs[memcg.idx()].cached.get(node.idx())?;
         let freeable = match shrinker {
             Shrinker::ShadowNodes => self.count_shadow_nodes(memcg, node),
@@ -42,7 +42,8 @@ impl<O: Owners> Manager<O> {
         if freeable == 0 {
             return None;
         }
-        // Updated only at the end, so a task killed in between does not change it.
+        // `deferred` is updated only at the end, so a task that is killed in between does not
+        // change it.
         let deferred = lists.deferred[shrinker as usize];
         let shift = priority.clamp(0, 63) as u32;
         let delta = match shrinker {
@@ -77,7 +78,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Scans one batch. Returns whether it was the last one of the last shrinker.
+    /// Scans one batch. Returns whether it was the last batch of the last shrinker.
     pub(crate) fn shrink_slab_step(&mut self, state: &mut ShrinkSlab, cpu: Cpu) -> bool {
         let left = state.total_scan;
         let batch = state.shrinker.batch();
@@ -126,14 +127,14 @@ impl<O: Owners> Manager<O> {
         let total = (dentries + inodes).max(1);
         let mut freed = 0;
         for (kind, len) in [(CachedKind::Dentry, dentries), (CachedKind::Inode, inodes)] {
-            // One more, so that short lists are scanned, too.
+            // One more than its share, so that short lists are also scanned.
             freed += self.prune_cached(memcg, node, kind, nr * len / total + 1, cpu).1;
         }
         freed
     }
 
-    /// Frees the cached objects of all groups until hardly one can be freed (`echo 2 >
-    /// drop_caches`). An unknown CPU drops nothing.
+    /// Frees the cached objects of all groups until hardly any more can be freed (`echo 2 >
+    /// drop_caches`). Does nothing for an unknown CPU.
     pub fn drop_slab(&mut self, cpu: Cpu) -> Effects<'_> {
         if self.has_cpu(cpu) {
             self.drop_kept_objects(cpu);
