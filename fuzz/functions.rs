@@ -1,5 +1,5 @@
 //! Fuzz functions for scenarios and object mixes. The fuzz targets in fuzz_targets/ run them, and
-//! so does the test crates/pagetide-scenario/tests/corpus.rs over the stored corpus.
+//! so does the test crates/pagetide-scenario/tests/suite/corpus.rs over the stored corpus.
 //!
 //! No function may panic, and accepted input must be consistent.
 

@@ -1,5 +1,5 @@
 //! Fuzz functions for files of a host system and for reports of the guest. The fuzz targets in
-//! fuzz_targets/ run them, and so does the test crates/pagetide-linux/tests/corpus.rs over the
+//! fuzz_targets/ run them, and so does the test crates/pagetide-linux/tests/suite/corpus.rs over the
 //! stored corpus.
 //!
 //! No function may panic, notes are single lines, and generated scenarios load.

@@ -1,13 +1,10 @@
 //! Fuzz function for slab caches. The fuzz target `slab-ops` runs it, and so does the test
-//! crates/pagetide-core/tests/corpus.rs over the stored corpus.
+//! crates/pagetide-core/tests/suite/corpus.rs over the stored corpus.
 //!
 //! No sequence of operations may violate the audit or differ from the model.
 
-#[path = "../crates/pagetide-core/tests/suite/slab_world/mod.rs"]
-mod slab_world;
-
+use crate::slab_world::{SlabOp, SlabWorld};
 use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
-use slab_world::{SlabOp, SlabWorld};
 
 /// Operations on slab caches and groups. The first byte selects the policies; each following group
 /// of four bytes is an operation.

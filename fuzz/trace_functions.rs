@@ -1,5 +1,5 @@
 //! Fuzz functions for page traces and their importers. The fuzz targets in fuzz_targets/ run them,
-//! and so does the test crates/pagetide-trace/tests/corpus.rs over the stored corpus.
+//! and so does the test crates/pagetide-trace/tests/suite/corpus.rs over the stored corpus.
 //!
 //! No function may panic, and accepted input must be consistent.
 

@@ -1,114 +1,170 @@
 //! The long entry points of the manager, compiled once for each type of owners.
 //!
 //! rustc compiles a generic function again in every crate that calls it, and these functions reach
-//! most of the core. So the public methods only call [`EntryPoints`], which is implemented here for
-//! the two types of owners. Other crates and tests link to that code. `Machine::touch` and short
+//! most of the core. So the public methods only call [`EntryPoints`], which each type of owners
+//! implements in the core; other crates and tests link to that code. `Machine::touch` and short
 //! methods stay generic, so that they can be inlined.
 //!
-//! Invariant: an entry point calls the method `do_*` of the same name, and does nothing else.
+//! Invariant: an entry point calls the method `do_*` of its name, and does nothing else.
 
-use crate::audit::violation::Violation;
-use crate::call::{Call, RequestOwners};
-use crate::control::{ControlError, ControlWrite, Errno, GroupControlWrite, GroupWrite};
-use crate::daemon::{Daemon, DaemonRest};
-use crate::effect::{Effects, Io, Step};
-use crate::manager::Manager;
-use crate::outcome::Outcome;
-use crate::process::Processes;
-use crate::slots::Slots;
-use crate::units::{Cpu, MemcgId, Nanos, Pfn};
+pub(crate) use crate::audit::violation::Violation;
+pub(crate) use crate::call::{Call, RequestOwners};
+pub(crate) use crate::control::{ControlError, ControlWrite, Errno, GroupControlWrite, GroupWrite};
+pub(crate) use crate::daemon::{Daemon, DaemonRest};
+pub(crate) use crate::effect::{Effects, Io, Step};
+pub(crate) use crate::manager::Manager;
+pub(crate) use crate::outcome::Outcome;
+pub(crate) use crate::units::{Cpu, MemcgId, Nanos, Pfn};
 
-type GroupWriteResult<'a> = Result<(Option<GroupWrite>, Effects<'a>), ControlError>;
+pub(crate) type GroupWriteResult<'a> = Result<(Option<GroupWrite>, Effects<'a>), ControlError>;
 
-/// Declares the trait, its implementations, and the methods with types that do not depend on the
-/// owners.
-macro_rules! entry_points {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $work:ident;)+) => {
-        /// Owners for which the core has compiled the entry points.
-        pub trait EntryPoints: RequestOwners {
-            #[doc(hidden)]
-            fn step<'a>(
-                manager: &'a mut Manager<Self>,
-                call: &mut Call<Self::Request>,
-                cpu: Cpu,
-                now: Nanos,
-            ) -> (Step<Outcome>, Effects<'a>);
-            #[doc(hidden)]
-            fn cancel(manager: &mut Manager<Self>, call: Call<Self::Request>, cpu: Cpu) -> Effects<'_>;
-            #[doc(hidden)]
-            fn audit(manager: &Manager<Self>) -> Result<(), Violation>;
-            #[doc(hidden)]
-            fn digest(manager: &Manager<Self>) -> u64;
-            $(#[doc(hidden)]
-            fn $name<'a>(manager: &'a mut Manager<Self>, $($arg: $type),*) -> $result;)+
-        }
-
-        impl<O: EntryPoints> Manager<O> {
-            $($(#[$doc])*
-            pub fn $name<'a>(&'a mut self, $($arg: $type),*) -> $result {
-                <O as EntryPoints>::$name(self, $($arg),*)
-            })+
-        }
-
-        entry_points!(@for Processes, $($name($($arg: $type),*) -> $result = $work;)+);
-        entry_points!(@for Slots, $($name($($arg: $type),*) -> $result = $work;)+);
-    };
-    (@for $owners:ty, $($name:ident($($arg:ident: $type:ty),*) -> $result:ty = $work:ident;)+) => {
-        impl EntryPoints for $owners {
-            fn step<'a>(
-                manager: &'a mut Manager<Self>,
-                call: &mut Call<Self::Request>,
-                cpu: Cpu,
-                now: Nanos,
-            ) -> (Step<Outcome>, Effects<'a>) {
-                manager.do_step(call, cpu, now)
-            }
-            fn cancel(manager: &mut Manager<Self>, call: Call<Self::Request>, cpu: Cpu) -> Effects<'_> {
-                manager.do_cancel(call, cpu)
-            }
-            fn audit(manager: &Manager<Self>) -> Result<(), Violation> {
-                manager.do_audit()
-            }
-            fn digest(manager: &Manager<Self>) -> u64 {
-                manager.do_digest()
-            }
-            $(fn $name<'a>(manager: &'a mut Manager<Self>, $($arg: $type),*) -> $result {
-                manager.$work($($arg),*)
-            })+
-        }
-    };
+/// Owners for which the core has compiled the entry points.
+pub trait EntryPoints: RequestOwners {
+    #[doc(hidden)]
+    fn step<'a>(
+        manager: &'a mut Manager<Self>,
+        call: &mut Call<Self::Request>,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<Outcome>, Effects<'a>);
+    #[doc(hidden)]
+    fn cancel(manager: &mut Manager<Self>, call: Call<Self::Request>, cpu: Cpu) -> Effects<'_>;
+    #[doc(hidden)]
+    fn audit(manager: &Manager<Self>) -> Result<(), Violation>;
+    #[doc(hidden)]
+    fn digest(manager: &Manager<Self>) -> u64;
+    #[doc(hidden)]
+    fn step_daemon<'a>(
+        manager: &'a mut Manager<Self>,
+        daemon: Daemon,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<DaemonRest>, Effects<'a>);
+    #[doc(hidden)]
+    fn io_done<'a>(
+        manager: &'a mut Manager<Self>,
+        io: Io,
+        ok: bool,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> Effects<'a>;
+    #[doc(hidden)]
+    fn copy_done<'a>(manager: &'a mut Manager<Self>, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a>;
+    #[doc(hidden)]
+    fn apply_writes<'a>(
+        manager: &'a mut Manager<Self>,
+        writes: &[ControlWrite],
+    ) -> Result<Effects<'a>, ControlError>;
+    #[doc(hidden)]
+    fn apply_group_write<'a>(
+        manager: &'a mut Manager<Self>,
+        memcg: MemcgId,
+        write: GroupControlWrite,
+    ) -> GroupWriteResult<'a>;
+    #[doc(hidden)]
+    fn remove_memcg<'a>(manager: &'a mut Manager<Self>, id: MemcgId) -> Result<Effects<'a>, Errno>;
 }
 
-entry_points! {
+/// Implements [`EntryPoints`] for a type of owners.
+macro_rules! implement_entry_points {
+    ($owners:ty) => {
+        $crate::entry_points::implement_entry_points!($owners,
+            step_daemon(daemon: Daemon, cpu: Cpu, now: Nanos) -> (Step<DaemonRest>, Effects<'a>) = do_step_daemon;
+            io_done(io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> = do_io_done;
+            copy_done(from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a> = do_copy_done;
+            apply_writes(writes: &[ControlWrite]) -> Result<Effects<'a>, ControlError> = do_apply_writes;
+            apply_group_write(memcg: MemcgId, write: GroupControlWrite) -> GroupWriteResult<'a> = do_apply_group_write;
+            remove_memcg(id: MemcgId) -> Result<Effects<'a>, Errno> = do_remove_memcg;
+        );
+    };
+    ($owners:ty, $($name:ident($($arg:ident: $type:ty),*) -> $result:ty = $work:ident;)+) => {
+        const _: () = {
+            use $crate::entry_points::*;
+
+            impl EntryPoints for $owners {
+                fn step<'a>(
+                    manager: &'a mut Manager<Self>,
+                    call: &mut Call<Self::Request>,
+                    cpu: Cpu,
+                    now: Nanos,
+                ) -> (Step<Outcome>, Effects<'a>) {
+                    manager.do_step(call, cpu, now)
+                }
+                fn cancel(manager: &mut Manager<Self>, call: Call<Self::Request>, cpu: Cpu) -> Effects<'_> {
+                    manager.do_cancel(call, cpu)
+                }
+                fn audit(manager: &Manager<Self>) -> Result<(), Violation> {
+                    manager.do_audit()
+                }
+                fn digest(manager: &Manager<Self>) -> u64 {
+                    manager.do_digest()
+                }
+                $(fn $name<'a>(manager: &'a mut Manager<Self>, $($arg: $type),*) -> $result {
+                    manager.$work($($arg),*)
+                })+
+            }
+        };
+    };
+}
+pub(crate) use implement_entry_points;
+
+impl<O: EntryPoints> Manager<O> {
     /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon before its rest or sleep
     /// ends. Unknown node or CPU: does nothing and returns [`DaemonRest::UNTIL_WOKEN`].
-    fn step_daemon(daemon: Daemon, cpu: Cpu, now: Nanos) -> (Step<DaemonRest>, Effects<'a>) = do_step_daemon;
+    pub fn step_daemon<'a>(
+        &'a mut self,
+        daemon: Daemon,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<DaemonRest>, Effects<'a>) {
+        <O as EntryPoints>::step_daemon(self, daemon, cpu, now)
+    }
+
     /// The world reports the end of an I/O request. Unknown requests and CPUs are ignored.
-    fn io_done(io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> = do_io_done;
+    pub fn io_done<'a>(&'a mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> {
+        <O as EntryPoints>::io_done(self, io, ok, cpu, now)
+    }
+
     /// The world reports the end of a copy ([`crate::effect::Effect::CopyPage`]). If `ok`, the page
     /// moves to its new frame; otherwise it stays where it was. A frame that is not under migration
     /// is ignored.
-    fn copy_done(from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a> = do_copy_done;
+    pub fn copy_done<'a>(&'a mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a> {
+        <O as EntryPoints>::copy_done(self, from, ok, cpu)
+    }
+
     /// Makes a list of writes in order, all of them or none, as [`Manager::write_controls`] does.
     ///
     /// # Errors
     /// The first refused write (unknown cache, or refused by a policy), or the three watermarks if
     /// the result is out of order.
-    fn apply_writes(writes: &[ControlWrite]) -> Result<Effects<'a>, ControlError> = do_apply_writes;
+    pub fn apply_writes<'a>(
+        &'a mut self,
+        writes: &[ControlWrite],
+    ) -> Result<Effects<'a>, ControlError> {
+        <O as EntryPoints>::apply_writes(self, writes)
+    }
+
     /// [`Manager::write_group_control`] with a parsed value.
     ///
     /// # Errors
     /// ENOENT for an unknown group or if the root has no such file, EINVAL or EBUSY for a value
     /// that the group or a policy does not allow. Nothing has changed.
-    fn apply_group_write(memcg: MemcgId, write: GroupControlWrite) -> GroupWriteResult<'a> = do_apply_group_write;
+    pub fn apply_group_write<'a>(
+        &'a mut self,
+        memcg: MemcgId,
+        write: GroupControlWrite,
+    ) -> GroupWriteResult<'a> {
+        <O as EntryPoints>::apply_group_write(self, memcg, write)
+    }
+
     /// Removes a group (rmdir). Its pages, slots and counts go to its parent.
     ///
     /// # Errors
     /// EBUSY if the group has tasks or children, or is the root; ENOENT if it does not exist.
-    fn remove_memcg(id: MemcgId) -> Result<Effects<'a>, Errno> = do_remove_memcg;
-}
+    pub fn remove_memcg<'a>(&'a mut self, id: MemcgId) -> Result<Effects<'a>, Errno> {
+        <O as EntryPoints>::remove_memcg(self, id)
+    }
 
-impl<O: EntryPoints> Manager<O> {
     /// Runs one bounded step of a task's call.
     pub fn step(
         &mut self,

@@ -612,3 +612,5 @@ impl Owners for Slots {
         Ok(())
     }
 }
+
+crate::entry_points::implement_entry_points!(Slots);

@@ -351,3 +351,5 @@ impl Processes {
         mapped.map(|vma| vma.len()).sum()
     }
 }
+
+crate::entry_points::implement_entry_points!(Processes);
