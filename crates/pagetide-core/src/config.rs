@@ -83,7 +83,7 @@ tunables! {
         /// vm.min_free_kbytes, unless it was written.
         ThpEnabled = "transparent_hugepage.enabled", ControlForm::Policy(Policy::Thp), "", Linux("2.6.38"),
             default "never";
-        /// Reaction of a fault when no huge page is free: reclaim and compact, wake the daemons,
+        /// Reaction of a fault when no huge page is free: reclaim and compact, wake the daemons, or
         /// nothing.
         ThpDefrag = "transparent_hugepage.defrag", ControlForm::Policy(Policy::ThpDefrag), "",
             Linux("2.6.38; defer since 4.6, defer+madvise since 4.11"), default "madvise";
@@ -103,22 +103,27 @@ tunables! {
         }
         /// How large per-CPU lists are, how fast they drain, and where they get single pages.
         PerCpuLists = "per_cpu_lists" => pcp: PcpPolicy = Linux61 {
-            /// Since Linux 5.14: the CPUs share the low watermark, less during reclaim; the drained
-            /// batch doubles while a CPU only frees.
+            /// Since Linux 5.14: the limit of each CPU's lists is an equal share of the low
+            /// watermark, less during reclaim. The batch that is drained doubles as long as a CPU
+            /// only frees.
             Linux61 = 0, "linux-6.1", linux;
-            /// Before 5.14: six batches of at most 31 pages, drained a batch at a time.
+            /// Before 5.14: the limit is six batches of at most 31 pages; one batch is drained at a
+            /// time.
             Linux2637 = 1, "linux-2.6.37";
-            /// Not in Linux, after LLFree: single frames come from open pageblocks with one bit per
-            /// frame, lowest first, so that frames in use stay in few pageblocks and other
-            /// pageblocks remain free for huge pages. A bit counts as free, and as a block of order
-            /// 0 in /proc/buddyinfo. Larger blocks are as with `linux-6.1`.
+            /// Not in Linux; the idea is from LLFree. A free pageblock is opened: its frames are
+            /// allocated singly, lowest address first, and a bitmap records the free ones. So
+            /// frames in use stay in few pageblocks, and other pageblocks remain free for huge
+            /// pages. A free frame of an open pageblock counts as free memory, and as a block of
+            /// order 0 in /proc/buddyinfo. Larger blocks are as with `linux-6.1`.
             Pageblocks = 2, "pageblocks";
         }
-        /// Pages that a request takes from a foreign pageblock that it does not claim.
+        /// Pages that a request takes from a pageblock of another migrate type that it does not
+        /// claim.
         Fallback = "fallback" => fallback: FallbackPolicy = Linux61 {
-            /// The whole free block: the rest of it goes to the lists of the request's type.
+            /// The whole free block. Pages that it does not need go to the lists of the request's
+            /// type.
             Linux61 = 0, "linux-6.1", linux;
-            /// Since Linux 6.10: only the pages it needs. The rest stays on the lists of the
+            /// Since Linux 6.10: only the pages it needs. The others stay on the lists of the
             /// pageblock's type, and the next request falls back again.
             Linux612 = 1, "linux-6.12";
         }
@@ -133,7 +138,7 @@ tunables! {
             /// Swap read-ahead: 0 reads one page.
             PageCluster = "vm.page-cluster", within(0, 31), "log2 of pages",
                 Linux("2.2; bounds in later kernels than 6.1") => page_cluster: u32 = 3;
-            /// Cached pages around a file fault that are mapped with it; one page: off.
+            /// Range around a file fault in which cached pages are mapped as well; one page: off.
             FaultAroundBytes = "vm.fault_around_bytes", ControlForm::Debugfs, "bytes",
                 Linux("3.15, in Linux a debugfs file")
                 => fault_around_pages: u32 = page_size.pages_in(64 << 10) as u32,
@@ -149,7 +154,8 @@ tunables! {
             /// Share of dirty memory at which background writeback starts.
             DirtyBackgroundRatio = "vm.dirty_background_ratio", within(0, 100), "per cent", Linux("2.6")
                 => dirty_background_ratio: u32 = 10, special DirtyBackgroundRatio;
-            /// Dirty memory at which writers are throttled, instead of the ratio; from two pages.
+            /// Dirty memory at which writers are throttled, instead of the ratio; at least two
+            /// pages.
             DirtyBytes = "vm.dirty_bytes", ControlForm::Bytes { min_pages: 2 }, "bytes", Linux("2.6.29")
                 => dirty_bytes: u64 = 0, special DirtyBytes, words "0 (the ratio counts)";
             /// Dirty memory at which background writeback starts, instead of the ratio.
@@ -157,7 +163,7 @@ tunables! {
                 Linux("2.6.29")
                 => dirty_background_bytes: u64 = 0, special DirtyBackgroundBytes,
                 words "0 (the ratio counts)";
-            /// Time between two rounds of the flusher; 0 is off, and a negative value is the large
+            /// Time between two rounds of the flusher; 0 is off. A negative value acts as the large
             /// unsigned number with the same bits.
             DirtyWritebackCentisecs = "vm.dirty_writeback_centisecs", within(INT_MIN, INT_MAX), "1/100 s",
                 Linux("2.6") => dirty_writeback_centisecs: u32 = 500, special DirtyWritebackCentisecs;
@@ -179,90 +185,102 @@ tunables! {
         policies {
             /// How kswapd balances a node.
             Kswapd = "kswapd" => kswapd: KswapdPolicy = Linux61 {
-                /// One goal per node (the sum of the high watermarks), with boost and failure
-                /// count; done when any zone is balanced.
+                /// kswapd reclaims up to one goal per node, the sum of the high watermarks, and
+                /// stops when any zone is balanced. It respects watermark boosts and counts its
+                /// failures.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 4.5 and 4.6: zone by zone at the requested order, each up to its high
-                /// watermark; for orders above 0 a node is balanced when a quarter of it is. The
-                /// block layer does not throttle writeback, which came with 4.10.
+                /// Linux 4.5 and 4.6: kswapd works zone by zone at the requested order, up to the
+                /// high watermark of each. For orders above 0 a node is balanced when a quarter of
+                /// its memory is. The block layer does not throttle writeback yet; that throttling
+                /// came with 4.10.
                 Linux45 = 2, "linux-4.5";
-                /// Linux 2.6.37, the time of the tunable-watermarks patch: every zone to its high
-                /// watermark, descents of at least 32 pages, naps at congestion below priority 10;
-                /// no throttling of writeback either.
+                /// Linux 2.6.37, of the time of the tunable-watermarks patch: kswapd brings every
+                /// zone to its high watermark. Each time it has freed 32 pages, it starts again at
+                /// the first priority. Below priority 10 it naps while disks are congested.
+                /// Writeback is not throttled either.
                 Linux2637 = 1, "linux-2.6.37";
             }
             /// How an allocating task reclaims for itself.
             DirectReclaim = "direct_reclaim" => direct_reclaim: DirectReclaimPolicy = Linux61 {
-                /// Never writes file pages; sleeps only if throttled, when kswapd cannot keep up.
+                /// The task never writes file pages. It sleeps only if it is throttled because
+                /// kswapd cannot keep up.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Writes dirty file pages itself; below priority 10 it naps if a disk is congested
-                /// and the scanned pages have shown it.
+                /// The task writes dirty file pages itself. Below priority 10 it naps if a disk is
+                /// congested and it met pages of that disk while scanning.
                 Linux2637 = 1, "linux-2.6.37";
-                /// As 2.6.37, but it naps even if no disk is congested, and per-CPU lists are not
-                /// drained (they are since 2.6.36).
+                /// As 2.6.37, but the task naps even if no disk is congested, and does not drain
+                /// the per-CPU lists (it does since 2.6.36).
                 Linux2635 = 2, "linux-2.6.35";
             }
             /// How pages age, and how page cache and anonymous memory share the pressure.
             Lru = "lru" => lru: LruPolicy = Linux61 {
-                /// New anonymous pages are inactive, anonymous refaults are judged like those of
-                /// page cache, and costs decide the balance.
+                /// New anonymous pages start on the inactive list. Refaults of anonymous pages are
+                /// judged like those of page cache. The costs of reclaiming each kind decide the
+                /// balance.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 3.15 to 5.7: new anonymous pages are active and return there at the first
-                /// reference; only page cache has refaults; scanned and rotated pages decide the
-                /// balance, and cold page cache goes first.
+                /// Linux 3.15 to 5.7: new anonymous pages start on the active list, and one
+                /// reference brings them back to it. Only refaults of page cache are judged. The
+                /// numbers of scanned and rotated pages decide the balance; cold page cache is
+                /// reclaimed first.
                 Linux54 = 1, "linux-5.4";
-                /// Up to 3.14: no refaults, no preference for cold page cache.
+                /// Up to 3.14: as linux-5.4, but no refault is judged, and cold page cache is not
+                /// preferred.
                 Linux33 = 2, "linux-3.3";
-                /// Linux 6.12 (since 6.3): as 6.1, but references with advice random do not count.
+                /// Linux 6.12 (since 6.3): as 6.1, but references through mappings with random
+                /// advice are ignored.
                 Linux612 = 3, "linux-6.12";
             }
             /// How global reclaim respects soft limits (memory.soft_limit_in_bytes).
             SoftLimit = "soft_limit" => soft_limit: SoftLimitPolicy = Tree {
-                /// Since Linux 2.6.31, cgroup version 1: trees of groups by excess, with a reclaim
-                /// stage of their own before the regular one.
+                /// Since Linux 2.6.31, cgroup version 1: a tree sorts the groups by their excess
+                /// over the limit. Reclaim from these groups is a separate stage before the regular
+                /// one.
                 Tree = 1, "tree", linux;
-                /// The patch of January 2012: a group over its soft limit, or below one, is scanned
-                /// at priority 0 in the one regular walk.
+                /// The patch of January 2012: a group over its soft limit, and every descendant of
+                /// such a group, is scanned at priority 0. There is only the regular walk.
                 Hierarchical = 2, "hierarchical";
-                /// The rework of 2013: first only groups over their limit; all groups only if the
-                /// first pass scanned nothing.
+                /// The rework of 2013: the first pass scans only groups over their limit. A second
+                /// pass scans all groups if the first scanned nothing.
                 TwoPass = 3, "two-pass";
-                /// Pagetide's: the priority falls with the relative excess.
+                /// Pagetide's: the larger a group's relative excess, the lower its scan priority,
+                /// so the harder it is scanned.
                 Graded = 4, "graded";
                 /// Soft limits have no effect.
                 Off = 0, "off";
             }
-            /// Whether the group whose limit raised the pressure counts as over its soft limit.
+            /// Whether the group at its own limit, for which reclaim runs, counts as over its soft
+            /// limit.
             SoftLimitRoot = "soft_limit_root" => soft_limit_root: SoftLimitRoot = Excluded {
-                /// It does not, as agreed in review.
+                /// It does not count, as agreed in review.
                 Excluded = 0, "excluded", linux;
-                /// It does, as posted.
+                /// It counts, as in the posted patch.
                 Included = 1, "included";
             }
-            /// How tasks that reclaim for themselves press groups over their soft limits.
+            /// How hard tasks in direct reclaim scan groups over their soft limits.
             SoftLimitDirect = "soft_limit_direct" => soft_limit_direct: SoftLimitDirect = Full {
-                /// Like kswapd.
+                /// As hard as kswapd.
                 Full = 0, "full", linux;
-                /// Only two priorities harder than the others.
+                /// Two priorities harder than other groups, at most.
                 Bounded = 1, "bounded";
-                /// Not at all: only kswapd respects soft limits.
+                /// As hard as other groups: only kswapd respects soft limits.
                 Ignored = 2, "ignored";
             }
             /// How a soft limit applies on one node.
             SoftLimitNode = "soft_limit_node" => soft_limit_node: SoftLimitNode = Global {
-                /// The whole limit against the group's whole size.
+                /// The whole limit is compared with the group's whole size.
                 Global = 0, "global", linux;
-                /// Its share: soft limit x node's size / group's size, as the patch's author said.
+                /// The node's share, soft limit x node's size / group's size, is compared with the
+                /// group's size on the node. The patch's author described it so.
                 Local = 1, "local";
             }
             /// The effect of memory.global_shrink_priority.
             ShrinkPriority = "shrink_priority" => shrink_priority: ShrinkPriorityPolicy = Guarded {
-                /// The patch of December 2019, but negative values are refused, and a descent that
-                /// freed nothing is repeated without it.
+                /// The patch of December 2019, but negative values are refused, and if reclaim
+                /// frees nothing at any priority, it is repeated with the setting ignored.
                 Guarded = 2, "guarded", linux;
                 /// The patch as it was posted.
                 Posted = 1, "posted";
-                /// Guarded, and a group's value is the minimum on its path to the root.
+                /// As guarded, but a group's value is the minimum on its path to the root.
                 Hierarchical = 3, "hierarchical";
                 /// No effect.
                 Off = 0, "off";
@@ -271,15 +289,16 @@ tunables! {
             GroupWalk = "group_walk" => group_walk: GroupWalkPolicy = Whole {
                 /// Linux 5.4 to 6.7: every reclaimer visits every group.
                 Whole = 0, "whole", linux;
-                /// Since 6.8: tasks that reclaim for themselves share a remembered position and
-                /// stop when they have enough; kswapd visits every group.
+                /// Since 6.8: tasks in direct reclaim share a remembered position and stop when
+                /// they have enough. kswapd visits every group.
                 Shared = 1, "shared";
             }
             /// Events that count as a page fault.
             Faults = "faults" => faults: FaultPolicy = Linux61 {
-                /// Every attempt: a fault that reads a page drops its lock and is retried.
+                /// Every attempt. A fault that reads a page drops its lock and is retried, so it
+                /// counts again.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 6.12 (since 6.4): each fault once, however often it is retried.
+                /// Linux 6.12 (since 6.4): each fault counts once, however often it is retried.
                 Linux612 = 1, "linux-6.12";
             }
             /// Version of the cgroup interface, which changes a few decisions of reclaim.
@@ -297,7 +316,8 @@ tunables! {
     // Compaction and huge pages.
     theme {
         sysctls {
-            /// Fragmentation index up to which a failure means lack of memory: no compaction.
+            /// Up to this fragmentation index, a failed allocation counts as lack of memory and
+            /// does not compact.
             ExtfragThreshold = "vm.extfrag_threshold", within(0, 1000), "1/1000", Linux("2.6.35")
                 => extfrag_threshold: u32 = 500;
             /// Whether compaction moves unevictable pages.
@@ -320,8 +340,8 @@ tunables! {
                 KcompactdEarly = 3, "kcompactd-early", linux;
                 /// kcompactd, woken when kswapd goes to full sleep: the patch of March 2016.
                 Kcompactd = 2, "kcompactd";
-                /// kswapd, in its rounds, as up to Linux 4.5 (with kswapd linux-4.5, or linux-6.1
-                /// with its patch).
+                /// kswapd itself, in its rounds, as in Linux 4.5 and earlier. Needs kswapd
+                /// linux-4.5, or linux-6.1, where a patch adds it.
                 Kswapd = 1, "kswapd";
                 /// None.
                 Off = 0, "off";
@@ -330,8 +350,8 @@ tunables! {
             Compaction = "compaction" => compaction: CompactionPolicy = Linux61 {
                 /// Linux 6.1.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 4.5: asynchronous before every reclaim, synchronous after it; successful
-                /// only if the low watermark is met as well.
+                /// Linux 4.5: compaction is asynchronous before every reclaim and synchronous after
+                /// it. It is successful only if the low watermark is met as well.
                 Linux45 = 1, "linux-4.5";
             }
             /// Whether a compacting task captures the block it has made before the block is free.
@@ -407,37 +427,41 @@ tunables! {
             }
             /// Which group pays for small kernel objects.
             SlabAccounting = "slab_accounting", boot => slab_accounting: SlabAccounting = PerObject {
-                /// Caches are shared, every object has an owner: the series of 2020 (since Linux
-                /// 5.9).
+                /// Groups share the caches, and every object has an owner: the patch series of 2020
+                /// (since Linux 5.9).
                 PerObject = 3, "per-object", linux;
                 /// Each group has clones of the caches and pays for their whole pages; the clones
                 /// keep a removed group alive until their last object is freed (Linux 3.8 to 5.2).
                 PerGroupCaches = 1, "per-group-caches";
                 /// The same, but the parent takes over the clones of a removed group (5.3 to 5.8).
                 PerGroupCachesReparent = 2, "per-group-caches-reparent";
-                /// None (before Linux 3.8).
+                /// No group pays (before Linux 3.8).
                 Off = 0, "off";
             }
             /// Which slab of a cache is used next.
             Slub = "slub", boot => slub: SlubPolicy = Linux61 {
-                /// A CPU's own, its chain of partial slabs (limited by slabs), the node's queue.
+                /// The CPU's own slab, then its chain of partial slabs (limited by number of
+                /// slabs), then the node's queue.
                 Linux61 = 0, "linux-6.1", linux;
-                /// The chain is limited by free objects, counted when a slab is added (up to 5.15).
+                /// As linux-6.1, but the chain is limited by free objects, counted when a slab is
+                /// added (up to 5.15).
                 Linux55 = 1, "linux-5.5";
-                /// No chains; the node's fullest partial slab, so that others become empty
+                /// No chains: the node's fullest partial slab is next, so that others become empty
                 /// (Pagetide's).
                 Fullest = 2, "fullest";
-                /// No chains; the partial slab with the lowest slot, also for reuse (Pagetide's).
+                /// No chains: the node's partial slab with the lowest number is always next
+                /// (Pagetide's).
                 Lowest = 3, "lowest";
             }
             /// How an object remembers its owner.
             SlabOwners = "slab_owners", boot => slab_owners: SlabOwners = Pointers {
-                /// By a pointer of 8 bytes, in a vector per slab that is an object itself (Linux).
+                /// By a pointer of 8 bytes. Each slab has a vector of pointers, which is itself a
+                /// kernel object (Linux).
                 Pointers = 0, "pointers", linux;
                 /// By an id of 2 bytes, at the end of the slab if there is space (Pagetide's).
                 Ids = 1, "ids";
             }
-            /// Number of owners for which a CPU has precharged bytes.
+            /// Number of owners for which a CPU can hold bytes that are charged in advance.
             ObjcgStock = "objcg_stock", boot => objcg_stock: ObjcgStock = One {
                 /// One, as Linux.
                 One = 1, "1", linux;
@@ -465,7 +489,7 @@ impl Thp {
 }
 
 impl ObjcgStock {
-    /// Number of owners for which a CPU has precharged bytes.
+    /// Number of owners for which a CPU can hold bytes that are charged in advance.
     pub const fn slots(self) -> u32 {
         self as u32
     }

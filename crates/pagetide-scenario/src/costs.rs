@@ -126,25 +126,25 @@ prices! {
     Syscall syscall,
     /// Scan a page in compaction.
     CompactScan compact_scan,
-    /// Migrate a page in compaction, without its page-table entries and the copy of its bytes.
+    /// Migrate a page in compaction; the copy and the page-table entries have costs of their own.
     PageMigrate page_migrate,
     /// Allocate or free a kernel object on the CPU's own slab.
     Object object,
     /// Charge an object to a group.
     ObjectCharge object_charge,
-    /// Take another slab to allocate from, without its pages.
+    /// Take another slab to allocate from; its pages have costs of their own.
     SlabRefill slab_refill,
-    /// Drain a CPU's stock of charged bytes for another owner.
+    /// Drain a CPU's stock of charged bytes, so that another owner can use it.
     ObjcgDrain objcg_drain,
     /// Create a slab cache for a group.
     CacheCreate cache_create,
     /// Scan a cached object in a shrinker.
     ObjectScan object_scan,
-    /// Free a cached object in a shrinker, without its slab.
+    /// Free a cached object in a shrinker; freeing its slab has a cost of its own.
     ObjectPrune object_prune,
-    /// Part of the file system in a read request.
+    /// The file system's share of a read request.
     FsRead fs_read,
-    /// Part of the file system in a run of holes, or in a newly written page.
+    /// The file system's work for a run of holes, or for a newly written page.
     FsRequest fs_request,
     /// Start writeback of a file page: its tags and blocks.
     Writeback writeback,
@@ -152,7 +152,7 @@ prices! {
     IoCompletion io_completion,
     /// Switch a CPU from one process to another.
     ContextSwitch context_switch,
-    /// Part of the waker in a wake-up.
+    /// The waker's work for a wake-up.
     Wakeup wakeup,
     /// Time from the wake-up to the first instruction on an idle CPU.
     IdleExit idle_exit,

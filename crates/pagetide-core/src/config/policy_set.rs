@@ -41,8 +41,9 @@ impl PolicySet {
         match self {
             PolicySet::Linux61 => "Every policy's default.",
             PolicySet::Linux612 => {
-                "Linux 6.12: mappings with advice random do not age their pages (6.3), faults count once (6.4), \
-                 tasks share walks over the groups (6.8), fallbacks leave the rest of a block (6.10)."
+                "Linux 6.12: references through mappings with random advice are ignored (since 6.3), a retried fault \
+                 counts once (6.4), tasks in direct reclaim share one position in the walk over groups (6.8), a \
+                 fallback takes only the pages it needs (6.10)."
             }
         }
     }

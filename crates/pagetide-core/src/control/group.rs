@@ -94,7 +94,8 @@ group_controls! {
     /// Like vm.swappiness (version 1).
     Swappiness = "memory.swappiness", ControlForm::Signed { min: 0, max: 200 }, "", V1, Linux("2.6.29"),
         default "the parent's";
-    /// Global reclaim skips the group above this priority. Negative: shrink_priority = posted only.
+    /// Global reclaim skips the group while the scan priority is above this value. Negative values
+    /// need shrink_priority = posted.
     GlobalShrinkPriority = "memory.global_shrink_priority", SHRINK_PRIORITY, "reclaim priority", V1,
         Patch("December 2019"), default "12";
     /// The group's share of CPU time, relative to its siblings.

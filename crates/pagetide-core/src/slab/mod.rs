@@ -159,10 +159,10 @@ pub(crate) struct Slabs {
     pub owners: SlabOwners,
     pub objcgs: ObjCgroups,
     /// Loan of each CPU.
-    #[state(skip)] // hashed as settled
+    #[state(skip)] // the digest is of the state without loans
     pub loans: Vec<loan::Loan>,
     /// Number of CPUs with a loan.
-    #[state(skip)] // hashed as settled
+    #[state(skip)] // the digest is of the state without loans
     pub nr_loans: u32,
     pub cached: cached::CachedObjects,
     /// Clones to create or to empty.
