@@ -9,7 +9,7 @@ PYTHON ?= python3
 MDBOOK := $(TARGET)/tools/bin/mdbook
 MATURIN := $(TARGET)/tools/maturin/bin/maturin
 
-.PHONY: demo kernel proposals test-proposals guest verify selftests test test-all test-docs test-py test-ray test-qemu book bench bench-guard wheel
+.PHONY: demo kernel proposals test-proposals guest verify selftests test lint test-all test-docs test-py test-ray test-qemu book bench bench-guard wheel
 
 # Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
 # trace on a machine too small for eight of it.
@@ -49,14 +49,21 @@ selftests: kernel guest
 	$(CARGO) build --release --locked -p pagetide
 	scripts/verify.sh $(TARGET)/release/pagetide experiments/selftests/*.toml
 
-# All that a change must pass, except what boots a kernel and the slow tests of the Python package.
+# All that a change must pass, except what boots a kernel and the slow tests of the Python package. clippy-driver is
+# rustc with clippy's lints, so one pass checks and compiles; `make lint` reads all crates again, benches included.
+test: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
+test: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+test: export CARGO_INCREMENTAL = 0
 test:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked
 	find experiments -name '*.toml' -not -path '*/objects/*' -exec $(TARGET)/debug/pagetide check {} +
 	$(CARGO) check --locked -p pagetide-core --no-default-features
 	$(MAKE) test-py EXTRAS=$(EXTRAS) PYTEST='$(PYTEST)'
+
+# The lints of every target, with the benches' peers, whose C code takes minutes to build.
+lint:
+	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 # The same, with the slow tests of the Python package and with the tests that boot a kernel. Without QEMU, a kernel or
 # a static guest the latter say so and pass.
