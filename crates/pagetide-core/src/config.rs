@@ -66,7 +66,7 @@ tunables! {
             default "1.5 min";
         /// Raises the low and high watermarks, not min (Rik van Riel's patch of 2011).
         ExtraFreeKbytes = "vm.extra_free_kbytes", from(0), "kB", Patch("2011"), default "0";
-        /// Share of a lower zone that is reserved from requests that could use a higher zone.
+        /// Pages that a lower zone keeps from requests for higher zones: 1/N of the higher zones.
         LowmemReserveRatio = "vm.lowmem_reserve_ratio", ControlForm::Zones, "", Linux("2.6"),
             default "256 256 32 0";
         /// 1 drops clean page cache, 2 unused inodes and directory entries, 3 both (workload
@@ -104,8 +104,8 @@ tunables! {
         /// How large per-CPU lists are, how fast they drain, and where they get single pages.
         PerCpuLists = "per_cpu_lists" => pcp: PcpPolicy = Linux61 {
             /// Since Linux 5.14: the limit of each CPU's lists is an equal share of the low
-            /// watermark, less during reclaim. The batch that is drained doubles as long as a CPU
-            /// only frees.
+            /// watermark, less during reclaim. While a CPU only frees, each batch that is drained
+            /// is twice as large as the one before.
             Linux61 = 0, "linux-6.1", linux;
             /// Before 5.14: the limit is six batches of at most 31 pages; one batch is drained at a
             /// time.
@@ -117,8 +117,8 @@ tunables! {
             /// order 0 in /proc/buddyinfo. Larger blocks are as with `linux-6.1`.
             Pageblocks = 2, "pageblocks";
         }
-        /// Pages that a request takes from a pageblock of another migrate type that it does not
-        /// claim.
+        /// How many pages a request takes if it falls back to a pageblock of another migrate type
+        /// without claiming the pageblock.
         Fallback = "fallback" => fallback: FallbackPolicy = Linux61 {
             /// The whole free block. Pages that it does not need go to the lists of the request's
             /// type.
@@ -248,8 +248,8 @@ tunables! {
                 /// Soft limits have no effect.
                 Off = 0, "off";
             }
-            /// Whether the group at its own limit, for which reclaim runs, counts as over its soft
-            /// limit.
+            /// If a group has reached its hard limit and reclaim runs for it: whether this group
+            /// counts as over its soft limit.
             SoftLimitRoot = "soft_limit_root" => soft_limit_root: SoftLimitRoot = Excluded {
                 /// It does not count, as agreed in review.
                 Excluded = 0, "excluded", linux;

@@ -77,7 +77,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Adds a fresh block at the tail without opening its page descriptors
+    /// Adds a fresh block at the tail without touching its page descriptors
     /// ([`PageArray::link_fresh`]). Returns false and changes nothing if the block is not fresh.
     pub(crate) fn push_tail_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: u8) -> bool {
         if !pages.link_fresh(pfn, mt, self.tail) {

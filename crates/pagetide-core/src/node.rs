@@ -33,9 +33,9 @@ pub const fn dma32_end_pfn(page_size: PageSize) -> u64 {
     page_size.pages_in(DMA32_END)
 }
 
-/// Largest size of zone DMA32 after a zone DMA of `dma` pages. A zone starts where a block of the
-/// largest order may start: with pages of 64 KiB that is every 64 MiB, which is more than zone DMA
-/// has.
+/// Largest size of zone DMA32 after a zone DMA of `dma` pages. A zone starts at a multiple of the
+/// largest block. With pages of 64 KiB this is 64 MiB, so the frames between 16 and 64 MiB are in
+/// no zone.
 pub const fn dma32_pages_max(dma: u64, page_size: PageSize) -> u64 {
     let below = if dma > 0 { dma_end_pfn(page_size) } else { 0 };
     dma32_end_pfn(page_size) - below.next_multiple_of(1 << MAX_PAGE_ORDER)
@@ -163,8 +163,8 @@ impl NodeSpec {
         spec
     }
 
-    /// Removes `pages` from the managed pages: first up to 1 MiB of zone DMA, then from the zones
-    /// of the kernel (last zone first), then from zone Movable.
+    /// Removes `pages` from the managed pages: first up to 1 MiB from zone DMA, then from Normal,
+    /// DMA32 and DMA in this order, last from Movable.
     fn reserve(&mut self, pages: u64, page_size: PageSize) {
         let mut left = pages;
         let order = [(ZONE_DMA, page_size.pages_in(LOW_MIB))]

@@ -25,7 +25,7 @@ use crate::units::{Cpu, MemcgId, Nanos, Pfn, Requester, SwapSlot};
 /// The owner of a page and the page's index in it (`Page::{mapping, index}`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerSlot {
-    /// The owner. [`OwnerSlot::store`] says which numbers are used.
+    /// Number of the owner; files and owners of anonymous memory are numbered separately.
     pub owner: u32,
     /// Index of the page in the owner, from 0.
     pub index: u32,
@@ -76,7 +76,7 @@ pub enum UnmapTarget {
 /// Result of unmapping a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnmapResult {
-    /// Number of entries that were removed. If the page has more, it is pinned and stays.
+    /// Number of removed entries; if less than the mapcount, the page is pinned and stays.
     pub nr: u16,
     /// Whether the page was written through one of them.
     pub dirty: bool,
@@ -100,7 +100,7 @@ pub struct OwnersReport {
 pub trait Owners: State + Sized {
     // ---- the entries of one page ----
 
-    /// Prefetches the data that [`Owners::referenced`] reads. The result depends on the loads.
+    /// Prefetches what [`Owners::referenced`] reads. The result only keeps the loads in the code.
     #[inline]
     fn prefetch(&self, _at: OwnerSlot) -> u32 {
         0
@@ -133,8 +133,8 @@ pub trait Owners: State + Sized {
     /// Splits a huge page into 512 small ones in place.
     fn split(&mut self, _at: OwnerSlot) {}
 
-    /// Whether a locked mapping maps the page. The page has entries. `huge`: the query is about the
-    /// whole huge page that starts at the slot.
+    /// Whether a locked mapping maps the page. Called only for a page that has entries. `huge`: the
+    /// query is about the whole huge page that starts at the slot.
     fn is_locked(&self, _at: OwnerSlot, _huge: bool) -> bool {
         false
     }
@@ -217,8 +217,8 @@ pub trait Owners: State + Sized {
     /// Evicts a clean page of an own store and leaves its shadow in the page's slot.
     fn evict(_manager: &mut Manager<Self>, _pfn: Pfn, _shadow: Shadow, _cpu: Cpu) {}
 
-    /// Frees a tree node that has only shadows. `owner` and `index` are those with which it was
-    /// listed.
+    /// Frees a tree node that has only shadows. `owner` and `index` are the values that the node
+    /// got when it was put on the list of shadow nodes.
     fn forget_shadows(_manager: &mut Manager<Self>, _owner: u32, _index: u32, _cpu: Cpu) {}
 
     /// Reports that a page of an own store is used only by its owner: it has no pin and does not

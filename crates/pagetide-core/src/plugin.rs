@@ -48,8 +48,8 @@ pub enum PolicyFault {
     TooManyWalks = 3,
     /// A balance without any share, or with a share above the whole; replaced by the built-in one.
     ImpossibleBalance = 4,
-    /// A descent freed nothing because the policy protected everything; the next descent ignored
-    /// the policy.
+    /// Reclaim freed nothing at any priority because the policy protected everything; the next
+    /// attempt ignored the policy.
     Overruled = 5,
 }
 
@@ -101,7 +101,7 @@ impl PolicyFault {
             PolicyFault::TooManyWalks => "another walk after the fourth; it was refused",
             PolicyFault::ImpossibleBalance => "an impossible balance; the built-in one was used",
             PolicyFault::Overruled => {
-                "all remaining memory was spared; the next descent did not ask"
+                "it spared all remaining memory; the next attempt of reclaim ignored it"
             }
         }
     }

@@ -84,7 +84,8 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     }
     if !setup.files.is_empty() || machine.swap.is_some() {
         found.push(
-            "speed of disks: QEMU's are as fast as the host, Pagetide's take the mean of their times"
+            "speed of disks: QEMU's disks are as fast as the host; Pagetide's requests take \
+             their mean time"
                 .to_owned(),
         );
     }

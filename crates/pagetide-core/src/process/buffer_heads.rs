@@ -4,16 +4,15 @@
 //! for ext4 with page-sized blocks. write() and the first store through a mapping
 //! (`block_page_mkwrite`) give a page its buffer head before the page becomes dirty; reading does
 //! not. The object comes from the cache `buffer_head`, has 104 bytes, and is charged to the page's
-//! group. The page keeps its buffer head when it is clean again, and loses it when it leaves the
-//! page cache: by reclaim, invalidation or truncation.
+//! group, also beyond the group's limit. The page keeps its buffer head when it is clean again, and
+//! loses it when it leaves the page cache: by reclaim, invalidation or truncation.
 //!
 //! Differences from Linux: if no memory is available, the page gets no buffer head (Linux:
-//! `__GFP_NOFAIL`). If the group is at its limit, it is charged beyond the limit, as in Linux. A
-//! page larger than 4 KiB has one buffer head. ext4 has no journal here, so jbd2 keeps nothing.
-//! Objects of the extent status tree (one for a run of blocks) are left out.
+//! `__GFP_NOFAIL`). A page larger than 4 KiB has one buffer head. ext4 has no journal here, so jbd2
+//! keeps nothing. Objects of the extent status tree (one for a run of blocks) are left out.
 //!
 //! Invariant: a page with [`PRIVATE`](crate::page::PageFlags::PRIVATE) is a file page, and its
-//! field `private` is the index of its object in the table. Every other index is free.
+//! field `private` is the index of its object in the table. All other indices are in the free list.
 
 mod attach;
 

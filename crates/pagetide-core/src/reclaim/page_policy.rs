@@ -2,9 +2,9 @@
 //!
 //! Linux has no such hook. The file that owns a decision passes its built-in answer. This file
 //! gathers the facts, asks the plug-in, and corrects the answer. Without a plug-in nothing of this
-//! runs. An access through a mapping never runs it.
+//! runs. An access through a mapping never calls the plug-in.
 //!
-//! Invariant: only this file changes a page's plug-in mark, except when the page itself changes.
+//! Invariant: only this file sets a page's plug-in mark. Others only clear or copy it.
 
 use super::ScanControl;
 use crate::manager::Manager;
@@ -178,8 +178,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// How the kinds of a group share the pressure. An impossible answer is replaced by the
-    /// built-in one. An answer that takes pressure from a kind counts as sparing it.
+    /// How page cache and anonymous memory share a group's pressure. The built-in answer replaces
+    /// an impossible one. An answer that takes pressure from a kind spares it.
     #[cold]
     #[inline(never)]
     pub(super) fn balance_by_plugin(

@@ -4,10 +4,10 @@
 //! (mm/slab_common.c and mm/memcontrol.c, 5.5). The first object that a group allocates from a
 //! cache comes from the cache itself and is not charged. A worker then creates the group's *clone*,
 //! a complete cache, and the pages of its slabs are charged to the group. When the group is
-//! removed, its clones keep no empty slab; each clone disappears with its last object. Since 5.3
-//! the clones belong to the parent until then; before 5.3 they kept the group in memory.
+//! removed, its clones keep no empty slab; each clone disappears with its last object. Until then
+//! the clones keep the removed group in memory (before 5.3) or belong to its parent (since 5.3).
 //!
-//! Invariant: `clones` of a root cache has for each group its clone, or none, or [`PENDING`]. A
+//! Invariant: `clones` of a root cache has, for each group, the clone, [`PENDING`] or nothing. A
 //! clone is in its group's list. A group that is `dying` has clones or a descendant with clones.
 
 use super::{CacheShape, CacheSpec, DeferredWork, KmemCache, Object};

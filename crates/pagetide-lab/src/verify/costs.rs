@@ -69,7 +69,7 @@ impl FittedCosts {
 
     pub fn describe(&self) -> String {
         format!(
-            "{} of {N} costs measured on this kernel; they explain {} CPU times to {:.0} % (median)",
+            "{} of {N} costs measured on this kernel; the median error over {} CPU times is {:.0} %",
             self.costs.iter().count(),
             self.rows.len(),
             100.0 * self.median_error()

@@ -105,10 +105,11 @@ pub(crate) const NO_COUNTER: &str = "No counter to show: no judged counter reach
 /// Explains columns and verdicts.
 pub(crate) const LEGEND: &str =
     "mean \u{b1} sample standard deviation over the runs; ratio: Pagetide / Linux; within noise: \
-    the difference is within Linux's scatter (t-test, p >= 0.1; Pagetide's deviation counts as at \
-    most Linux's); close: within 5 % for counters that Linux repeats to 1 %, within 15 % for \
-    others, within 10 % for times; -: not judged, because Linux does not repeat it or counts fewer \
-    than 1000 (times: 10 ms; events that depend on time: 50)";
+    the difference is within Linux's scatter (t-test, p >= 0.1; Pagetide's deviation is capped \
+    at that of Linux); close: within 5 % for counters that vary by less than 1 % on Linux, \
+    within 15 % for others, within 10 % for times; -: not judged, because the counter varies too \
+    much on Linux or is too small there (below 1000; times: below 10 ms; events that depend on \
+    time: below 50)";
 
 #[derive(Default)]
 struct Text {

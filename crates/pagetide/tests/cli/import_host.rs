@@ -168,7 +168,7 @@ fn the_live_system_is_measured_and_nothing_is_left_behind() {
         );
     }
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("prices measured on this machine"), "{stderr}");
+    assert!(stderr.contains("costs measured on this machine"), "{stderr}");
     if stderr.contains("not performed:") {
         eprintln!("the_live_system_is_measured_and_nothing_is_left_behind: in part, {stderr}");
     }
