@@ -59,7 +59,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// LRU lists and batches: links, lengths, the page's place and its owner.
+    /// Checks LRU lists and batches: links, lengths, and the place and owner of each page.
     fn audit_lists(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut seen = vec![false; pages.len()];
@@ -131,7 +131,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Frames in use by compaction: isolated free frames and pages being moved.
+    /// Checks the frames in use by compaction: isolated free frames, and pages being moved.
     fn audit_compaction(&self) -> Result<Vec<bool>, Violation> {
         let pages = &self.mem.pages;
         let mut isolated = vec![false; pages.len()];
@@ -159,7 +159,7 @@ impl<O: Owners> Manager<O> {
         Ok(isolated)
     }
 
-    /// Swap slots against the swap cache.
+    /// Compares swap slots with the swap cache.
     fn audit_swap(&self) -> Result<(), Violation> {
         let (used, cached) = self.swap.count();
         check!(used == self.swap.used(), "{} slots used, {used} found", self.swap.used());
@@ -179,7 +179,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Node and group counters against the pages.
+    /// Compares the counters of nodes and groups with the pages.
     fn audit_counts(&self) -> Result<(), Violation> {
         let mut charged = vec![0u64; self.memcgs.len()];
         let mut stats = vec![[0u64; NodeStat::COUNT]; self.nodes.len()];

@@ -43,8 +43,8 @@ pub enum SetupError {
     LowZone(NodeId),
     /// Zone `zone` of the node is larger than the range x86-64 gives it.
     ZoneTooLarge(NodeId, usize),
-    /// Zone `zone` has more managed than present pages, more free or late pages than managed pages,
-    /// or free lists that do not add up to `free` pages.
+    /// Zone `zone` has more managed than present pages, more free pages or late pages
+    /// (`ZoneSpec::late`) than managed pages, or free lists that do not add up to `free` pages.
     ZoneCounts(NodeId, usize),
     /// The free blocks of zone `zone` do not fit into its pageblocks.
     FreeLists(NodeId, usize),
@@ -241,7 +241,7 @@ fn page_array(spans: &[[ZoneSpan; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageA
     let mut at = 0;
     for (i, node) in spans.iter().enumerate() {
         for (z, span) in node.iter().enumerate().filter(|(_, span)| span.len > 0) {
-            // Frames between two zones are reserved, as in a hole of this zone.
+            // Frames between two zones are reserved, like the frames of a hole.
             let end = span.start + span.len;
             pages.assign(at..end, z as u8, NodeId(i as u8));
             at = end;
@@ -311,9 +311,9 @@ fn free_at_boot(zone: &mut Zone, pages: &mut PageArray, pfn: Pfn, order: Order, 
 }
 
 /// Allocates the first `nr` managed pages of a zone for the kernel and returns the end of this
-/// range. The pageblocks of the range are unmovable; what is left of the last one is free for
-/// unmovable requests. A large enough zone also gets a reclaimable pageblock, because Debian's 6.1
-/// with 256 MiB and 512 MiB has 500 to 900 free pages of that type before the first program runs.
+/// range. The pageblocks of the range are unmovable; the rest of the last one is free for unmovable
+/// requests. A large enough zone also gets a reclaimable pageblock, because Debian's 6.1 with 256
+/// MiB and 512 MiB has 500 to 900 free pages of that type before the first program runs.
 fn hold(zone: &mut Zone, pages: &mut PageArray, start: u32, end: u32, nr: u64) -> u32 {
     let size = PAGEBLOCK_NR_PAGES;
     let held_end = start + nr as u32;

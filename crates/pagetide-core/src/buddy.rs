@@ -93,8 +93,8 @@ impl Zone {
         page.index = mt as u32;
     }
 
-    /// Adds a fresh block of the largest order at the tail of a list, without reading its
-    /// descriptors. Returns false and changes nothing if the block is not fresh.
+    /// Adds a fresh (never used) block of the largest order at the tail of a list, without reading
+    /// its descriptors. Returns false and changes nothing if the block is not fresh.
     pub(crate) fn free_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: MigrateType) -> bool {
         let area = &mut self.free_area[usize::from(MAX_PAGE_ORDER)];
         let is_fresh = area.lists[mt.idx()].push_tail_fresh(pages, pfn, mt as u8);
@@ -200,8 +200,8 @@ impl Zone {
     }
 
     /// Frees a block with cleared descriptors into the lists of its pageblock's type. If the block
-    /// consists of two pageblocks of types that must not mix, each is freed on its own, as in Linux
-    /// since 6.10; 6.1 put both on the list of the first.
+    /// consists of two pageblocks of types that must not mix, each pageblock is freed separately,
+    /// as in Linux since 6.10. Linux 6.1 put both on the list of the first one's type.
     pub(crate) fn free_direct(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) {
         let mt = self.block_type(pfn);
         let second = Pfn(pfn.0 + PAGEBLOCK_NR_PAGES);
@@ -251,8 +251,8 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Puts the frames after the first `taken` frames of block `first` of order `from` back on the
-    /// lists, in blocks as large as possible.
+    /// Puts block `first` (of order `from`) back on the lists, except its lowest `taken` frames, in
+    /// blocks as large as possible.
     fn put_back(
         &mut self,
         pages: &mut PageArray,
@@ -285,8 +285,8 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Takes a block of `order` from the first free block of order `from`; what is left of it stays
-    /// on the lists of its type (Linux `del_page_from_free_list`, `expand`).
+    /// Takes a block of `order` from the first free block of order `from`; the rest of that block
+    /// stays on the lists of its type (Linux `del_page_from_free_list`, `expand`).
     pub(crate) fn take_of_block(
         &mut self,
         pages: &mut PageArray,
@@ -303,9 +303,9 @@ impl Zone {
     /// Takes up to `count` contiguous blocks of `order`, all from the smallest free block that is
     /// large enough. Returns the first frame and the number of blocks.
     ///
-    /// The result equals that of repeated calls of [`Zone::take_smallest`]: when such a call splits
-    /// a block, the lists of smaller orders are empty, so the next calls take the parts of that
-    /// block in address order.
+    /// The result is the same as after repeated calls of [`Zone::take_smallest`]: when such a call
+    /// splits a block, the lists of smaller orders are empty, so the next calls take the parts of
+    /// that block in address order.
     pub(crate) fn take_run(
         &mut self,
         pages: &mut PageArray,
@@ -426,7 +426,7 @@ impl Zone {
             .sum()
     }
 
-    /// Moves the blocks of a list from its head to `last`, inclusive, to its tail (Linux
+    /// Moves the first part of a list, up to and including `last`, to its tail (Linux
     /// `move_freelist_tail`). The order is below the largest, because compaction searches no list
     /// of the largest order.
     pub(crate) fn rotate_free_list(
@@ -446,8 +446,8 @@ impl Zone {
         }
     }
 
-    /// Moves the blocks of a list from `last`, inclusive, to its tail, to its head (Linux
-    /// `move_freelist_head`). The order is below the largest here, too.
+    /// Moves the second part of a list, from `last` on, to its head (Linux `move_freelist_head`).
+    /// The order is below the largest.
     pub(crate) fn rotate_free_list_back(
         &mut self,
         pages: &mut PageArray,

@@ -1,12 +1,12 @@
-//! Requests to the memory manager as resumable state. There are requests for kernel memory, for
-//! slab objects and for writes to control files, and requests of the owners of pages (for a
-//! process: fault, read(), write()).
+//! Requests to the memory manager as resumable state. A request is for kernel memory, a slab object
+//! or a write to a control file, or it is a request of an owner of pages (for a process: fault,
+//! read(), write()).
 //!
 //! Linux runs a request on the task's stack and sleeps in the middle. Here the intermediate state
 //! is a value: a [`Call`] is stepped until it is done. Each step does a bounded amount of work, so
 //! a world may stop, sleep or switch tasks between any two steps. A call also contains the state of
 //! two kinds of reclaim that it may need: reclaim for a page allocation, because the machine or a
-//! group's limit has no room, and reclaim because the task's group is above `memory.high`.
+//! group is short of memory, and reclaim because the task's group is above `memory.high`.
 
 use crate::bad_id::BadId;
 use crate::compaction::CompactMemory;
@@ -148,7 +148,7 @@ impl<R> Call<R> {
         self.slow.as_ref().is_some_and(SlowRequest::is_reclaiming) || self.over_high.is_some()
     }
 
-    /// Whether the call is a write to a control file that reclaims; this is not a memory stall.
+    /// Whether the call reclaims for a write to a control file. This is not a memory stall.
     fn reclaims_by_request(&self) -> bool {
         matches!(self.kind, RequestKind::GroupWrite(_)) && self.over_high.is_none()
     }

@@ -1,4 +1,4 @@
-//! Charging pages to groups: per-CPU stocks, limits, and what a task does that meets a limit.
+//! Charging pages to groups: per-CPU stocks, limits, and what a task does when it meets a limit.
 //!
 //! Linux: mm/memcontrol.c `try_charge_memcg`, `consume_stock`, `refill_stock`, `drain_all_stock`
 //! (6.1). A charge takes 64 pages at a time and leaves the unused ones in the CPU's stock. If a
@@ -121,7 +121,6 @@ impl<O: Owners> Manager<O> {
     ///
     /// The limit that was met, or the debt that the task must pay first. A request that may not
     /// wait (`gfp`) never has to pay first.
-    /// first.
     #[inline]
     pub(crate) fn try_charge(
         &mut self,
@@ -188,8 +187,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Charges the counters of a group and its ancestors (Linux `page_counter_try_charge`). The
-    /// root's own pages are not counted; this can happen if a task moved to the root after it met a
-    /// limit.
+    /// root's own pages are not counted. They are charged if a task moved to the root after it met
+    /// a limit.
     pub(crate) fn counter_try_charge(&mut self, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
         if memcg == ROOT {
             return Ok(());

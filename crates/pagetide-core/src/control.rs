@@ -14,7 +14,7 @@
 //! Differences from Linux, all stricter: two in the parsing of numbers (control/parse.rs);
 //! `vm.page-cluster` is at most 31, which 6.1 does not check but later kernels do; a write to
 //! `vm.lowmem_reserve_ratio` with a bad number is refused and changes nothing, where Linux stores
-//! the numbers before it and reports success.
+//! the numbers before the bad one and reports success.
 //!
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 
@@ -52,8 +52,8 @@ enum ControlChange {
     Cache(CacheId, CacheWrite),
 }
 
-/// Checks every write. Combines the writes to the three watermarks into one, in the place of the
-/// last.
+/// Checks every write. Combines the writes to the three watermarks into one, at the position of the
+/// last one.
 fn plan<O: Owners>(
     machine: &Manager<O>,
     writes: &[ControlWrite],
@@ -128,9 +128,9 @@ impl<O: Owners> Manager<O> {
     /// Writes a list of control files in order, all of them or none.
     ///
     /// The writes to `vm.wmark_min_kbytes`, `vm.wmark_low_kbytes` and `vm.wmark_high_kbytes` in one
-    /// list are combined into one write of all three, in the place of the last. Only the result
-    /// must satisfy min <= low <= high, so the writes may come in any order. A later write to
-    /// `vm.min_free_kbytes` recomputes all three, as it does on its own.
+    /// list are combined into one write of all three, at the position of the last one. Only the
+    /// result must satisfy min <= low <= high, so the writes may come in any order. A later write
+    /// to `vm.min_free_kbytes` recomputes all three, as it does on its own.
     ///
     /// # Errors
     /// The first refused write, or the three watermarks if the result is out of order.

@@ -175,9 +175,9 @@ pub enum Token {
 /// A sleep of a call, or of a daemon in the middle of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
-    /// The sleep ends when [`Effect::Wake`] names this token,
+    /// The sleep ends when [`Effect::Wake`] names this token.
     pub token: Token,
-    /// or after this time; [`Nanos::MAX`]: no timeout.
+    /// At the latest the sleep ends after this time; [`Nanos::MAX`]: no timeout.
     pub timeout: Nanos,
 }
 

@@ -193,8 +193,8 @@ impl Zone {
         Some(FallbackCandidate { order, mt: *from, whole_block: may_steal(order, mt) })
     }
 
-    /// Moves the block to the lists of `mt`. If the request may claim the pageblock, moves all of
-    /// its free blocks (Linux `steal_suitable_fallback`).
+    /// Moves the block to the lists of `mt`. If the request may claim the pageblock, moves all free
+    /// blocks of the pageblock (Linux `steal_suitable_fallback`).
     fn steal_block(
         &mut self,
         pages: &mut PageArray,

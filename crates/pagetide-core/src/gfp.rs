@@ -163,10 +163,10 @@ pub struct AllocFlags {
     pub watermark: Watermark,
     /// May use half of the watermark (`ALLOC_HIGH`, later `ALLOC_MIN_RESERVE`).
     pub high: bool,
-    /// May use a further quarter of the watermark that remains, and the high-atomic reserve
+    /// May also use a quarter of what then remains of the watermark, and the high-atomic reserve
     /// (`ALLOC_HARDER`).
     pub harder: bool,
-    /// The task is an OOM victim: may use half of the watermark that remains (`ALLOC_OOM`).
+    /// An OOM victim: may also use half of what then remains of the watermark (`ALLOC_OOM`).
     pub oom: bool,
     /// Must not mix types in a pageblock while another zone has free memory (`ALLOC_NOFRAGMENT`).
     pub nofragment: bool,

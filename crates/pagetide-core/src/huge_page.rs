@@ -1,9 +1,8 @@
 //! Huge pages at the page level: one entry of an LRU list for 512 frames, and its splitting.
 //!
 //! Linux: `split_huge_page` (mm/huge_memory.c, 6.1). A huge page is a block of [`HPAGE_PMD_NR`]
-//! frames. Its first descriptor stands for the whole page: it is one entry of an LRU list and has
-//! The first descriptor stands for the whole page: it is one entry of an LRU list and has the
-//! group, the owner and the flags. The other descriptors ([`Place::HugeTail`]) are empty.
+//! frames. The first descriptor stands for the whole page: it is one entry of an LRU list and has
+//! the group, the owner and the flags. The other descriptors ([`Place::HugeTail`]) are empty.
 //!
 //! Invariant: the first page of a huge page is `HEAD` and `ANON`, aligned, of order 9, and on an
 //! LRU list, in a batch, or isolated. It is mapped once at an `index` that is a multiple of 512, or

@@ -50,7 +50,7 @@ pub enum MemoryEvent {
     OomGroupKill = 5,
     /// A page was not swapped out because of a swap limit (memory.swap.events).
     SwapMax = 6,
-    /// A page was not swapped out: swap limit or no free slot (memory.swap.events).
+    /// A page was not swapped out: a swap limit was met, or no slot was free (memory.swap.events).
     SwapFail = 7,
 }
 
@@ -123,7 +123,7 @@ pub struct Memcg {
     pub(crate) objcgs: Vec<u16>,
     /// Owner that pays for the memory of this group's own counters.
     pub(crate) counters_owner: u16,
-    /// Bytes charged for them.
+    /// Bytes charged for these counters.
     pub(crate) counters_bytes: u32,
     /// Its clones of caches.
     pub(crate) clones: Vec<CacheId>,
@@ -177,8 +177,8 @@ impl Memcg {
         }
     }
 
-    /// Prefetches the cache lines that a batch of reclaim reads. Returns a value that depends on
-    /// the loads.
+    /// Prefetches the cache lines that a batch of reclaim reads. The result has no meaning; it only
+    /// keeps the compiler from removing the loads.
     #[inline]
     pub(crate) fn prefetch_lruvec(&self, node: NodeId) -> u64 {
         let own = self.memory.usage ^ self.memory.peak ^ self.charged ^ self.nr_tasks as u64;
@@ -220,8 +220,8 @@ impl<'m> ReclaimScope<'m> {
         ReclaimScope { memcgs, target, counts_random: true }
     }
 
-    /// The same scope, but references through mappings with random advice do not count, either
-    /// (references through mappings with sequential advice never count).
+    /// The same scope, in which references through mappings with random advice do not count.
+    /// (References through mappings with sequential advice never count.)
     pub(crate) fn without_random(self) -> ReclaimScope<'m> {
         ReclaimScope { counts_random: false, ..self }
     }

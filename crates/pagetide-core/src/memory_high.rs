@@ -1,12 +1,11 @@
 //! `memory.high`: tasks of a group above this value must reclaim and sleep.
 //!
 //! Linux: mm/memcontrol.c `mem_cgroup_handle_over_high`, `reclaim_high`, `calculate_high_delay`
-//! (6.1). A task accumulates the pages that it charges while its group or an ancestor is over
 //! (6.1). Pages that a task charges while its group or an ancestor is above `high` add up to a
-//! debt. Before the task continues it reclaims that many pages from every such group (it pays). It
-//! does so when its call returns. A task that owes more than a batch pays earlier, in the middle of
-//! a long call, at a charge that may wait (`page_request`). If reclaim does not help enough, the
-//! task sleeps. The sleep grows with the square of the excess and is at most 2 s.
+//! debt. When its call returns, the task pays: it reclaims that many pages from every such group
+//! before it continues. A task that owes more than a batch pays earlier, in the middle of a long
+//! call, at a charge that may wait (`page_request`). If reclaim does not help enough, the task
+//! sleeps. The sleep grows with the square of the excess and is at most 2 s.
 //!
 //! Charges of daemons add no debt. Linux passes the debt of an interrupt to a worker (`high_work`);
 //! here no charge comes from an interrupt.
@@ -80,7 +79,7 @@ impl<O: Owners> Manager<O> {
         self.nr_over_high > MEMCG_CHARGE_BATCH
     }
 
-    /// Starts the payment for the task of `ctx`, if it owes anything.
+    /// Starts the payment for the task of `ctx`, if the task has a debt.
     pub(crate) fn begin_over_high(&mut self, ctx: &Ctx) -> Option<OverHigh> {
         let nr_pages =
             core::mem::take(&mut self.nr_over_high) + self.owners.take_over_high(ctx.asker);

@@ -2,12 +2,12 @@
 //!
 //! Linux: mm/mlock.c (`mlock_folio`, `munlock_page`), `PG_mlocked`, `NR_MLOCK` (6.1). The owners
 //! know the locked mappings ([`Owners::is_locked`]). A page is marked when a locked mapping maps
-//! it, and unmarked when none does any more.
+//! it, and unmarked when no locked mapping maps it any more.
 //!
 //! Differences from Linux: pages move at once, not through a CPU's batch. The owners know how many
-//! locked mappings a page has; Linux keeps a count in the page, which may be too low. So reclaim
-//! never finds an unmarked locked page, with one exception: if only a part of a huge page is
-//! locked, Linux does not mark the huge page, and neither does Pagetide. When the huge page is
+//! locked mappings a page has; Linux keeps a count in the page, and the count may be too low. So
+//! reclaim never finds an unmarked locked page, with one exception: if only a part of a huge page
+//! is locked, Linux does not mark the huge page, and neither does Pagetide. When the huge page is
 //! split, its locked pages are marked.
 //!
 //! Invariant: a mapped page is MLOCKED exactly when [`Owners::is_locked`] says so (see above for

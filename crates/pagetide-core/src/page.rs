@@ -42,7 +42,7 @@ pub enum Place {
     /// Taken off its LRU list by reclaim or compaction, to be put back or freed; or taken off the
     /// free lists by compaction, as a migration target.
     Isolated,
-    /// A frame behind the first of a huge page; the first frame's place is that of the whole page.
+    /// A frame behind the first of a huge page; the first frame has the place of the whole page.
     HugeTail,
 }
 

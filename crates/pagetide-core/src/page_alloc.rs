@@ -154,8 +154,8 @@ impl Memory {
     }
 
     /// Takes a block from the first zone in `node`'s zonelist that stays above the watermark of
-    /// `flags`. With `nofragment`, it retries without this flag before it gives up. It does so
-    /// before it tries a zone on another node: local memory is worth more than unmixed pageblocks.
+    /// `flags`. With `nofragment`, it retries without this flag before it gives up or tries another
+    /// node: local memory is worth more than unmixed pageblocks.
     pub fn get_page_from_freelist(
         &mut self,
         cpu: Cpu,
@@ -222,9 +222,9 @@ impl Memory {
             )
     }
 
-    /// Moves the free frames of a zone's open pageblocks (never a whole one) to the buddy lists, if
-    /// the zone has enough free pages but no block of the requested order. Returns whether there
-    /// were any.
+    /// Moves the free frames of a zone's open pageblocks (less than a pageblock each) to the buddy
+    /// lists, if the zone has enough free pages but no block of the requested order. Returns
+    /// whether there were such frames.
     fn close_blocks(&mut self, at: ZoneRef, attempt: &Attempt) -> bool {
         let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
         let may_help = zone.open.is_on() && (1..PAGEBLOCK_ORDER).contains(&attempt.order);

@@ -22,7 +22,7 @@ use core::fmt;
 /// The first error that [`Memory::audit`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AuditError {
-    /// A list's links do not lead from head to tail in `len` steps; with the frame where this was
+    /// A list's links do not lead from head to tail in `len` steps. The frame is where this was
     /// found.
     BrokenList(Pfn),
     /// A block on a list is outside the zone of the list, or not aligned to its order.

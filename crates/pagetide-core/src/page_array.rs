@@ -267,7 +267,7 @@ impl FrameBlock {
 impl Clone for PageArray {
     fn clone(&self) -> PageArray {
         let Ok(mut pages) = Page::new_vec_zeroed(self.len()) else {
-            // If the host has no memory, the clone fails like that of any other table.
+            // If the host has no memory, the clone fails like the clone of any other table.
             return PageArray { pages: self.pages.clone(), blocks: self.blocks.clone() };
         };
         let blocks = self.blocks.iter().zip(pages.chunks_mut(BLOCK).zip(self.pages.chunks(BLOCK)));

@@ -11,8 +11,8 @@
 use crate::digest::State;
 use crate::page_size::PageSize;
 
-/// No limit: more pages than any machine has (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB). The
-/// same number is used for every page size.
+/// No limit: more pages than any machine has (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB). This
+/// number is used for every page size.
 pub const UNLIMITED: u64 = PageSize::Kib4.counter_max();
 
 /// One level of a counter, in pages.
@@ -102,8 +102,8 @@ pub(crate) const fn effective_protection(
     protected
 }
 
-/// The same with mount option `memory_recursiveprot`: the children share the unclaimed part of the
-/// parent's protection in proportion to their unprotected pages.
+/// The effective protection with mount option `memory_recursiveprot`: the children share the
+/// unclaimed part of the parent's protection in proportion to their unprotected pages.
 pub(crate) const fn recursive_protection(
     usage: u64,
     setting: u64,

@@ -111,7 +111,7 @@ pub(crate) enum Shortage {
     Room(MemcgId, u64, Gfp),
     /// The task must first pay for being above `memory.high`; its charge waits in the stock.
     Owing,
-    /// Room under a limit, which the request may not wait for or reclaim could not provide.
+    /// Room under a limit: the request may not wait for it, or reclaim could not provide it.
     Denied,
 }
 

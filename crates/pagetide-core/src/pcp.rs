@@ -43,7 +43,7 @@ pub const NR_PCP_LISTS: usize = NR_LOWORDER_PCP_LISTS + 1;
 pub struct Pcp {
     /// Pages on all lists.
     pub count: u32,
-    /// Number of pages from which the set returns pages to the buddy lists.
+    /// A set that has this many pages returns some of them to the buddy lists.
     pub high: u32,
     /// Number of pages moved at a time.
     pub batch: u32,

@@ -1,4 +1,4 @@
-//! A node's state of reclaim and compaction, apart from that of its zones.
+//! State of reclaim and compaction that a node has in addition to the state of its zones.
 //!
 //! Linux: the fields of `pg_data_t` (include/linux/mmzone.h) used by mm/vmscan.c, mm/compaction.c.
 

@@ -120,7 +120,7 @@ impl<O: Owners> Manager<O> {
         head.and_then(|head| self.pins.counts.get(&head)).copied().unwrap_or(0)
     }
 
-    /// The frame that has the pin count of a frame: itself, or the first frame of its huge page.
+    /// The frame that counts the pins of `pfn`: `pfn`, or the first frame of its huge page.
     fn pinned_as(&self, pfn: Pfn) -> Result<Pfn, BadId> {
         if pfn.idx() >= self.mem.pages.len() {
             return Err(BadId::Frame(pfn));

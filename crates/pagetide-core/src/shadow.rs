@@ -2,7 +2,7 @@
 //!
 //! Linux: `pack_shadow`, `unpack_shadow` (mm/workingset.c, 6.1).
 //!
-//! Difference from Linux: the clock has 39 bits instead of the free bits of a word.
+//! Difference from Linux: the clock always has 39 bits; in Linux it has the free bits of a word.
 
 use crate::digest::State;
 use crate::units::{MemcgId, NodeId};

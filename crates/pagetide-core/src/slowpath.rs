@@ -113,8 +113,8 @@ impl SlowPath {
     }
 
     /// Called when the light compaction has made no block. Returns whether the request gives up. A
-    /// request for a huge page does if compaction of the zone was deferred after failures, or was
-    /// skipped because it needs much reclaim first: this would take too long for a fault.
+    /// request for a huge page gives up if compaction was deferred after failures, or was skipped
+    /// because it needs much reclaim first: reclaim would take too long for a fault.
     fn light_compaction_failed(&mut self, result: CompactResult) -> bool {
         if !self.is_costly() || !self.gfp.has(Gfp::NORETRY) {
             return false;
@@ -198,8 +198,8 @@ impl<O: Owners> Manager<O> {
         self.reclaim_or_wait(state, ctx)
     }
 
-    /// Whether a light compaction comes before reclaim. It does for costly orders. It also does for
-    /// small blocks of kernel memory, because free blocks of their migrate type are hard to form.
+    /// Whether a light compaction comes before reclaim. It does for costly orders, and for small
+    /// blocks of kernel memory, because free blocks of their migrate type are hard to form.
     fn compacts_before_reclaim(&self, state: &SlowPath) -> bool {
         let movable = state.gfp.migrate_type() == MigrateType::Movable;
         let any = !movable || self.era.compacts_before_every_reclaim;

@@ -1,9 +1,9 @@
 //! One hash of the whole state of a machine: equal states have equal hashes.
 //!
-//! Linux has no such hash. It covers all state that can change the machine's next decisions or its
-//! reports: frames, zones, counters, lists, page tables, page caches, swap, writeback, daemons,
-//! tunables, plug-ins. It does not cover names, buffers, the event log, and calls, which belong to
-//! the world.
+//! Linux has no such hash. The hash covers all state that can change the machine's next decisions
+//! or its reports: frames, zones, counters, lists, page tables, page caches, swap, writeback,
+//! daemons, tunables, plug-ins. It does not cover names, buffers, the event log, and calls, which
+//! belong to the world.
 //!
 //! A type declares its state where it is defined ([`State`]). The machine is generic, so its state
 //! is declared here: a pattern names every field, so that a new field does not compile until it is

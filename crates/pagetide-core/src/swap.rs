@@ -82,8 +82,8 @@ impl SwapArea {
         self.limit > 0
     }
 
-    /// Whether less than half of the slots are free. If so, slots of swapped-in pages are freed at
-    /// once.
+    /// Whether less than half of the slots are free. In this case a slot is freed as soon as its
+    /// page is in memory.
     pub fn is_half_full(&self) -> bool {
         u64::from(self.free()) * 2 < u64::from(self.limit)
     }

@@ -4,7 +4,7 @@
 //! of neighbours.
 //!
 //! Invariant: a page in the swap cache is locked until its read ends. When a page is mapped again,
-//! its slot is used only by the swap cache, or not at all.
+//! its slot is used only by the swap cache, or is free.
 
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle};

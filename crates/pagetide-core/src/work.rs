@@ -26,7 +26,7 @@ macro_rules! work {
                 [$(self.$field),*]
             }
 
-            /// Whether nothing was counted.
+            /// Whether all counts are 0.
             #[inline]
             pub fn is_nothing(&self) -> bool {
                 // Four counts per operation.

@@ -78,7 +78,7 @@ pub struct Zone {
     pub watermark_boost_factor: u32,
     /// Rule for taking pages from a pageblock of another type.
     pub fallback: FallbackPolicy,
-    /// Pages reserved from requests, by the highest zone index that the request may use.
+    /// Pages that a request must leave free, by the highest zone index that it may use.
     pub lowmem_reserve: [u64; MAX_NR_ZONES],
     /// Pages in pageblocks reserved for atomic requests of order > 0.
     pub nr_reserved_highatomic: u64,

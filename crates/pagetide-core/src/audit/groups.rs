@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Checks links, lists summed over subtrees, and counters against pages, swap slots and stocks.
+    /// Checks the tree's links, subtree sums, and the counters of pages, swap slots and stocks.
     pub(super) fn audit_groups(&self) -> Result<(), Violation> {
         let ids: Vec<MemcgId> = self.memcg_ids().collect();
         let online = self.memcgs.iter().filter(|memcg| memcg.online || memcg.dying).count();

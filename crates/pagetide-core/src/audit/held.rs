@@ -12,7 +12,7 @@ use crate::zone::MAX_NR_ZONES;
 use alloc::vec;
 
 impl<O: Owners> Manager<O> {
-    /// Checks pins against flags, and locked pages and their counts against locked mappings.
+    /// Compares pins with flags, and locked pages and their counts with locked mappings.
     pub(super) fn audit_held_pages(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut nr_pins = 0;

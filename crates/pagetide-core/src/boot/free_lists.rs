@@ -93,7 +93,7 @@ impl FreeLists {
 
     /// The number of pageblocks of each of [`TYPES`] that the blocks need in a zone with these
     /// managed frames (see [`managed_frames`](super::managed_frames)). Ignores
-    /// [`pageblocks`](Self::pageblocks): the machine uses the larger of the two numbers.
+    /// [`pageblocks`](Self::pageblocks), although a machine uses the larger of both numbers.
     ///
     /// # Errors
     /// The blocks do not fit.

@@ -1,4 +1,4 @@
-//! Compaction of Linux 4.5, as far as its algorithm differs from that of 6.1.
+//! Compaction of Linux 4.5, where its algorithm differs from the algorithm of 6.1.
 //!
 //! Linux: `__compaction_suitable`, `__reset_isolation_suitable` (mm/compaction.c). Smaller
 //! differences between the versions are in the other files, which ask the [era](crate::era).

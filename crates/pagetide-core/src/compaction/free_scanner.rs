@@ -197,7 +197,7 @@ impl<O: Owners> Manager<O> {
                 at = self.mem.pages[at.idx()].prev;
             }
             found = found.or(high);
-            // The next search starts at the entries that this one has not seen.
+            // The next search starts at the entries that this search has not seen.
             if let Some(last) = found.or(Some(at).filter(|at| at.is_some())) {
                 zone.rotate_free_list_back(&mut self.mem.pages, this, MigrateType::Movable, last);
             }

@@ -5,8 +5,8 @@
 //! kswapd itself was woken for. Every half second kcompactd compacts without a request if the node
 //! is too fragmented for huge pages (`vm.compaction_proactiveness`).
 //!
-//! The patch of 2016 left out the highest zone of a request by mistake; this code includes it, as
-//! Linux does since 4.7.
+//! The patch that added kcompactd in 2016 left out the highest zone of a request by mistake; this
+//! code includes it, as Linux does since 4.7.
 //!
 //! Invariant: `sleeping` is set exactly while the world must not step kcompactd.
 

@@ -3,9 +3,9 @@
 //! Linux: `migrate_pages`, `unmap_and_move`, `migrate_folio_move`, `remove_migration_ptes`
 //! (mm/migrate.c, 6.1). Migration entries replace the page's entries and the world copies its bytes
 //! ([`Effect::CopyPage`]). When the world reports the end of the copy ([`Manager::copy_done`]), the
-//! page takes its new frame: owner, flags, charge, slots in the page cache or in swap, entries. If
-//! the copy failed, the page stays where it was. A task that touches the page during the copy
-//! waits.
+//! page moves to its new frame with its owner, flags, charge, slot in the page cache or in swap,
+//! and entries. If the copy failed, the page stays where it was. A task that touches the page
+//! during the copy waits.
 //!
 //! The migration of a page fails if the page is locked (being read), under writeback, pinned, or a
 //! dirty block of a file system (`PageFlags::METADATA`).

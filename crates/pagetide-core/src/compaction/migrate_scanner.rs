@@ -140,7 +140,7 @@ impl<O: Owners> Manager<O> {
                 at = self.mem.pages[at.idx()].next;
             }
             if at.is_some() {
-                // The next search starts after the entries that this one has seen.
+                // The next search starts after the entries that this search has seen.
                 zone.rotate_free_list(&mut self.mem.pages, at_order, MigrateType::Movable, at);
             }
             at_order -= 1;

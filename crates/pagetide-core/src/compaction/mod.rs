@@ -1,11 +1,11 @@
 //! Compaction: moves pages so that free memory forms large blocks.
 //!
 //! Linux: mm/compaction.c (6.1; 4.5 in compaction_4_5.rs). Two scanners walk a zone towards each
-//! other: one from its start, for movable pages, one from its end, for free target frames.
-//! A [`CompactControl`] is the state of a run over one zone. `migrate_scanner`, `free_scanner` and
+//! other: one from its start, for movable pages, one from its end, for free target frames. A
+//! [`CompactControl`] is the state of a run over one zone. `migrate_scanner`, `free_scanner` and
 //! `migrate` do its work. `suitable` decides whether compacting a zone can help. `defer` decides
-//! how long a zone is skipped after a failure. `direct` is the entry point of the allocating task,
-//! `kcompactd` that of the daemon.
+//! how long a zone is skipped after a failure. `direct` is the entry point of an allocating task,
+//! and `kcompactd` is the entry point of the daemon.
 //!
 //! Differs from Linux: the world (the environment that carries out effects) copies pages between
 //! two steps; meanwhile the pages have no entries. No lock or reference of another CPU makes a

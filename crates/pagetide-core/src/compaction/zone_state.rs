@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 /// State that compaction keeps for one zone.
 #[derive(Clone, Debug, State)]
 pub struct ZoneCompaction {
-    /// Where the migrate scanner starts: in asynchronous runs, and in synchronous runs.
+    /// Where the migrate scanner starts, as [asynchronous runs, synchronous runs].
     pub(super) cached_migrate: [u32; 2],
     /// Where the free scanner starts.
     pub(super) cached_free: u32,

@@ -284,7 +284,7 @@ macro_rules! tunables {
                 self.file().name
             }
 
-            /// Effect of reads and writes in addition to accessing the field; `None`: none.
+            /// Effect of reads and writes other than accessing the field; `None`: no other effect.
             pub(crate) const fn special(self) -> Option<Special> {
                 match self {
                     $( Sysctl::$file => Some(Special::$file), )*
@@ -363,7 +363,7 @@ macro_rules! tunables {
             }
         }
 
-        /// Mixes in everything except the page size: like the number of pages, it is not state.
+        /// Mixes in everything except the page size, which never changes.
         impl State for Config {
             fn digest(&self, digest: &mut Digest) {
                 $(

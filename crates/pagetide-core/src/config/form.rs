@@ -30,7 +30,7 @@ pub enum ControlForm {
         /// Maximum.
         max: i128,
     },
-    /// One integer in bytes, at least this number of pages.
+    /// A size in bytes, as one integer. It is at least this number of pages.
     Bytes {
         /// Minimum.
         min_pages: u64,
@@ -44,8 +44,8 @@ pub enum ControlForm {
         /// Maximum.
         max: u64,
     },
-    /// One number without blanks, decimal or with a prefix (`simple_attr_write`). It is in bytes,
-    /// rounded down to pages, and at most what one page table maps.
+    /// One number without blanks, decimal or with a prefix (`simple_attr_write`). It is a size in
+    /// bytes, rounded down to pages; at most the memory that one page table maps.
     Debugfs,
     /// The name of a policy's variant (`sysfs_streq`). The file reads as all names, with the
     /// variant in force in brackets.

@@ -48,11 +48,11 @@ pub struct WatermarkInputs {
     pub min_free_kbytes: u64,
     /// The value that an administrator wrote, if any. A smaller default does not replace it.
     pub user_min_free_kbytes: Option<u64>,
-    /// Distance of low from min and of high from low, in 1/10000 of the zone (10).
+    /// Distance of low from min and of high from low, in 1/10000 of the zone (default 10).
     pub watermark_scale_factor: u32,
-    /// Largest boost in 1/10000 of the high watermark (15000); 0 turns boosting off.
+    /// Largest boost in 1/10000 of the high watermark (default 15000); 0 turns boosting off.
     pub watermark_boost_factor: u32,
-    /// Out of tree (Rik van Riel, 2011): kB by which low and high are raised (0).
+    /// Out of tree (Rik van Riel, 2011): kB by which low and high are raised (default 0).
     pub extra_free_kbytes: u64,
     /// The three separate watermarks, once one of them was written.
     pub wmark_kbytes: Option<WmarkKbytes>,

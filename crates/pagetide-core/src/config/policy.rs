@@ -1,7 +1,7 @@
 //! Finding policies by name. A policy chooses one of several mechanisms of the core.
 //!
 //! A kernel release has one mechanism for each policy; a comparison needs several in one program.
-//! The names are those of scenario files. [`crate::config`] declares the policies.
+//! The names are used in scenario files. [`crate::config`] declares the policies.
 //!
 //! Invariant: a policy's variants have different names.
 

@@ -171,7 +171,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A new interval takes effect at once. Linux then writes everything and starts a new interval.
+    /// Starts to write all dirty pages, as Linux does, so that the new interval begins now.
     pub(super) fn set_dirty_writeback_centisecs(&mut self, interval: i32) {
         let interval = interval as u32;
         let old = core::mem::replace(&mut self.config.dirty_writeback_centisecs, interval);

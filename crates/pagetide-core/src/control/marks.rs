@@ -19,7 +19,7 @@ pub(super) struct MarksWrite {
 }
 
 impl MarksWrite {
-    /// The field for a control file, if the file is one of the three watermarks.
+    /// The field for a control file; `None` if the file is not one of the three watermarks.
     pub(super) fn field(&mut self, control: Sysctl) -> Option<&mut Option<u64>> {
         match control {
             Sysctl::WmarkMinKbytes => Some(&mut self.min),
@@ -29,7 +29,7 @@ impl MarksWrite {
         }
     }
 
-    /// All three values after the write, where `old` are the values before it.
+    /// All three values after the write; `old` has the values before the write.
     fn over(self, old: WmarkKbytes) -> WmarkKbytes {
         WmarkKbytes {
             min: self.min.unwrap_or(old.min),

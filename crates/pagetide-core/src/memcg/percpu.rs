@@ -2,12 +2,12 @@
 //!
 //! Linux: `mem_cgroup_alloc`, `alloc_mem_cgroup_per_node_info` (mm/memcontrol.c),
 //! `pcpu_memcg_pre_alloc_hook`, `pcpu_obj_full_size` (mm/percpu.c) (6.1; since 5.9). The counters
-//! are charged like an object of the parent, plus eight bytes of owner pointer for each four bytes.
-//! They are uncharged when the group is gone. The root is never charged. A world asks for this
-//! charge when it creates a group; groups of an embedder have no such counters.
+//! are charged like an object of the parent, plus an owner pointer of eight bytes for every four
+//! bytes. They are uncharged when the group is gone. The root is never charged. A world asks for
+//! this charge when it creates a group; groups of an embedder have no such counters.
 //!
-//! Differences from Linux: if the parent is at its limit, it is charged beyond the limit instead of
-//! reclaimed from. The counters take no page of free memory.
+//! Differences from Linux: if the parent is at its limit, it is charged beyond the limit; Linux
+//! reclaims from it. The counters take no page of free memory.
 //!
 //! Invariant: an owner's `bytes` include the counters that are charged to it.
 

@@ -215,7 +215,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Moves the charges of page tables to the parent. A task that moves to another group leaves
-    /// its page tables charged to the old one until that is removed.
+    /// its page tables charged to the old group until that group is removed.
     fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
         if self.memcgs[id.idx()].charged == 0 {
             return;
@@ -287,7 +287,7 @@ impl<O: Owners> Manager<O> {
         (group.online && group.generation == position.generation).then_some(position.id)
     }
 
-    /// The same for a walk, which also visits removed groups while their caches keep them.
+    /// The same for a walk, which also visits removed groups that their caches keep alive.
     pub(crate) fn at_position_in_walk(&self, position: MemcgPosition) -> Option<MemcgId> {
         let group = &self.memcgs[position.id.idx()];
         let exists = group.online || group.dying;

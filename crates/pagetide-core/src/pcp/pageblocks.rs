@@ -4,18 +4,18 @@
 //! pageblock with all frames free is *opened*: it leaves the buddy lists, and each CPU takes up to
 //! 64 of its frames at a time, a *word*. When a frame is freed, its bit is set, and no other frame
 //! is read. A block with all frames free again returns to the buddy lists. If a request for more
-//! than one frame finds nothing on a zone's lists, it *closes* the open blocks of its type, or all:
-//! their free frames go to the buddy lists, in blocks as large as possible. Compaction, which works
-//! on the buddy lists, and kswapd, when it needs large blocks, also close blocks. Blocks and words
-//! with the lowest addresses are used first, so that frames in use stay together.
+//! than one frame finds nothing on a zone's lists, it *closes* the open blocks of its type, or of
+//! all types: their free frames go to the buddy lists, in blocks as large as possible. Compaction,
+//! which works on the buddy lists, and kswapd, when it needs large blocks, also close blocks.
+//! Blocks and words with the lowest addresses are used first, so that frames in use stay together.
 //!
-//! The cost is an assumption: taking a word, returning a block and each part of a closed block
-//! count as one operation on the buddy lists; taking or freeing a single bit counts as none.
+//! The cost is an assumption: one operation on the buddy lists for each word taken, each block
+//! returned, and each part of a closed block; none for a single bit taken or freed.
 //!
 //! Invariant: a free frame of an open block is a set bit, either of the block or of one CPU's word,
-//! and its descriptor is that of a frame behind the head of a block. Set bits of blocks count as
-//! free pages of the zone. Set bits of words do not, like pages on per-CPU lists. A block is open
-//! only if all of it is in the zone.
+//! and its place is [`Place::BuddyTail`]. Set bits of blocks count as free pages of the zone. Set
+//! bits of words do not, like pages on per-CPU lists. A block is open only if all of it is in the
+//! zone.
 
 use super::{Pcp, PcpRequest};
 use crate::buddy::{clear_page, Placement};

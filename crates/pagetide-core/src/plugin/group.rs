@@ -27,8 +27,8 @@ pub const WALKS_MAX: u32 = 4;
 
 /// A policy that decides from which groups to reclaim.
 pub trait GroupPolicy: fmt::Debug + Send + Sync {
-    /// Changes the plan for one group. On entry it is the plan of the built-in rules. Not called
-    /// for a group that these rules skip, or in a machine that has only the root.
+    /// Changes the plan for one group. On entry it is the plan of the built-in rules. The function
+    /// is not called for a group that these rules skip, or in a machine that has only the root.
     fn plan(&mut self, visit: &GroupVisit<'_>, plan: &mut GroupPlan);
 
     /// Whether to visit all groups once more after this walk, before the priority number falls.
@@ -219,7 +219,7 @@ impl<'m> GroupView<'m> {
     }
 
     /// Swap slots charged to the group and its descendants (`memory.swap.current`): all slots in
-    /// use, but in version 1 not those of pages that are in memory.
+    /// use; in version 1 without the slots of pages that are in memory.
     pub fn swap_usage(self) -> u64 {
         self.group().swap.usage
     }

@@ -1,8 +1,8 @@
 //! Page policies: how pages age, and the facts for the decision.
 //!
 //! Linux: `folio_check_references`, `shrink_active_list`, `folio_mark_accessed`,
-//! `workingset_refault`, `inactive_is_low` and `get_scan_count` (6.1) each answer one of these
-//! questions. Each question includes the kernel's answer as `linux` (under an older variant of
+//! `workingset_refault`, `inactive_is_low` and `get_scan_count` (6.1) each answer one question of
+//! [`PagePolicy`]. Each question includes the kernel's answer as `linux` (under an older variant of
 //! policy `lru`, the answer of that older kernel). A policy without an opinion returns this answer,
 //! as the default methods of the trait do.
 //!
@@ -130,7 +130,7 @@ pub enum PageVerdict {
 }
 
 /// Sizes of the lists of one kind of pages on one node, for a group and its descendants; for the
-/// root, those of the whole node.
+/// root, the sizes of the node's lists.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListSizes {

@@ -1,9 +1,8 @@
 //! memory.stat of a group, cgroup version 2 (Linux: `memory_stat_format`, mm/memcontrol.c, 6.1).
 //!
-//! Sizes are in bytes and events in counts; both include the descendants. The root's sizes are
-//! those of the machine, except that uncharged kernel memory is in no group's file. `file` is page
-//! cache only. Pages of the swap cache are in `swapcached`; /proc/vmstat counts them in
-//! `nr_file_pages`, too.
+//! Sizes are in bytes and events in counts; both include the descendants. The root's file has the
+//! sizes of the machine, but uncharged kernel memory is in no file. `file` is page cache only.
+//! Pages of the swap cache are in `swapcached`; /proc/vmstat counts them in `nr_file_pages`, too.
 //!
 //! Rows are in Linux's order. Rows for memory that cannot exist here ([`ALWAYS_ZERO`]) are 0.
 //! `kernel_stack` is left out, because it is not 0 in Linux and is not modelled here.

@@ -238,7 +238,7 @@ impl Machine {
         }
         fault.born = vma.generation;
         if fault.page >= vma.grown {
-            // In Linux the heap has just grown, by brk() or by an mmap() merged with this one.
+            // In Linux the heap has just grown, by brk() or by an mmap() merged with this mapping.
             let pad = self.mem.page_size.pages_in(HEAP_TOP_PAD);
             vma.grown = (fault.page + 1 + pad).min(vma.len());
         }

@@ -192,7 +192,7 @@ impl Machine {
             if read.reads_alone == Some(index) {
                 return Err(Step::Done(Outcome::IoError));
             }
-            // An earlier read failed, perhaps that of a whole window: read this page again.
+            // An earlier read failed, perhaps the read of a whole window: read this page again.
             read.major = true;
             read.reads_alone = Some(index);
             self.read_page_again(pfn);

@@ -7,8 +7,8 @@
 //! [`crate::huge_page`] has the page-level part.
 //!
 //! Differences from Linux: a read of untouched memory maps the 4 KiB zero page. Linux may map a
-//! huge zero page, which a later write splits. So reads fault once a page here, and once a region
-//! in Linux. The page table is allocated before the huge page, not after it.
+//! huge zero page, which a later write splits. So reads fault once for each page here, and once for
+//! each region in Linux. The page table is allocated before the huge page, not after it.
 
 use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
 use super::Machine;

@@ -29,7 +29,7 @@ pub(crate) struct KhugepagedScan {
     round: Option<KhugepagedRound>,
     collapse: Option<Collapse>,
     slow: Option<SlowRequest>,
-    /// Huge pages are off, or no address space is registered: sleep until that changes.
+    /// Huge pages are off, or no address space is registered: khugepaged sleeps until this changes.
     is_off: bool,
 }
 

@@ -183,9 +183,9 @@ impl Machine {
     ///
     /// # Errors
     /// [`PinError::NotPresent`] if an access would fault or would read the zero page. The
-    /// caller must then fault the page in first, in the second case by a write (Linux's
-    /// `pin_user_pages` does so itself). [`BadId::Vma`] or [`BadId::Page`] if the mapping or page
-    /// does not exist.
+    /// caller must then fault the page in first, by a write if it is the zero page. (Linux's
+    /// `pin_user_pages` faults it in itself.) [`BadId::Vma`] or [`BadId::Page`] if the mapping or
+    /// page does not exist.
     pub fn pin(&mut self, vma: VmaId, page: u64, write: bool) -> Result<Pfn, PinError> {
         let mapping = self.living_vma(vma)?;
         let pte = *usize::try_from(page)

@@ -26,13 +26,13 @@ pub struct FileCache {
     page_size: PageSize,
     #[state(sparse)]
     slots: Vec<u64>,
-    /// One bit a page: dirty (Linux `PAGECACHE_TAG_DIRTY`).
+    /// One bit per page: whether it is dirty (Linux `PAGECACHE_TAG_DIRTY`).
     #[state(sparse)]
     dirty: Vec<u64>,
-    /// One word per lowest-level tree node: its slots in use.
+    /// One word per lowest tree node, with a bit for each slot in use.
     #[state(skip)] // derived from `slots`
     leaves: Vec<u64>,
-    /// Like `leaves`, but only slots with a page.
+    /// Like `leaves`, but with bits only for slots that hold a page.
     #[state(skip)] // likewise
     present: Vec<u64>,
     /// Number of `leaves` in use below each node of the second level.

@@ -1,10 +1,10 @@
 //! Reactions to a shortage of memory or a disk error: the reaction of Linux, or a milder one.
 //!
 //! Linux: mm/oom_kill.c. cgroup version 1's `memory.oom_control` can disable the OOM killer for a
-//! group (`oom_kill_disable`); a task that needs memory then waits. Linux reports a failed write of
-//! a file to fsync() (`mapping_set_error`, errseq_t since 4.13) and marks the page clean; some file
-//! systems retry instead (XFS for metadata: `/sys/fs/xfs/DEV/error/metadata`). The switches here
-//! are Pagetide's own, for programs that can handle a failed request.
+//! group (`oom_kill_disable`); a task that needs memory then waits. If a file page cannot be
+//! written, Linux lets fsync() fail (`mapping_set_error`, errseq_t since 4.13) and marks the page
+//! clean; some file systems retry instead (XFS for metadata: `/sys/fs/xfs/DEV/error/metadata`). The
+//! switches here are Pagetide's own, for programs that can handle a failed request.
 //!
 //! Invariant: the switches are read after a failure, never before.
 

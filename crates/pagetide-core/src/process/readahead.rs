@@ -4,8 +4,8 @@
 //! `start`. The first of its last `async_size` pages has the mark
 //! [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD). Touching the marked page reads the
 //! next window before it is needed. A miss in a mapped file reads a window around the fault
-//! instead. Swap has no marks: each mapping counts hits of pages that were read ahead, and a miss
-//! reads about as many pages again.
+//! instead. Swap has no marks: each mapping counts the hits of pages that were read ahead, and a
+//! miss reads about as many pages as there were hits.
 //!
 //! Invariant: `async_size <= size`. A [`ReadaheadWindow`] never passes the end of its file; a swap
 //! window never passes the end of the mapping or of the page table.

@@ -52,7 +52,7 @@ pub struct Populate {
 }
 #[derive(Clone, Debug)]
 pub(super) enum PopulateMode {
-    /// By page faults: the one in progress, and whether they write.
+    /// By page faults: the fault in progress, and whether the faults write.
     Faults(Option<Fault>, bool),
     /// By reading into the page cache: the window in progress.
     Read(Option<ReadaheadWindow>),
@@ -115,7 +115,7 @@ impl ProcessCall {
         )
     }
 
-    /// A write() of `len` bytes at `offset`, one at a time per file (Linux: the inode's lock).
+    /// A write() of `len` bytes at `offset`. A file has one at a time (Linux: the inode's lock).
     pub fn write(mm: MmId, node: NodeId, file: FileId, offset: u64, len: u64) -> ProcessCall {
         ProcessCall::for_owner(mm, node, ProcessRequest::Write(WriteCall::new(file, offset, len)))
     }

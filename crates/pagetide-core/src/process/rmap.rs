@@ -25,7 +25,7 @@ use crate::shadow::Shadow;
 use crate::units::{Cpu, FileId, MemcgId, Nanos, Pfn, Requester};
 
 impl Processes {
-    /// The entry that may map a page; for a file page, the one in the file's first mapping.
+    /// The entry that may map a page; for a file page, the entry in the file's first mapping.
     #[inline]
     fn first_pte(&self, at: OwnerSlot) -> Option<Pte> {
         let vma = match at.store {
@@ -43,7 +43,7 @@ impl Processes {
         }
     }
 
-    /// Mapping `number` of those, and the index of the entry.
+    /// Mapping `number` of these mappings, and the index of the page's entry in it.
     fn mapping_of(&self, at: OwnerSlot, number: usize) -> Option<(VmaId, usize)> {
         let vma = match at.store {
             BackingStore::Swap => VmaId(at.owner),

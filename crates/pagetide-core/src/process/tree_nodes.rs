@@ -11,8 +11,8 @@
 //! ([`crate::slab::cached`]). A node is freed after a grace period (`radix_tree_node_rcu_free`).
 //!
 //! Differences from Linux: if no memory is free at once, the node gets no object; Linux would
-//! reclaim. At the limit of its group a node is charged beyond the limit, and the next page
-//! reclaims for it. A node without an object is on no list and keeps its shadows.
+//! reclaim. If its group is at the limit, a node is charged beyond the limit, and the charge of the
+//! next page reclaims. A node without an object is on no list and keeps its shadows.
 //!
 //! Invariant: a node has an object exactly while one of its slots is in use, unless no memory was
 //! free. It is listed exactly while it has an object and its slots hold only shadows.
@@ -23,7 +23,7 @@ use crate::slab::Object;
 use crate::units::{Cpu, FileId};
 
 impl Machine {
-    /// Allocates missing nodes after a page was added to a file's tree that had `before` nodes.
+    /// Allocates missing nodes after a page was added to a file's tree. `before`: nodes until then.
     #[inline]
     pub(crate) fn tree_grew(&mut self, file: FileId, index: u32, before: u64, ctx: &Ctx) {
         if self.owners.files[file.idx()].has_one_page(index) {
@@ -39,7 +39,7 @@ impl Machine {
         }
     }
 
-    /// Frees empty nodes after a page or shadow left a file's tree that had `before` nodes.
+    /// Frees empty nodes after a page or shadow left a file's tree. `before`: nodes until then.
     #[inline]
     pub(crate) fn tree_shrank(&mut self, file: FileId, index: u32, before: u64, cpu: Cpu) {
         if self.owners.files[file.idx()].has_only_shadows(index) {

@@ -3,9 +3,9 @@
 //! Linux: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages` (6.1).
 //! Priority falls from 12 to 0 inclusive. Each round shrinks every eligible node once; reclaim ends
 //! with the round that reaches 32 freed pages. If a whole descent (one round at each priority) has
-//! freed nothing, another descent follows with fewer exceptions. First it also scans active lists,
-//! then groups that soft limits or a shrink priority had spared, then groups below `memory.low`,
-//! then the groups and pages that a plug-in had spared.
+//! freed nothing, another descent follows. Each further descent drops one exception, in this order:
+//! active lists, groups that soft limits or a shrink priority had spared, groups below
+//! `memory.low`, groups and pages that a plug-in had spared.
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
 
@@ -63,7 +63,7 @@ impl DirectReclaim {
         reclaim
     }
 
-    /// The same, for a write to memory.reclaim (Linux `MEMCG_RECLAIM_PROACTIVE`).
+    /// Makes this the reclaim for a write to memory.reclaim (Linux `MEMCG_RECLAIM_PROACTIVE`).
     pub(crate) fn proactive(mut self) -> DirectReclaim {
         self.sc.proactive = true;
         self

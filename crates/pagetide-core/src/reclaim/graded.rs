@@ -1,10 +1,10 @@
 //! Graded soft limits: pressure grows with the excess over the limit.
 //!
 //! Pagetide's own policy (`soft_limit = "graded"`), written against the plug-in trait. The
-//! The hierarchical policy knows two cases: the walk's priority, or priority 0. Here the priority
-//! of a group falls with the share of its usage that is above its soft limit. A group with 5 % of
-//! its usage above the limit is treated almost like other groups. A group with nearly all of its
-//! usage above the limit is scanned as hard as by the patch of 2012.
+//! hierarchical policy knows two cases: the walk's priority, or priority 0. Here the priority of a
+//! group falls with the share of its usage that is above its soft limit. A group with 5 % of its
+//! usage above the limit is treated almost like other groups. A group with nearly all of its usage
+//! above the limit is scanned as hard as by the patch of 2012.
 //!
 //! Invariant: a group with its whole usage above the limit has priority 0; a group at its limit has
 //! the walk's priority.

@@ -1,12 +1,12 @@
 //! Group policies: which groups a walk reclaims from, and at which priority.
 //!
-//! A walk over the groups of a node asks for a *plan* for each group. The plan is to skip the
-//! group, or to scan it at a priority, with a part of it protected. Rules that need the manager
-//! ([`GroupRule`]) are part of the core. A rule that needs only facts about groups is a
+//! A walk over the groups of a node asks for a *plan* for each group. The plan says whether to skip
+//! the group, at which priority to scan it, and how much of it is protected. Rules that need the
+//! manager ([`GroupRule`]) are part of the core. A rule that needs only facts about groups is a
 //! [`GroupPolicy`](crate::plugin::GroupPolicy), in the core (`graded`) or in another crate. The
 //! plug-in's rule comes last. After a walk the rules are asked whether another walk is needed.
-//! docs/add-a-policy.md adds a rule, step by step.
-//! it. Calls of built-in rules are static: a rule that is off costs a comparison.
+//! docs/add-a-policy.md adds a rule, step by step. Calls of built-in rules are static: a rule that
+//! is off costs a comparison.
 //!
 //! Invariant: a plan never changes the reclaimer's own priority (`sc.priority`), so the end of a
 //! walk has nothing to restore.

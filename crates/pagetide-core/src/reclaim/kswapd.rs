@@ -111,14 +111,14 @@ pub struct Kswapd {
     pub(super) alloc_order: Order,
     reclaim_order: Order,
     pub(super) zoneidx: usize,
-    /// Highest zone of the request as made, for kcompactd; kswapd may have lowered `zoneidx`.
+    /// Highest zone in the original request, for kcompactd. (kswapd may have lowered `zoneidx`.)
     request_zoneidx: usize,
     pub(super) sc: KswapdScan,
     boosts: [u64; MAX_NR_ZONES],
     nr_boost_reclaim: u64,
     round_reclaimed: u64,
     raise_priority: bool,
-    /// The round needs a block, no zone has one, and this kswapd compacts.
+    /// This kswapd compacts, the round needs a block, and no zone has such a block.
     needs_compaction: bool,
     /// State of older kernels.
     pub(super) of_2_6_37: Kswapd2637State,

@@ -18,9 +18,9 @@ use crate::plugin::PolicyFault;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
 impl<O: Owners> Manager<O> {
-    /// Whether every zone up to `highest_zoneidx` is above its high watermark. The check uses
-    /// classzone 0, so the pages that a low zone reserves against higher requests count as free.
-    /// Zones with nothing to reclaim are skipped (`all_unreclaimable`).
+    /// Whether every zone up to `highest_zoneidx` is above its high watermark. Each zone is checked
+    /// as for a request limited to zone DMA, so pages that a zone keeps free from requests for
+    /// higher zones count as free. Zones with nothing to reclaim are skipped (`all_unreclaimable`).
     pub(super) fn pgdat_balanced_2_6_37(
         &self,
         node: NodeId,

@@ -7,14 +7,14 @@
 //! between the two.
 //!
 //! Before (`kswapd`): a zone is balanced when it has its high watermark *at the order requested*. A
-//! round reclaims from the zones that are not balanced; it does so at order 0 where compaction
-//! could do the rest. At the end of a round kswapd compacts the node if the round has reclaimed
-//! more pages than it attempted.
+//! round reclaims from the zones that are not balanced, at order 0 if compaction could do the rest.
+//! At the end of a round kswapd compacts the node if the round has reclaimed more pages than it
+//! attempted.
 //!
 //! If requests only wake kswapd, it never compacts. In zone DMA it tries to reclaim and gets
-//! nothing. It does not try the other zones, because they have enough pages of order 0. So it has
-//! reclaimed 0 pages, which is not more than it attempted. It then goes down all priorities without
-//! effect, again and again. The patch fixes this flaw; this policy keeps it.
+//! nothing. kswapd does not try the other zones, because they have enough pages of order 0. So it
+//! has reclaimed 0 pages, which is not more than it attempted. It then goes down all priorities
+//! without effect, again and again. The patch fixes this flaw; this policy keeps it.
 //!
 //! After (`kcompactd` and the others): kswapd is woken for the order, balances for order 0, and
 //! leaves compaction to kcompactd.

@@ -214,7 +214,7 @@ impl ScanControl {
         true
     }
 
-    /// The same for plug-ins.
+    /// Like [`Self::stop_sparing_groups`], for groups and pages that a plug-in has spared.
     pub(crate) fn overrule_plugins(&mut self) -> bool {
         let again = core::mem::take(&mut self.plugin_spared);
         if again {

@@ -2,9 +2,9 @@
 //!
 //! Linux: `mem_cgroup_calculate_protection`, `shrink_node_memcgs`, `get_scan_count` (6.1). Reclaim
 //! never takes pages from a group that uses no more than its effective `min`. It skips a group
-//! within its effective `low` until a whole descent (all priorities) has freed nothing. From a
-//! group that uses more, only the unprotected part counts for the scan, so the pressure grows
-//! gradually. Effective values depend on the parent's, so the walk computes them on its way down.
+//! within its effective `low` until a whole descent (all priorities) has freed nothing. If a group
+//! uses more, only the unprotected part counts for the scan, so the pressure grows gradually.
+//! Effective values depend on the parent's, so the walk computes them on its way down.
 //!
 //! Invariant: a group is not protected from reclaim for its own limit.
 

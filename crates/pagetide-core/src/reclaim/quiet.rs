@@ -7,13 +7,13 @@
 //! groups still count as visited.
 //!
 //! A byte that is too large only costs one look at the group; a byte must never be too small. Every
-//! change that can give a visit work raises the byte at once: more new pages than a margin, an
-//! anonymous list that needs aging, unused cached objects, a setting. Only a visit that found
+//! change after which a visit may find work raises the byte at once: more new pages than a margin,
+//! an anonymous list that needs aging, unused cached objects, a setting. Only a visit that found
 //! nothing lowers it.
 //!
-//! Invariant: unless the order is out of date, a visit to a group at its byte's priority or a
-//! higher one changes only the count of visits; the audit checks this. No decision depends on these
-//! bytes.
+//! Invariant: unless the order is out of date, a visit to a group at the priority in its byte, or
+//! at a higher one, changes only the count of visits; the audit checks this. No decision depends on
+//! these bytes.
 
 mod pass;
 mod warm;
@@ -102,7 +102,7 @@ impl IdleGroups {
         }
     }
 
-    /// Pages left the lists of a group, or it has new shadow nodes (worth `nr` pages).
+    /// Pages left the lists of a group, or the group has new shadow nodes (worth `nr` pages).
     #[inline]
     pub fn pages_removed(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {

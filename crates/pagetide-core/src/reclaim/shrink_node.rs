@@ -2,10 +2,10 @@
 //!
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). The walk visits the group
 //! that is short of memory (the root, if the machine is) and its descendants, parents first. The
-//! group policies decide about each group ([`super::group_policy`]). The lists are scanned in turn,
-//! 32 pages at a time, until the target of each is used up. Once enough pages were freed, one kind
-//! (page cache or anonymous memory) stops: the one with fewer pages left to scan. The other kind is
-//! scaled to the same share.
+//! group policies decide about each group ([`super::group_policy`]). The lists take turns, 32 pages
+//! each time, until each list has reached its target. Once enough pages were freed, one kind (page
+//! cache or anonymous memory) stops: the one with fewer pages left to scan. The target of the other
+//! kind is lowered to the same share.
 //!
 //! In Linux 5.4 to 6.7 every walk visits all groups. Since 6.8 (a policy here) direct reclaim
 //! starts where the last direct reclaimer stopped, and stops when it has freed enough. A walk ends

@@ -1,12 +1,12 @@
 //! Soft limits within the one walk over the groups.
 //!
 //! Two policies ([`SoftLimitPolicy`]). *Hierarchical* is Johannes Weiner's patch of 10 January
-//! 2012: a group that is over its soft limit, or has such an ancestor, is scanned at priority 0,
-//! all other groups at the walk's priority. *Two-pass* is Michal Hocko's rework of 2013: the first
-//! walk visits only groups over their limit; if it scanned no page, a second walk visits all
-//! groups. Pagetide adds to two-pass: if all priorities have freed nothing and groups were skipped,
-//! reclaim starts again without the first walk. (The older *tree* is a separate stage before the
-//! walk: [`super::soft_limit_tree`].)
+//! 2012: a group is scanned at priority 0 if it or an ancestor is over its soft limit, otherwise at
+//! the walk's priority. *Two-pass* is Michal Hocko's rework of 2013: the first walk visits only
+//! groups over their limit; if it scanned no page, a second walk visits all groups. Pagetide adds a
+//! rule to two-pass: if all priorities have freed nothing and groups were skipped, reclaim starts
+//! again without the first walk. (The older *tree* is a separate stage before the walk:
+//! [`super::soft_limit_tree`].)
 //!
 //! Options cover the questions of reviewers: whether the group that hit its limit counts as an
 //! ancestor (`soft_limit_root`), whether soft limits may delay direct reclaim
@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether a group is over its soft limit, or an ancestor up to the group that reclaim is for.
+    /// Whether a group is over its soft limit, or one of its ancestors up to the target is.
     pub(crate) fn is_over_soft_limit(
         &self,
         memcg: MemcgId,

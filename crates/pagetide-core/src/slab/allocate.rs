@@ -87,8 +87,8 @@ impl<O: Owners> Manager<O> {
         number.map_or(Object::NONE, |number| Object { cache, number })
     }
 
-    /// Allocates an object charged to a group, in the other cases: accounting is not per object, a
-    /// loan must end, or a loan can begin.
+    /// Allocates an object charged to a group if accounting is not per object, a loan must end, or
+    /// a loan can begin.
     #[inline(never)]
     fn alloc_otherwise(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Object {
         let object = match self.slabs.accounting {

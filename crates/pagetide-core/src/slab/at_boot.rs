@@ -5,8 +5,8 @@
 //! places in these slabs.
 //!
 //! Their slabs use frames that the machine's description reserves for the kernel
-//! ([`free_lists`](crate::boot::free_lists)), so the number of free pages does not change. An
-//! object of boot is not charged and not freed. The free places are spread evenly.
+//! ([`free_lists`](crate::boot::free_lists)), so the number of free pages does not change. Objects
+//! of boot are neither charged nor freed. The free places are spread evenly.
 //!
 //! Invariant: free pages, and all frames that are not reserved for the kernel, are unchanged.
 

@@ -28,7 +28,7 @@ pub struct GroupSlabs {
     pub kmem: u64,
     /// Bytes of reclaimable objects, or of the slabs of its reclaimable clones.
     pub reclaimable: u64,
-    /// The same for unreclaimable objects.
+    /// Bytes of unreclaimable objects, or of the slabs of its unreclaimable clones.
     pub unreclaimable: u64,
     /// Objects in use.
     pub objects: u64,

@@ -35,7 +35,7 @@ pub enum CachedKind {
 
 /// Number of lists of a group on a node: one for each kind, and one for shadow nodes.
 pub(crate) const NR_LISTS: usize = 3;
-/// Index of the list of shadow nodes, after those of the kinds.
+/// Index of the list of shadow nodes, after the lists of the kinds.
 pub(crate) const SHADOW_NODES: usize = 2;
 
 /// The shrinkers of the lists, in the order in which reclaim calls them (Linux `struct shrinker`).
@@ -60,14 +60,14 @@ pub struct CachedId {
 #[derive(Clone, Debug, State)]
 struct CachedEntry {
     object: Object,
-    /// Object that this one holds; it is cached on its own when this one is freed.
+    /// Object that this object holds. When the holder is freed, the held object is cached.
     holds: Object,
     prev: u32,
     next: u32,
     generation: u32,
     /// The list it is on: a [`CachedKind`], or [`SHADOW_NODES`].
     list: usize,
-    /// For a shadow node: the tree, and the index of its first slot.
+    /// For a shadow node: its tree, and the index of any page in the node's range.
     place: (u32, u32),
     /// Whether it was used since the last check by the shrinker.
     referenced: bool,

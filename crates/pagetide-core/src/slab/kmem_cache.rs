@@ -86,7 +86,7 @@ pub struct KmemCache {
     pub(crate) cpus: Vec<CpuSlab>,
     /// Owner of each object, by number; empty while no object has one.
     pub(crate) owners: Vec<u16>,
-    /// The cache of which this cache is a clone; its own id if it is not a clone.
+    /// If this cache is a clone: the cache that it was cloned from; otherwise its own id.
     pub(crate) root: CacheId,
     /// Bytes charged per object.
     pub(crate) charge_size: u32,
@@ -394,7 +394,7 @@ impl KmemCache {
         (owner != NO_OWNER).then_some(owner)
     }
 
-    /// The CPU of which the object's slab is the active slab.
+    /// The CPU whose active slab contains the object.
     pub(crate) fn user_of(&self, number: u32) -> Option<Cpu> {
         seat_cpu(self.slabs.get(self.place_of(number).0)?.seat)
     }

@@ -185,13 +185,13 @@ impl ObjCgroups {
         }
     }
 
-    /// Marks bytes that were just charged as an object as a group's counters: they are in no slab.
+    /// Records that bytes charged like an object belong to a group's counters: they are in no slab.
     pub fn add_counter_bytes(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
         self.stock_of(cpu, objcg).grow(-i64::from(bytes), false);
         self.table[usize::from(objcg)].bytes += i64::from(bytes);
     }
 
-    /// Unmarks bytes that were just uncharged as an object and were a group's counters.
+    /// Undoes [`Self::add_counter_bytes`] after the bytes were uncharged.
     pub fn remove_counter_bytes(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
         self.stock_of(cpu, objcg).grow(bytes.into(), false);
         self.table[usize::from(objcg)].bytes -= i64::from(bytes);

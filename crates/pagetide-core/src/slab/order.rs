@@ -65,7 +65,7 @@ pub const fn cpu_partial_objects(size: u64, page_size: u64) -> u32 {
     }
 }
 
-/// The same number in kernels up to 5.15.
+/// Objects that a CPU's chain may hold in kernels up to 5.15.
 pub const fn cpu_partial_objects_5_5(size: u64, page_size: u64) -> u32 {
     if size >= page_size {
         2

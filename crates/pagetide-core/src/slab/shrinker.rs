@@ -52,9 +52,9 @@ pub(crate) struct ShrinkSlab {
     freeable: u64,
     /// Objects still to be scanned.
     total_scan: u64,
-    /// Objects deferred before, plus those of this scan.
+    /// Objects deferred by earlier scans, plus the objects of this scan.
     owed: u64,
-    /// Objects deferred before.
+    /// Objects deferred by earlier scans.
     deferred: u64,
     scanned: u64,
     /// Objects freed by all shrinkers so far, including the present shrinker.

@@ -23,8 +23,8 @@ const REBALANCE_NAP: u64 = 20_000_000;
 
 impl SlowPath {
     /// 4.5: called when the light compaction has made no block. Returns whether the request gives
-    /// up. A request for a huge page does if compaction was deferred or contended; it does not
-    /// compact harder.
+    /// up. A request for a huge page gives up if compaction was deferred or contended, and never
+    /// compacts harder.
     pub(super) fn light_compaction_failed_4_5(&mut self, result: CompactResult) -> bool {
         if !self.gfp.has(Gfp::TRANSHUGE.with(Gfp::NORETRY)) {
             return false;

@@ -1,13 +1,13 @@
 //! Free blocks smaller than a pageblock: how many pageblocks each type needs, and which frames.
 //!
-//! Blocks are cut out of slots, larger blocks first. A slot is an aligned range of 2^n frames. What
-//! is left of a slot may hold smaller blocks, but the buddy of a block must not become free as a
+//! Blocks are cut out of slots, larger blocks first. A slot is an aligned range of 2^n frames. The
+//! rest of a slot may hold smaller blocks, but the buddy of a block must not become free as a
 //! whole, because the two would merge. So a block of order n takes 2^(n+1) pages from the larger
 //! slots, whichever slot it is cut from, and leaves 2^n of them for smaller blocks. Therefore the
 //! pageblocks can be counted without placing a block.
 //!
-//! An edge is a pageblock of which only a part is in the zone. Its slots can be free as a whole:
-//! the buddy of such a slot has frames outside the zone and is never free.
+//! An edge is a pageblock that is only partly in the zone. Its slots can be free as a whole: the
+//! buddy of such a slot has frames outside the zone and is never free.
 //!
 //! Invariant: [`count`] returns the number of pageblocks that [`place`] uses.
 

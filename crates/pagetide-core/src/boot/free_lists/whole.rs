@@ -88,7 +88,7 @@ impl WholeBlocks {
         pairs
     }
 
-    /// Takes the `most` highest pageblocks that have no buddy among each other or in `singles`.
+    /// Takes up to `most` pageblocks, highest first. No two of these and `singles` are buddies.
     fn take_singles(&mut self, most: u64, singles: &mut BTreeSet<u32>) -> Vec<u32> {
         let mut found = Vec::new();
         let mut kept = Vec::new();

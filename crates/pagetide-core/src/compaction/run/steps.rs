@@ -29,7 +29,7 @@ impl<O: Owners> Manager<O> {
         &mut self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)]
     }
 
-    /// Begins a run if it can help. `Err` holds the reason if not.
+    /// Begins a run if it can help. Otherwise `Err` holds the reason.
     pub(crate) fn compact_begin(
         &mut self,
         goal: CompactGoal,

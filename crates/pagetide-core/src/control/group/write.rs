@@ -35,7 +35,7 @@ pub struct GroupWrite {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GroupReclaimGoal {
-    /// `memory.max`: the limit is already in force. Reclaims until usage is below it, then kills.
+    /// `memory.max`, already in force. Reclaims until usage is below it, and at last kills tasks.
     Max,
     /// `memory.high`: reclaims as long as it makes progress.
     High,

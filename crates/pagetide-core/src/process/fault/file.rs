@@ -33,7 +33,7 @@ impl Machine {
         };
         let index = fault.page as u32;
         if fault.page >= self.owners.files[file.idx()].nr_file_pages() {
-            // Beyond the end of the file: SIGBUS, as in `filemap_fault`.
+            // The page is beyond the end of the file: SIGBUS, as in `filemap_fault`.
             return Some(Step::Done(Outcome::IoError));
         }
         if !fault.write
@@ -149,7 +149,7 @@ impl Machine {
             if fault.read_alone {
                 return Some(Step::Done(Outcome::IoError));
             }
-            // An earlier read failed, perhaps that of a whole window: read this page again.
+            // An earlier read failed, perhaps the read of a whole window: read this page again.
             fault.read_alone = true;
             fault.dropped_lock |= !fault.tried;
             self.read_page_again(pfn);

@@ -57,7 +57,7 @@ impl<O: Owners> Manager<O> {
             self.pgdat_balanced(node, order, highest_zoneidx)
         };
         if hopeless || (balanced && !self.pgdat_watermark_boosted(node, highest_zoneidx)) {
-            // The node is fragmented, and the caller cannot compact itself.
+            // The node is fragmented, and the allocating task may not compact.
             if !can_direct_reclaim && !self.era.wakers_spare_kcompactd {
                 self.wakeup_kcompactd(node, order, highest_zoneidx);
             }
@@ -388,7 +388,7 @@ impl<O: Owners> Manager<O> {
             let has_block = self.node_has_block(node, order, zoneidx, zoneidx);
             self.nodes[node.idx()].kswapd.needs_compaction = !has_block;
             if !self.aim_at_zones_without_pages(node) {
-                // The priority must not change, as if enough had been scanned.
+                // Keep the priority, as after a round that has scanned enough.
                 self.nodes[node.idx()].kswapd.raise_priority = false;
                 return RoundStart::Nothing;
             }

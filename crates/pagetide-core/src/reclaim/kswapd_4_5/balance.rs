@@ -230,7 +230,7 @@ impl<O: Owners> Manager<O> {
         sc.only_zone = Some(index);
         state.reclaimed_before = sc.nr_reclaimed;
         if balanced {
-            // The priority must not change, as if enough had been scanned.
+            // Keep the priority, as after a round that has scanned enough.
             state.raise_priority = false;
         }
         !balanced

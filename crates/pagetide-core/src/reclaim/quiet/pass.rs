@@ -135,7 +135,7 @@ impl<O: Owners> Manager<O> {
         self.idle_groups.looked_at += 1;
     }
 
-    /// A visit has found nothing. Records the least priority at which this stays so.
+    /// A visit has found nothing. Records the least priority at which the next one finds nothing.
     pub(in crate::reclaim) fn note_idle_group(&mut self, memcg: MemcgId, node: NodeId) {
         if self.idle_groups.rules.is_none() || self.plugins.pages.is_some() {
             return;

@@ -1,9 +1,9 @@
 //! Prefetch for the next groups of a walk.
 //!
 //! Linux: nothing; `prefetchw_prev_lru_folio` (mm/vmscan.c, 6.1) does this within one list. With
-//! many groups a walk takes a page or two of each list, so that nearly every load waits for memory:
-//! the oldest page, the page before it, the entry that maps it. The loads for one page depend on
-//! each other; those for different groups do not. So the data of several groups is loaded in
+//! many groups a walk takes a page or two of each list, so nearly every load waits for memory: of
+//! the oldest page, of the page before it, of the entry that maps it. The loads for one page depend
+//! on each other; those for different groups do not. So the data of several groups is loaded in
 //! parallel, before the first of these groups is shrunk.
 //!
 //! Invariant: changes no state.

@@ -363,8 +363,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Enough was freed: stops the kind with less left to scan and scales the other, so that both
-    /// are scanned to the same share of their targets.
+    /// Enough was freed: stops the kind with fewer pages left to scan, and lowers the target of the
+    /// other kind, so that both are scanned to the same share of their targets.
     fn balance_targets(&mut self, state: &mut ShrinkLruvec) {
         let nr_anon = state.nr[0] + state.nr[1];
         let nr_file = state.nr[2] + state.nr[3];

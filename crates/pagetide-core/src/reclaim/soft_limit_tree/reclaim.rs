@@ -17,7 +17,7 @@ use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 /// Charges and uncharges of a group on a CPU between two checks of thresholds.
 const THRESHOLDS_EVENTS_TARGET: u64 = 128;
 
-/// The same between two updates of the tree.
+/// Charges and uncharges of a group on a CPU between two updates of the tree.
 const SOFTLIMIT_EVENTS_TARGET: u64 = 1024;
 
 /// Groups tried without result before the stage gives up.
@@ -284,7 +284,7 @@ impl<O: Owners> Manager<O> {
         let next = self.next_memcg(top, victim);
         if next.is_none() {
             state.turns += 1;
-            // A second round follows the first whatever it freed.
+            // A second round always follows the first, even if the first freed enough.
             let enough =
                 state.total == 0 || state.total >= excess >> 2 || state.turns > MAX_RECLAIM_LOOPS;
             if state.turns >= 2 && enough {

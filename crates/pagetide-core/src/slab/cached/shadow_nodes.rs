@@ -2,13 +2,11 @@
 //! have.
 //!
 //! Linux: `workingset_update_node`, `count_shadow_nodes`, `shadow_lru_isolate` (mm/workingset.c,
-//! 6.1). A node is on the list of the group that is charged for it, oldest first, while it has
 //! 6.1). While a node has shadows and no page, it is on the list of the group that is charged for
 //! it, oldest first. A group needs no more shadows than it can have pages. Because nodes may have
 //! few slots in use, a group may keep one node per eight pages. When a node is freed, its shadows
-//! are lost.
-//! Differs from Linux: with several nodes a group's slab memory counts on each of them as an equal
-//! share.
+//! are lost. Difference from Linux: with several nodes a group's slab memory counts on each of them
+//! as an equal share.
 //!
 //! Invariant: the owner of a tree lists a node exactly while the node is allocated and holds only
 //! shadows.
@@ -20,8 +18,8 @@ use crate::slab::Object;
 use crate::units::{Cpu, MemcgId, NodeId};
 use crate::vmstat::Event;
 
-/// Pages per shadow node, as a shift: a node has 64 slots, of which an eighth may be in use (Linux
-/// `XA_CHUNK_SHIFT - 3`).
+/// Pages per shadow node, as a shift: a node has 64 slots; perhaps only an eighth of them is in use
+/// (Linux `XA_CHUNK_SHIFT - 3`).
 const PAGES_SHIFT: u32 = 6 - 3;
 pub(crate) const PAGES_A_SHADOW_NODE: u64 = 1 << PAGES_SHIFT;
 
