@@ -37,7 +37,7 @@ fn the_schema_is_json() {
 fn a_policy_that_the_program_does_not_register_is_located() {
     let place =
         TestDir::with("mine.toml", format!("{SMALL}\n[policy]\npages = \"mine\"\n").as_str());
-    let hint = "hint: this program has only `linux`; docs/add-a-policy.md says how to add one";
+    let hint = "hint: this program has only `linux`; see docs/add-a-policy.md for how to add one";
     place
         .run(["run", "mine.toml"])
         .fails(2, &["mine.toml:", "no policy of pages called `mine`", hint]);
@@ -150,9 +150,11 @@ fn an_import_replaces_only_a_regular_file_that_it_does_not_read() {
     fs::hard_link(at("in.txt"), at("same")).unwrap();
     fs::create_dir(at("dir")).unwrap();
     let import = |output: &str| place.run(["trace", "import", "lackey", "in.txt", "-o", output]);
-    for (output, what) in
-        [("link", "it is a link"), ("dir", "it is a directory"), ("/dev/null", "it is a device")]
-    {
+    for (output, what) in [
+        ("link", "the output is a symbolic link"),
+        ("dir", "the output is a directory"),
+        ("/dev/null", "the output is a device"),
+    ] {
         import(output).fails(2, &[what, "hint: nothing was written"]);
     }
     for output in ["in.txt", "./in.txt", "same"] {

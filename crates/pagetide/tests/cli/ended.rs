@@ -54,7 +54,7 @@ fn a_run_that_was_cut_is_no_measurement() {
     let table = run(&[]).quietly().stdout;
     let row = table.lines().find(|line| line.starts_with("reader.walltime")).unwrap();
     assert!(row.contains('\u{2020}') && !row.contains('%'), "{table}");
-    assert!(table.contains("the time limit cut the run"), "{table}");
+    assert!(table.contains("cut by the time limit"), "{table}");
     run(&["--strict"]).says(&["variant default: 3 of 3 runs", "variant early", ": cut"]);
     let whole = place.run(["run", "small.toml", "--strict"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");

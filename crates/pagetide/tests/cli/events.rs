@@ -140,11 +140,18 @@ fn a_full_disk_ends_the_run() {
     let args = ["run", "groups.toml", "--variant", "tree", "--repeats", "1"];
     place.run([&args[..], &["--events", "/dev/full"]].concat()).fails(
         1,
-        &["variant tree, seed 5: the events cannot be written: ", "hint: is the disk full"],
+        &[
+            "variant tree, seed 5: the events cannot be written: ",
+            "hint: the run stopped: the disk may be full",
+        ],
     );
-    place
-        .run([&args[..], &["--perfetto", "/dev/full"]].concat())
-        .fails(1, &["seed 5: the Perfetto trace cannot be written: ", "hint: is the disk full"]);
+    place.run([&args[..], &["--perfetto", "/dev/full"]].concat()).fails(
+        1,
+        &[
+            "seed 5: the Perfetto trace cannot be written: ",
+            "hint: the run stopped: the disk may be full",
+        ],
+    );
 }
 
 #[test]

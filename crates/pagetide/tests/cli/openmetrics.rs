@@ -150,5 +150,5 @@ set."task.eat.size" = "90MiB"
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(report["variants"][0]["metrics"].as_object().unwrap().len(), 1);
     let ended = report["verdict"][0]["ended"][0].as_str().unwrap();
-    assert!(ended.contains("the OOM killer ended eat in 2 of 2 runs"), "{ended}");
+    assert!(ended.contains("the OOM killer killed eat in 2 of 2 runs"), "{ended}");
 }

@@ -32,7 +32,7 @@ fn a_page_of_a_run_is_drawn_and_leaves_the_results_alone() {
     ran.says(&["note: the HTML report is in out.html\n"]);
     let page = read(&place, "out.html");
     for wanted in
-        ["Again: <code>pagetide run groups.toml --html out.html", "memory.soft_limit_in_bytes"]
+        ["Command: <code>pagetide run groups.toml --html out.html", "memory.soft_limit_in_bytes"]
     {
         assert!(page.contains(wanted), "{wanted}");
     }

@@ -57,12 +57,12 @@ fn find_draws_its_values_and_the_setting_to_copy() {
     let find = ["find", "tiny.toml", "--seeds", "4", "--in", "80%", "--want"];
     let one = ["allocstall < 100000", "--knob", "vm.swappiness=10,60,100", "--price", "t.walltime"];
     let text = page(&place, &[&find[..], &one].concat(), 3);
-    for wanted in ["id=\"values-held\"", "vm.swappiness = ", "deploy-sysctl.d", "as it stands"] {
+    for wanted in ["id=\"values-held\"", "vm.swappiness = ", "deploy-sysctl.d", "unchanged"] {
         assert!(text.contains(wanted), "{wanted}");
     }
     let none = ["t.walltime < 1ns", "--knob", "vm.swappiness=10,60"];
     let text = page(&place, &[&find[..], &none].concat(), 2);
-    assert!(text.contains("There is nothing to deploy.") && !text.contains("id=\"deploy\""));
+    assert!(text.contains("Nothing to deploy.") && !text.contains("id=\"deploy\""));
     let two = [
         "allocstall < 100000",
         "--knob",
