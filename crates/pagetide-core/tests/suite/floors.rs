@@ -36,8 +36,16 @@ fn sources() -> BTreeMap<String, String> {
         let module = module.strip_suffix("::mod").unwrap_or(&module).to_string();
         let text = fs::read_to_string(&path).unwrap();
         let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-        sources.insert(module, code.collect::<Vec<_>>().join("\n"));
+        // An import for documentation only is not a dependency.
+        let mut is_for_docs = false;
+        let code = text.lines().filter(|line| {
+            is_for_docs |= line.trim() == "#[cfg(doc)]";
+            let is_code = !is_for_docs && !line.trim_start().starts_with("//");
+            is_for_docs &= !line.ends_with(';');
+            is_code
+        });
+        let code: Vec<&str> = code.collect();
+        sources.insert(module, code.join("\n"));
     }
     sources
 }

@@ -48,11 +48,11 @@ fn the_audit_finds_what_is_spoilt() {
             it.slabs[slot].free += 1;
         }),
         ("may take back", &|machine, cache, _| at(machine, cache).cpus[0].returnable ^= 1),
-        ("a loan or not", &|machine, cache, _| at(machine, cache).cpus[0].payable = 1),
+        ("marked as a loan", &|machine, cache, _| at(machine, cache).cpus[0].payable = 1),
         ("not written down", &|machine, cache, object| {
             at(machine, cache).owners[object.number as usize] = NO_OWNER;
         }),
-        ("an owner that is none", &|machine, cache, object| {
+        ("an owner that does not exist", &|machine, cache, object| {
             // The bytes of the group as before, plus one more object's.
             at(machine, cache).owners[object.number as usize] = 7;
             let size = at(machine, cache).charge_size;
@@ -62,7 +62,7 @@ fn the_audit_finds_what_is_spoilt() {
             let stock = machine.slabs.objcgs.stock_of(CPU, 0);
             stock.set_nr_bytes(stock.nr_bytes() + 8);
         }),
-        ("has no room for owners", &|machine, cache, object| {
+        ("has no vector of owners", &|machine, cache, object| {
             let slot = slot(machine, object);
             at(machine, cache).slabs[slot].has_owners = false;
         }),
