@@ -1,5 +1,5 @@
 //! Tests of the two policies: their scenarios load, they have an effect, the audit passes after
-//! every hundred events, and equal runs are equal.
+//! every thousand events, and equal runs are equal.
 
 use pagetide_examples::plugins;
 use pagetide_scenario::load::{load, Overrides, PluginNames};
@@ -24,7 +24,7 @@ fn shortened(name: &str, sets: &[(&str, &str)]) -> Scenario {
 
 fn run_audited(scenario: &Scenario, variant: &str) -> RunRecord {
     let variant = scenario.variants.iter().find(|it| it.name == variant).unwrap();
-    let options = RunOptions { plugins: plugins(), audit_every: 100, ..RunOptions::default() };
+    let options = RunOptions { plugins: plugins(), audit_every: 1000, ..RunOptions::default() };
     run(&scenario.name, variant, 1, &options).unwrap()
 }
 

@@ -17,12 +17,21 @@ use std::path::PathBuf;
 
 /// Three variants, one of them with a limit. The last task lasts until kswapd sleeps.
 const END: &str = r#"
-task = [{ name = "last", workload = "compute", duration = "1s" }]
-variant = [
-  { name = "tree" },
-  { name = "graded", policy.soft_limit = "graded" },
-  { name = "limit", set.group.slave.memory.limit_in_bytes = "24M" },
-]
+[[task]]
+name = "last"
+workload = "compute"
+duration = "1s"
+
+[[variant]]
+name = "tree"
+
+[[variant]]
+name = "graded"
+policy.soft_limit = "graded"
+
+[[variant]]
+name = "limit"
+set.group.slave.memory.limit_in_bytes = "24M"
 "#;
 
 /// The two groups of the traces with soft limits, and without the service.
