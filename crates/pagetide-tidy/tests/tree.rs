@@ -137,7 +137,7 @@ fn tables_have_even_rows() {
     assert!(uneven.is_empty(), "\n{uneven}");
 }
 
-/// Subjects are `area: imperative`, bodies say why. The commits since the last tag, at most the last 20.
+/// Subjects are `area: imperative` or `area, area: ...`, bodies say why. The commits since the last tag, at most the last 20.
 #[test]
 fn commits_have_subjects_and_bodies() {
     let git = |arguments: &[&str]| {
@@ -158,7 +158,8 @@ fn commits_have_subjects_and_bodies() {
         let mut part = || parts.next().unwrap_or_default();
         let (hash, subject, body) = (part(), part(), part());
         let has_area = subject.split_once(": ").is_some_and(|(area, words)| {
-            !area.contains(' ') && !words.is_empty() && !words.ends_with('.')
+            let is_word = |word: &str| !word.is_empty() && !word.contains(' ');
+            area.split(", ").all(is_word) && !words.is_empty() && !words.ends_with('.')
         });
         let columns = subject.chars().count();
         if !has_area || columns > 72 || body.trim().is_empty() {
