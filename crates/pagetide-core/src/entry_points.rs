@@ -73,7 +73,8 @@ macro_rules! implement_entry_points {
             io_done(io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> = do_io_done;
             copy_done(from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a> = do_copy_done;
             apply_writes(writes: &[ControlWrite]) -> Result<Effects<'a>, ControlError> = do_apply_writes;
-            apply_group_write(memcg: MemcgId, write: GroupControlWrite) -> GroupWriteResult<'a> = do_apply_group_write;
+            apply_group_write(memcg: MemcgId, write: GroupControlWrite) -> GroupWriteResult<'a>
+                = do_apply_group_write;
             remove_memcg(id: MemcgId) -> Result<Effects<'a>, Errno> = do_remove_memcg;
         );
     };

@@ -1,4 +1,4 @@
-//! Flags of an allocation: what the request may do, which reserves it may use, its migrate type.
+//! Flags of an allocation: permitted actions of the request, its reserves and its migrate type.
 //!
 //! Linux: `gfp_t`, `ALLOC_*` and `enum migratetype` (include/linux/gfp_types.h, mm/internal.h,
 //! include/linux/mmzone.h, 6.1). The caller passes a [`Gfp`]; the allocator derives [`AllocFlags`]

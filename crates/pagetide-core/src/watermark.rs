@@ -209,7 +209,7 @@ pub fn zone_watermark_ok(
     zone_watermark_ok_free(zone, order, mark, highest_zoneidx, flags, zone.free_pages_counted())
 }
 
-/// Like [`zone_watermark_ok`], but for an assumed number of free pages, such as the number after a
+/// Like [`zone_watermark_ok`], with an assumed number of free pages, such as the number after a
 /// complete reclaim.
 pub fn zone_watermark_ok_free(
     zone: &Zone,

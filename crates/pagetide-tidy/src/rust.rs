@@ -130,37 +130,36 @@ fn char_end(rest: &str) -> usize {
 /// The types of a Rust file that another file can name: line and name of each `pub` struct, enum, union, trait and
 /// alias, whatever the visibility is restricted to. Classes of the Python package have the names that Python shows.
 pub fn public_types(text: &str) -> Vec<(usize, String)> {
+    let code: String = tokens(text)
+        .into_iter()
+        .map(|(_, token, shown)| match token {
+            Token::Code => shown,
+            // The line breaks of a comment or literal are kept, so that lines keep their numbers.
+            Token::Comment | Token::Literal => "\n".repeat(shown.matches('\n').count()),
+        })
+        .collect();
+    let lines: Vec<&str> = code.split('\n').collect();
     let mut types = Vec::new();
-    for (first, token, code) in tokens(text) {
-        if token != Token::Code {
+    for (index, line) in lines.iter().enumerate() {
+        let above = lines[..index].iter().rev();
+        let mut attributes = above.take_while(|line| line.trim_start().starts_with("#["));
+        if attributes.any(|line| line.contains("pyclass")) {
             continue;
         }
-        let lines: Vec<&str> = code.split('\n').collect();
-        for (offset, line) in lines.iter().enumerate() {
-            let above = lines[..offset].iter().rev();
-            let mut attributes = above.take_while(|line| line.trim_start().starts_with("#["));
-            if attributes.any(|line| line.contains("pyclass")) {
-                continue;
-            }
-            let Some(rest) = line.trim_start().strip_prefix("pub") else { continue };
-            let rest = match rest.strip_prefix('(') {
-                Some(restricted) => restricted.split_once(')').map_or("", |(_, rest)| rest),
-                None => rest,
-            };
-            let mut words = rest.split_whitespace();
-            let kind = words.next().unwrap_or_default();
-            if !["struct", "enum", "union", "trait", "type"].contains(&kind) {
-                continue;
-            }
-            let name: String = words
-                .next()
-                .unwrap_or_default()
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect();
-            if !name.is_empty() {
-                types.push((first + offset, name));
-            }
+        let Some(rest) = line.trim_start().strip_prefix("pub") else { continue };
+        let rest = match rest.strip_prefix('(') {
+            Some(restricted) => restricted.split_once(')').map_or("", |(_, rest)| rest),
+            None => rest,
+        };
+        let mut words = rest.split_whitespace();
+        let kind = words.next().unwrap_or_default();
+        if !["struct", "enum", "union", "trait", "type"].contains(&kind) {
+            continue;
+        }
+        let name = words.next().unwrap_or_default().chars();
+        let name: String = name.take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if !name.is_empty() {
+            types.push((index + 1, name));
         }
     }
     types

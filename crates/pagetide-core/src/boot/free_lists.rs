@@ -60,7 +60,7 @@ pub enum FreeListsError {
         /// Blocks that fit.
         room: u64,
     },
-    /// Too many smaller blocks: those of all types together need more pageblocks than remain. No
+    /// Too many smaller blocks: all types together need more pageblocks than remain. No
     /// two types share a pageblock, and no two blocks may be buddies.
     Parts {
         /// The type that needs the most pageblocks, as an index of [`TYPES`].
