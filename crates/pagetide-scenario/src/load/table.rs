@@ -18,14 +18,15 @@ pub(crate) trait KeyTable: Default {
 
 /// Declares a table of the format: a struct of optional fields with their positions.
 ///
-/// A key may have a default (`key: At<T> = value`); the method of the key's name then returns the
-/// value without its position. A table with a display name (`Keys of "workload touch"`) may have
-/// required keys (`key: At<T> => required "example"`); the method of the key's name then returns
-/// the value, or reports that it is missing.
+/// A key may have a default (`key: Spanned<T> = value`); the method of the key's name then returns
+/// the value without its position. A table with a display name (`TouchKeys of "workload touch"`)
+/// may have required keys (`key: Spanned<T> => required "example"`); the method of the key's name
+/// then returns the value, or reports that it is missing. The schema has the name of the type, or
+/// another (`DiskTable as "Disk"`).
 macro_rules! table {
     (
         $(#[doc = $doc:literal])+
-        $name:ident $(of $what:literal)? {
+        $name:ident $(as $schema:literal)? $(of $what:literal)? {
             $(
                 $(#[$meta:meta])*
                 $field:ident : $type:ty
@@ -36,7 +37,7 @@ macro_rules! table {
     ) => {
         $(#[doc = $doc])+
         #[derive(Clone, Debug, Default, schemars::JsonSchema)]
-        #[schemars(deny_unknown_fields)]
+        #[schemars(deny_unknown_fields $(, rename = $schema)?)]
         pub(crate) struct $name {
             /// Position of the table.
             #[schemars(skip)]

@@ -5,7 +5,7 @@ use crate::load::span::Spanned;
 
 table! {
     /// A condition that holds in every run.
-    ExpectTable {
+    ExpectTable as "Expect" {
         /// The condition in words.
         #[schemars(required)]
         text: Spanned<String>,

@@ -52,7 +52,7 @@ table! {
 
 table! {
     /// Settings of a cache of kernel objects: its name and at least one other key.
-    CacheTable of "the cache" {
+    CacheTable as "Cache" of "the cache" {
         /// Name of the cache, as in /proc/slabinfo.
         name: Spanned<String> => required "\"dentry\"",
         /// log2 of the pages in a slab (default: from the object size and the number of CPUs).
@@ -137,7 +137,7 @@ table! {
 
 table! {
     /// A zone with exact sizes.
-    ZoneTable of "the zone" {
+    ZoneTable as "Zone" of "the zone" {
         /// Name of the zone.
         name: Spanned<ZoneName> => required "\"DMA32\"",
         /// Memory present.
@@ -171,7 +171,7 @@ table! {
 
 table! {
     /// A disk.
-    DiskTable of "the disk" {
+    DiskTable as "Disk" of "the disk" {
         /// Name of the disk.
         name: Spanned<NameKey> => required "\"ssd\"",
         /// Preset that gives the defaults of the other keys.
@@ -195,7 +195,7 @@ table! {
 
 table! {
     /// Faults that a disk injects; the seed of the run decides which requests they hit.
-    DiskFaultsTable {
+    DiskFaultsTable as "DiskFaults" {
         /// Failed reads per million (default 0).
         read_error_ppm: Spanned<Int<0, 1_000_000>> = Int(0),
         /// Failed writes per million (default 0).
@@ -246,7 +246,7 @@ impl JsonSchema for RawSwap {
 
 table! {
     /// A file on a disk.
-    FileTable of "the file" {
+    FileTable as "File" of "the file" {
         /// Name of the file.
         name: Spanned<NameKey> => required "\"data\"",
         /// Size of the file when the run starts (default 0).

@@ -68,7 +68,7 @@ table! {
 
 table! {
     /// A column of the table of results: the scenario with some changes.
-    VariantTable {
+    VariantTable as "Variant" {
         /// Name of the variant.
         #[schemars(required)]
         name: Spanned<Label>,

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 table! {
     /// Contents of the table of results.
-    ReportTable {
+    ReportTable as "Report" {
         /// Metric keys of the rows, in order (default: the program's choice).
         rows: Vec<Spanned<String>>,
         /// Task whose lifetime the machine's counters cover (default: the whole run).
