@@ -34,8 +34,9 @@ rm -rf "$target/wheels"
 "$env/bin/maturin" build --quiet --locked --profile dev --interpreter "$env/bin/python" --out "$target/wheels"
 wheels=("$target"/wheels/*.whl)
 if [ -e "$env/key" ]; then
-    install --force-reinstall --no-deps "${wheels[0]}"
+    "$env/bin/python" -m pip install --quiet --force-reinstall --no-deps "${wheels[0]}"
 else
+    "$env/bin/python" -m pip install --quiet --no-deps "${wheels[0]}"
     install "${wheels[0]}[$extras]"
     echo "$key" >"$env/key"
 fi

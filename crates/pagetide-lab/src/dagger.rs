@@ -60,7 +60,7 @@ impl<'a> Daggers<'a> {
 
     /// Whether `key` is the walltime of a background task that still ran at the end of a run: then
     /// the record has no walltime of its last phase. (A task with `loops` that stops in a later
-    /// loop has one, and is not found.)
+    /// loop has one, and is not found; a task with `until` ends when it is meant to.)
     fn is_of_stopped_task(&self, column: usize, key: &str) -> bool {
         let Some(name) = key.strip_suffix(WALLTIME.name).and_then(|it| it.strip_suffix('.')) else {
             return false;
@@ -73,10 +73,12 @@ impl<'a> Daggers<'a> {
         let is_it =
             |task: &&Task| task.name == name || Owner::new(&task.name).family().name == name;
         let tasks = &self.report.plan.scenario.variants[column].setup.tasks;
-        tasks.iter().filter(|task| task.background).filter(is_it).any(|task| {
-            let Some(last) = task.phases.last() else { return false };
-            !seeds(&task.name).is_subset(&seeds(&format!("{}.{}", task.name, last.name)))
-        })
+        tasks.iter().filter(|task| task.background && task.until.is_none()).filter(is_it).any(
+            |task| {
+                let Some(last) = task.phases.last() else { return false };
+                !seeds(&task.name).is_subset(&seeds(&format!("{}.{}", task.name, last.name)))
+            },
+        )
     }
 }
 

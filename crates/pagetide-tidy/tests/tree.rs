@@ -47,7 +47,7 @@ fn files() -> Vec<(String, String)> {
             let is_ours = !name.starts_with('.') || name == ".ci" || name == ".github";
             if kind.is_dir()
                 && is_ours
-                && !["target", "node_modules", "__pycache__"].contains(&&*name)
+                && !["target", "node_modules", "__pycache__", "venv"].contains(&&*name)
             {
                 folders.push(path);
             } else if kind.is_file() && is_ours {
@@ -165,8 +165,10 @@ fn commits_have_subjects_and_bodies() {
             let is_word = |word: &str| !word.is_empty() && !word.contains(' ');
             area.split(", ").all(is_word) && !words.is_empty() && !words.ends_with('.')
         });
+        // git writes these itself.
+        let is_made_by_git = subject.starts_with("Revert \"") || subject.starts_with("Merge ");
         let columns = subject.chars().count();
-        if !has_area || columns > 72 || body.trim().is_empty() {
+        if !is_made_by_git && (!has_area || columns > 72 || body.trim().is_empty()) {
             writeln!(bad, "{hash} ({columns} columns): {subject}").unwrap();
         }
     }

@@ -255,7 +255,12 @@ fn measured(
         }
         fitted
     };
-    match fitted_costs::load(dir, cpus, &recording).map_or_else(fit, Ok) {
+    // A file of an older build may lie beside the recording; beside a boot a fit takes no time.
+    let kept = match side {
+        KernelSide::Recorded { .. } => fitted_costs::load(dir, cpus, &recording),
+        KernelSide::Boot { .. } => None,
+    };
+    match kept.map_or_else(fit, Ok) {
         Ok(fitted) if fitted.costs.is_default() => {
             let note = "the cost recording has no CPU times: the sourced costs are used";
             verified.sides.notes.push(note.to_owned());

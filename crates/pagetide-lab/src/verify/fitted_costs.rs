@@ -5,6 +5,8 @@
 //! hash of the recording and the version of Pagetide. With another recording or another version the
 //! file is ignored and the costs are fitted again.
 //!
+//! After a change of the simulator's counts within one version, delete the file or record again.
+//!
 //! Invariant: a file that is used holds what [`super::costs::of_reference`] would return. A test checks this for each
 //! shipped file.
 

@@ -13,7 +13,6 @@
 //! * `walk`: the orders of pages; `blocks`, `objects`, `making`: kernel memory of several
 //!   workloads; `replay`: a page trace as operations; `modulo`: remainders and the scattering
 //!   permutation.
-//!   scattering permutation.
 
 mod blocks;
 mod computing;

@@ -16,7 +16,7 @@ const NAME_MAX: usize = 64;
 /// Largest object that kmalloc() takes from a cache, in bytes.
 const OBJECT_SIZE_MAX: i64 = 1 << 16;
 const ROWS_MAX: usize = 1000;
-/// WorkloadKeys of the lifetime classes, from short to long.
+/// Keys of the lifetime classes, from short to long.
 const CLASSES: [&str; 6] = ["16", "256", "4096", "unit", "cached", "kept"];
 
 table! {

@@ -15,7 +15,7 @@ const CPUS_MAX: i64 = 1024;
 table! {
     /// Hardware. `memory`, `reserved`, `movable` and `zone` describe a machine with one node; for
     /// several nodes, write `[[machine.node]]`.
-    MachineTable {
+    MachineTable as "Machine" {
         /// Number of CPUs (default 1).
         cpus: Spanned<Int<1, CPUS_MAX>>,
         /// Size of a page (default 4KiB).
