@@ -1,7 +1,9 @@
-"""Tables of a scenario as typed values: what `pagetide.Scenario(machine=..., tasks=[...])` is built of.
+"""Tables of a scenario as typed values: the arguments of `pagetide.Scenario`, as in
+`pagetide.Scenario(machine=..., tasks=[...])`.
 
-Each argument is a key of a scenario file (docs/scenario.md), under the same name; a dot or a dash in it is `_`. What is
-left out has the default of the file. The values are checked by the loader when the scenario is built, all at once.
+Each argument is a key of a scenario file (docs/scenario.md), under the same name; a dot or a dash
+in it is `_`. An omitted argument has the default of the file. The loader checks all values when the
+scenario is built.
 
 Made by scripts/python_builders.py from the schema; do not change it here.
 """
@@ -120,23 +122,23 @@ class Machine(_Table):
         zones: Sequence[Zone] | None = None,
     ) -> None:
         """
-        caches: Caches of kernel objects that are not as the kernel makes them.
-        costs: What operations cost on this machine; the simulator's own prices for those that are left out.
+        caches: Caches of kernel objects with other settings than the kernel's own.
+        costs: Costs of operations on this machine; a cost that is left out has the simulator's value.
         cpus: Number of CPUs (default 1).
-        disks: Disks; one SSD called `disk` if there is none.
-        init_on_alloc: Every page is cleared when it is allocated, as many distributions have it: the kernel
-            parameter init_on_alloc (default: a real kernel does as it was built, the simulator does not).
-        kmem_accounting: Kernel objects are charged to groups; false: as if booted with cgroup.memory=nokmem
-            (default true).
+        disks: Disks; without this table the machine has one SSD called `disk`.
+        init_on_alloc: Clears every page when it is allocated: kernel parameter init_on_alloc, which many
+            distributions set (default: the build setting of a real kernel; not in the simulator).
+        kmem_accounting: Charges kernel objects to groups; false: boot option cgroup.memory=nokmem (default
+            true).
         memory: Memory present.
-        memory_recursiveprot: What a group's children do not claim of its memory.min and memory.low is shared
-            among them: the mount option memory_recursiveprot (default false).
-        movable: Memory at the top given to zone Movable (default 0).
+        memory_recursiveprot: Shares among a group's children the part of its memory.min and memory.low that
+            they do not claim: the mount option memory_recursiveprot (default false).
+        movable: Memory at the top of the node that becomes zone Movable (default 0).
         nodes: NUMA nodes.
         page_size: Size of a page (default 4KiB).
-        reserved: Memory that the kernel keeps for good, off the last zones first (default 0).
+        reserved: Memory that the kernel keeps permanently, taken from the last zones first (default 0).
         swap: Swap area: a size, or a table.
-        zones: Zones to the page, instead of `memory`.
+        zones: Zones with exact sizes, instead of `memory`.
         """
         self.caches: Sequence[Cache] | None = caches
         self.costs: Costs | None = costs
@@ -171,14 +173,14 @@ class Disk(_Table):
         write_latency: Time | None = None,
     ) -> None:
         """
-        name: Its name.
-        model: The preset.
+        name: Name of the disk.
+        model: Preset that gives the defaults of the other keys.
         faults: Faults to inject.
-        queue_depth: Requests served at a time (default: the preset's).
-        read_bandwidth: Reading rate (default: the preset's).
+        queue_depth: Number of requests served at the same time (default: the preset's).
+        read_bandwidth: Read bandwidth (default: the preset's).
         read_latency: Time of a read (default: the preset's).
-        rotational: Whether the kernel takes it for a rotating disk (default: as the model is).
-        write_bandwidth: Writing rate (default: the preset's).
+        rotational: Whether the kernel treats the disk as rotational (default: the preset's).
+        write_bandwidth: Write bandwidth (default: the preset's).
         write_latency: Time of a write (default: the preset's).
         """
         self.name: str = name
@@ -193,7 +195,7 @@ class Disk(_Table):
 
 
 class DiskFaults(_Table):
-    """Faults that a disk injects, decided by the run's seed."""
+    """Faults that a disk injects; the seed of the run decides which requests they hit."""
 
     def __init__(
         self,
@@ -204,10 +206,10 @@ class DiskFaults(_Table):
         write_error_ppm: int | None = None,
     ) -> None:
         """
-        read_error_ppm: Failed reads in a million (default 0).
+        read_error_ppm: Failed reads per million (default 0).
         slow_factor: How many times slower a slow request is (default 10).
-        slow_ppm: Slow requests in a million (default 0).
-        write_error_ppm: Failed writes in a million (default 0).
+        slow_ppm: Slow requests per million (default 0).
+        write_error_ppm: Failed writes per million (default 0).
         """
         self.read_error_ppm: int | None = read_error_ppm
         self.slow_factor: int | None = slow_factor
@@ -226,9 +228,9 @@ class Swap(_Table):
         full_after: Size | None = None,
     ) -> None:
         """
-        size: Its size.
-        disk: The disk it is on (default: the first).
-        full_after: Pretend it is full once so much is used (fault injection).
+        size: Size of the swap area.
+        disk: Disk that holds it (default: the first).
+        full_after: Reports the area as full once this much is used (fault injection).
         """
         self.size: int | str = size
         self.disk: str | None = disk
@@ -252,9 +254,9 @@ class Node(_Table):
     ) -> None:
         """
         memory: Memory present.
-        movable: Memory at the top given to zone Movable (default 0).
-        reserved: Memory that the kernel keeps for good, off the last zones first (default 0).
-        zones: Zones to the page, instead of `memory`.
+        movable: Memory at the top of the node that becomes zone Movable (default 0).
+        reserved: Memory that the kernel keeps permanently, taken from the last zones first (default 0).
+        zones: Zones with exact sizes, instead of `memory`.
         """
         self.memory: Size | None = memory
         self.movable: Size | None = movable
@@ -263,7 +265,7 @@ class Node(_Table):
 
 
 class Zone(_Table):
-    """A zone described to the page."""
+    """A zone with exact sizes."""
 
     def __init__(
         self,
@@ -278,16 +280,16 @@ class Zone(_Table):
         unmovable: FreeArea | None = None,
     ) -> None:
         """
-        name: Which zone.
+        name: Name of the zone.
         present: Memory present.
         free: Memory free when the run starts (default: all managed).
-        late: Memory of `managed` that boot freed only after it had computed the watermarks: initial RAM disk
-            and init sections (default: none). The kernel's own marks are a little smaller with it.
+        late: Part of `managed` that boot freed only after it had computed the watermarks: initial RAM disk
+            and init sections (default: none). It lowers the kernel's own watermarks slightly.
         managed: Memory that the allocator manages (default: all present).
-        movable: Free lists of movable pages.
-        reclaimable: Free lists of reclaimable pages.
-        unmovable: Free lists of unmovable pages when the run starts, as /proc/pagetypeinfo shows them. With
-            it, or with those of the other two types, `free` is what the lists hold.
+        movable: Free lists of movable pages when the run starts.
+        reclaimable: Free lists of reclaimable pages when the run starts.
+        unmovable: Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free lists
+            of any of the three types are given, `free` is the sum of the lists.
         """
         self.name: str = name
         self.present: int | str = present
@@ -309,15 +311,15 @@ class FreeArea(_Table):
         pageblocks: int | None = None,
     ) -> None:
         """
-        blocks: Free blocks of order 0, 1, 2 and so on, 11 numbers at most (default: none).
-        pageblocks: Pageblocks of this type (default: as many as its free blocks need).
+        blocks: Numbers of free blocks of order 0, 1, 2 and so on, at most 11 (default: none).
+        pageblocks: Number of pageblocks of this type (default: as many as its free blocks need).
         """
         self.blocks: Sequence[int] | None = blocks
         self.pageblocks: int | None = pageblocks
 
 
 class Cache(_Table):
-    """How a cache of kernel objects is tuned: at least one of the keys besides its name."""
+    """Settings of a cache of kernel objects: its name and at least one other key."""
 
     def __init__(
         self,
@@ -328,10 +330,10 @@ class Cache(_Table):
         order: int | None = None,
     ) -> None:
         """
-        name: The cache, as /proc/slabinfo spells it.
-        cpu_partial: Free objects that may wait on a CPU's chain of slabs (default: by the size of an object).
-        min_partial: Slabs that a node keeps though they are empty (default: by the size of an object).
-        order: log2 of the pages of a slab (default: by the size of an object and the number of CPUs).
+        name: Name of the cache, as in /proc/slabinfo.
+        cpu_partial: Free objects that a CPU's list of partial slabs may hold (default: from the object size).
+        min_partial: Number of empty slabs that a node keeps (default: from the object size).
+        order: log2 of the pages in a slab (default: from the object size and the number of CPUs).
         """
         self.name: str = name
         self.cpu_partial: int | None = cpu_partial
@@ -340,7 +342,7 @@ class Cache(_Table):
 
 
 class Costs(_Table):
-    """What operations cost on this machine; those that are left out have the simulator's own prices."""
+    """Costs of operations on this machine; the simulator has defaults for all of them."""
 
     def __init__(
         self,
@@ -385,45 +387,45 @@ class Costs(_Table):
         writeback: Time | None = None,
     ) -> None:
         """
-        bio: A request put to a disk: block layer and driver.
-        bio_page: A page of such a request: its place in it, and what is done for it when the disk has
-            answered.
-        buddy_op: A block moved between the buddy lists and a per-CPU list.
-        cache_create: A cache made for a group.
-        cache_op: A look-up in, an insertion into or a removal from the page cache or the swap cache.
-        compact_scan: A page looked at by a scanner of compaction.
-        context_switch: Switching a CPU from one process to another.
-        fault: A page fault entered and left: exception, look-up of the mapping, walk of the page table.
+        bio: Submit a request to a disk: block layer and driver.
+        bio_page: A page of a disk request: add it to the request, and complete it after the answer.
+        buddy_op: Move a block between the buddy lists and a per-CPU list.
+        cache_create: Create a slab cache for a group.
+        cache_op: Look up, insert or remove an entry of the page cache or the swap cache.
+        compact_scan: Scan a page in compaction.
+        context_switch: Switch a CPU from one process to another.
+        fault: Enter and leave a page fault: exception, lookup of the mapping, walk of the page table.
         fs_read: The file system's share of a read request.
-        fs_request: The file system's share of a run of holes, or of a page newly written.
-        hit: Touching a page that is mapped, as one of many independent touches.
-        idle_exit: From the wake-up to the first instruction on an idle CPU.
-        io_completion: Interrupt and completion of a request.
-        lru_move: A page moved between LRU lists, as a part of a batch.
-        lruvec_visit: The lists of a group visited by reclaim.
-        objcg_drain: A stock of bytes given up for another owner.
-        object: An object of the kernel allocated or freed on the CPU's own slab.
-        object_charge: Charging an object to a group.
-        object_prune: A kept object freed by a shrinker, besides its slab.
-        object_scan: A kept object looked at by a shrinker.
-        page_alloc: A page taken from a per-CPU list.
-        page_charge: A page charged to a group, and later taken off its bill.
-        page_copy: Copying 4 KiB between page cache and user memory.
-        page_free: A page given back to a per-CPU list.
-        page_migrate: A page moved by compaction, besides its entries and its bytes.
-        page_scan: A page looked at by reclaim.
-        page_skip: A page passed over by reclaim, as its zone is too high.
-        page_zero: Clearing 4 KiB.
-        pte: A page-table entry written, with the page's map count.
-        refault: A page that comes back weighed against the lists: was it evicted too early?
-        rmap_walk: A walk of the reverse map to one page-table entry.
-        slab_refill: A slab taken to allocate from, besides its pages.
-        syscall: A system call entered, dispatched and left.
-        tlb_flush: A batch of page-table entries flushed on the CPU that took them away.
-        tlb_shootdown: What other CPUs add to such a flush; nothing on a machine with one CPU.
-        user_access: The user's instructions around one access.
-        wakeup: The waker's share of a wake-up.
-        writeback: A page of a file put under writeback: its tags, its blocks.
+        fs_request: The file system's work for a run of holes, or for a newly written page.
+        hit: Touch a mapped page, as one of many independent touches.
+        idle_exit: Time from the wake-up to the first instruction on an idle CPU.
+        io_completion: Interrupt and completion of a disk request.
+        lru_move: Move a page between LRU lists as part of a batch.
+        lruvec_visit: Visit the lists of a group in reclaim.
+        objcg_drain: Drain a CPU's stock of charged bytes, so that another owner can use it.
+        object: Allocate or free a kernel object on the CPU's own slab.
+        object_charge: Charge an object to a group.
+        object_prune: Free a cached object in a shrinker; freeing its slab has a cost of its own.
+        object_scan: Scan a cached object in a shrinker.
+        page_alloc: Take a page from a per-CPU list.
+        page_charge: Charge a page to a group, and uncharge it later.
+        page_copy: Copy 4 KiB between page cache and user memory.
+        page_free: Free a page to a per-CPU list.
+        page_migrate: Migrate a page in compaction; the copy and the page-table entries have costs of their
+            own.
+        page_scan: Scan a page in reclaim.
+        page_skip: Skip a page in reclaim because its zone is too high.
+        page_zero: Clear 4 KiB.
+        pte: Write a page-table entry, and update the map count of the page.
+        refault: Test a refaulting page against the sizes of the lists: was it evicted too early?
+        rmap_walk: Walk the reverse map to one page-table entry.
+        slab_refill: Take another slab to allocate from; its pages have costs of their own.
+        syscall: Enter, dispatch and leave a system call.
+        tlb_flush: Flush a batch of page-table entries from the TLB of the CPU that removed them.
+        tlb_shootdown: Additional cost of a TLB flush for other CPUs; none on a machine with one CPU.
+        user_access: User instructions for one access.
+        wakeup: The waker's work for a wake-up.
+        writeback: Start writeback of a file page: its tags and blocks.
         """
         self.bio: Time | None = bio
         self.bio_page: Time | None = bio_page
@@ -507,34 +509,34 @@ class Group(_Table):
         subtree_control: Literal["memory", "none"] | None = None,
     ) -> None:
         """
-        name: Its name.
-        at_start: It is there when the run begins; otherwise a task makes it with workload create-group
+        name: Name of the group.
+        at_start: The group exists when the run begins; if false, a task makes it with workload create-group
             (default true).
-        copies: Several groups NAME.0, NAME.1 ...; copies of a task go to them in turn (default 1).
+        copies: Number of groups, called NAME.0, NAME.1 ...; copies of a task use them in turn (default 1).
         cpu_max: CPU time that the group may use in each period, and the period. Default: max 100000, us.
             Since: Linux 4.15.
-        cpu_weight: The group's share of CPU time beside its siblings. Default: 100. Since: Linux 4.15.
-        memory_global_shrink_priority: Global reclaim leaves the group alone at priorities above it. Below 0
-            with policy shrink_priority = posted only. Default: 12, reclaim priority. Since: patch of December
-            2019.
-        memory_high: Above it the group's tasks are throttled and reclaimed from. Default: max, bytes. Since:
+        cpu_weight: The group's share of CPU time, relative to its siblings. Default: 100. Since: Linux 4.15.
+        memory_global_shrink_priority: Global reclaim skips the group while the scan priority is above this
+            value. Negative values need shrink_priority = posted. Default: 12, reclaim priority. Since: patch
+            of December 2019.
+        memory_high: Above it the group's tasks are throttled and must reclaim. Default: max, bytes. Since:
             Linux 4.5.
-        memory_kmem_limit_in_bytes: The limit of kernel memory (version 1; later kernels refuse the write).
-            EBUSY if there is more already. Default: -1, bytes. Since: Linux 3.8 to 5.15.
+        memory_kmem_limit_in_bytes: The limit of kernel memory (version 1; refused by later kernels). EBUSY if
+            more is in use. Default: -1, bytes. Since: Linux 3.8 to 5.15.
         memory_limit_in_bytes: The limit (version 1). Default: -1, bytes. Since: Linux 2.6.25.
-        memory_low: Memory that is reclaimed only if nothing else is left. Default: 0, bytes. Since: Linux
-            4.5.
+        memory_low: Memory that is reclaimed only if nothing else can be reclaimed. Default: 0, bytes. Since:
+            Linux 4.5.
         memory_max: The limit. Default: max, bytes. Since: Linux 4.5.
         memory_min: Memory that is never reclaimed from the group. Default: 0, bytes. Since: Linux 4.18.
-        memory_oom_group: Whether the OOM killer kills the tasks of the group, and of those in it, all
-            together. A task with `oom_score_adj = -1000` is spared. Default: 0. Since: Linux 4.19.
+        memory_oom_group: Whether the OOM killer kills all tasks of the group and its descendants together. A
+            task with `oom_score_adj = -1000` is spared. Default: 0. Since: Linux 4.19.
         memory_soft_limit_in_bytes: Groups above their soft limit are reclaimed from first (version 1).
             Default: -1, bytes. Since: Linux 2.6.31.
-        memory_swap_max: The limit of swap (version 2; it does not go with a file of version 1). Default: max,
-            bytes. Since: Linux 4.5.
-        memory_swappiness: As vm.swappiness (version 1). Default: the parent's. Since: Linux 2.6.29.
-        parent: The group it is in (default: the root).
-        subtree_control: Whether groups in it have a memory controller; without one this group pays for them.
+        memory_swap_max: The limit of swap (version 2; a scenario must not combine it with files of version
+            1). Default: max, bytes. Since: Linux 4.5.
+        memory_swappiness: Like vm.swappiness (version 1). Default: the parent's. Since: Linux 2.6.29.
+        parent: Parent group (default: the root).
+        subtree_control: Whether child groups get a memory controller; if not, this group is charged for them.
         """
         self.name: str = name
         self.at_start: bool | None = at_start
@@ -570,13 +572,14 @@ class File(_Table):
         sparse: bool | None = None,
     ) -> None:
         """
-        name: Its name.
-        disk: The disk it is on (default: the first).
-        metadata: It stands for the file system's own blocks (inode tables, directories, bitmaps): pages of it
-            that are dirty or being written cannot be moved, because the journal holds them (default false).
-        private: Every task that names it gets a file of its own (default false).
-        size: Its size when the run starts (default 0).
-        sparse: Nothing but holes: reading it needs no disk (default false).
+        name: Name of the file.
+        disk: Disk that holds the file (default: the first).
+        metadata: The file stands for the file system's own blocks (inode tables, directories, bitmaps). Its
+            pages cannot be moved while they are dirty or under writeback, because the journal holds them
+            (default false).
+        private: Gives every task that names the file a file of its own (default false).
+        size: Size of the file when the run starts (default 0).
+        sparse: The file has only holes, so reads need no disk (default false).
         """
         self.name: str = name
         self.disk: str | None = disk
@@ -587,7 +590,7 @@ class File(_Table):
 
 
 class Policy(_Table):
-    """Which of the built behaviours to use. docs/scenario.md says what each stands for."""
+    """Which built-in behaviours to use. docs/scenario.md says what each one stands for."""
 
     def __init__(
         self,
@@ -607,7 +610,9 @@ class Policy(_Table):
         pages: Literal["linux"] | None = None,
         per_cpu_lists: Literal["linux-6.1", "linux-2.6.37", "pageblocks"] | None = None,
         shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None,
-        slab_accounting: Literal["per-object", "per-group-caches", "per-group-caches-reparent", "off"] | None = None,
+        slab_accounting: Literal[
+            "per-object", "per-group-caches", "per-group-caches-reparent", "off",
+        ] | None = None,
         slab_owners: Literal["pointers", "ids"] | None = None,
         slub: Literal["linux-6.1", "linux-5.5", "fullest", "lowest"] | None = None,
         soft_limit: Literal["tree", "hierarchical", "two-pass", "graded", "off"] | None = None,
@@ -619,40 +624,42 @@ class Policy(_Table):
         watermarks: Literal["derived", "scale-factor", "apart"] | None = None,
     ) -> None:
         """
-        background_compaction: Who makes blocks of high order in the background. Default: kcompactd-early.
-        compaction: How compaction is judged worth while, how it scans, and when an allocation resorts to it.
-            Default: linux-6.1.
-        compaction_capture: Whether a task that compacts for itself takes the block it has made before it is
-            free. Default: on.
-        direct_reclaim: How an allocating task reclaims for itself. Default: linux-6.1.
-        fallback: What a request takes of a pageblock of another migrate type that it does not claim. Default:
+        background_compaction: Which daemon makes blocks of high order in the background. Default: kcompactd-
+            early.
+        compaction: When compaction is worthwhile, how it scans, and when an allocation uses it. Default:
             linux-6.1.
-        faults: What counts as a page fault. Default: linux-6.1.
+        compaction_capture: Whether a compacting task captures the block it has made before the block is free.
+            Default: on.
+        direct_reclaim: How an allocating task reclaims for itself. Default: linux-6.1.
+        fallback: How many pages a request takes if it falls back to a pageblock of another migrate type
+            without claiming the pageblock. Default: linux-6.1.
+        faults: Events that count as a page fault. Default: linux-6.1.
         group_walk: How a reclaimer walks the groups. Default: whole.
-        groups: Which groups are reclaimed from: a policy that the program registers.
-        kernel: The kernel whose variants take the place of the defaults. Default: linux-6.1.
+        groups: A policy registered by the program: it chooses the groups to reclaim from.
+        kernel: The kernel whose behaviour is the default of the other keys. Default: linux-6.1.
         kswapd: How kswapd balances a node. Default: linux-6.1.
         lru: How pages age, and how page cache and anonymous memory share the pressure. Default: linux-6.1.
-        objcg_stock: Owners for which a CPU has bytes in advance. Default: 1.
-        pages: How pages age: a policy that the program registers.
-        per_cpu_lists: Where a CPU has single free pages from; how large its lists are, and how fast they
-            drain. Default: linux-6.1.
-        shrink_priority: What memory.global_shrink_priority does. Default: guarded.
-        slab_accounting: Who pays for small objects of the kernel. Default: per-object.
+        objcg_stock: Number of owners for which a CPU can hold bytes that are charged in advance. Default: 1.
+        pages: A policy registered by the program: it decides how pages age.
+        per_cpu_lists: How large per-CPU lists are, how fast they drain, and where they get single pages.
+            Default: linux-6.1.
+        shrink_priority: The effect of memory.global_shrink_priority. Default: guarded.
+        slab_accounting: Which group pays for small kernel objects. Default: per-object.
         slab_owners: How an object remembers its owner. Default: pointers.
         slub: Which slab of a cache is used next. Default: linux-6.1.
-        soft_limit: How global reclaim heeds soft limits (memory.soft_limit_in_bytes). Default: tree.
-        soft_limit_direct: How tasks that reclaim for themselves press groups over their soft limits. Default:
-            full.
-        soft_limit_node: What a soft limit is on one node. Default: global.
-        soft_limit_root: Whether the group whose limit raised the pressure counts as over its soft limit.
-            Default: excluded.
+        soft_limit: How global reclaim respects soft limits (memory.soft_limit_in_bytes). Default: tree.
+        soft_limit_direct: How hard tasks in direct reclaim scan groups over their soft limits. Default: full.
+        soft_limit_node: How a soft limit applies on one node. Default: global.
+        soft_limit_root: If a group has reached its hard limit and reclaim runs for it: whether this group
+            counts as over its soft limit. Default: excluded.
         thp: When anonymous memory gets huge pages (transparent_hugepage/enabled). Default: never.
-        thp_defrag: What a fault does for a huge page that is not there (transparent_hugepage/defrag).
-            Default: madvise.
+        thp_defrag: Reaction of a fault if no huge page is free (transparent_hugepage/defrag). Default:
+            madvise.
         watermarks: How the low and high watermarks follow from what the user sets. Default: scale-factor.
         """
-        self.background_compaction: Literal["kcompactd-early", "kcompactd", "kswapd", "off"] | None = background_compaction
+        self.background_compaction: Literal[
+            "kcompactd-early", "kcompactd", "kswapd", "off",
+        ] | None = background_compaction
         self.compaction: Literal["linux-6.1", "linux-4.5"] | None = compaction
         self.compaction_capture: Literal["on", "off"] | None = compaction_capture
         self.direct_reclaim: Literal["linux-6.1", "linux-2.6.37", "linux-2.6.35"] | None = direct_reclaim
@@ -667,7 +674,9 @@ class Policy(_Table):
         self.pages: Literal["linux"] | None = pages
         self.per_cpu_lists: Literal["linux-6.1", "linux-2.6.37", "pageblocks"] | None = per_cpu_lists
         self.shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = shrink_priority
-        self.slab_accounting: Literal["per-object", "per-group-caches", "per-group-caches-reparent", "off"] | None = slab_accounting
+        self.slab_accounting: Literal[
+            "per-object", "per-group-caches", "per-group-caches-reparent", "off",
+        ] | None = slab_accounting
         self.slab_owners: Literal["pointers", "ids"] | None = slab_owners
         self.slub: Literal["linux-6.1", "linux-5.5", "fullest", "lowest"] | None = slub
         self.soft_limit: Literal["tree", "hierarchical", "two-pass", "graded", "off"] | None = soft_limit
@@ -680,7 +689,7 @@ class Policy(_Table):
 
 
 class Variant(_Table):
-    """One column of the table: the scenario with some of it changed."""
+    """A column of the table of results: the scenario with some changes."""
 
     def __init__(
         self,
@@ -691,10 +700,10 @@ class Variant(_Table):
         sysctl: Mapping[str, Value | Sequence[int]] | None = None,
     ) -> None:
         """
-        name: Its name.
-        policy: Policies instead of those of the scenario.
-        set: Any other values: { "machine.memory" = "4GiB", "task.stream.nice" = 5 }.
-        sysctl: Knobs to write besides, or instead of, those of the scenario.
+        name: Name of the variant.
+        policy: Policies that replace those of the scenario.
+        set: Other values by path: { "machine.memory" = "4GiB", "task.stream.nice" = 5 }.
+        sysctl: Control files of the machine to write in addition to those of the scenario, or instead.
         """
         self.name: str = name
         self.policy: Policy | None = policy
@@ -703,7 +712,7 @@ class Variant(_Table):
 
 
 class Report(_Table):
-    """What the table shows."""
+    """Contents of the table of results."""
 
     def __init__(
         self,
@@ -712,15 +721,15 @@ class Report(_Table):
         rows: Sequence[str] | None = None,
     ) -> None:
         """
-        measure: The task over whose life the machine's counters are counted (default: the whole run).
-        rows: Metric keys of the rows, in order (default: a choice of the program's).
+        measure: Task whose lifetime the machine's counters cover (default: the whole run).
+        rows: Metric keys of the rows, in order (default: the program's choice).
         """
         self.measure: str | None = measure
         self.rows: Sequence[str] | None = rows
 
 
 class Expect(_Table):
-    """Something that holds in every run."""
+    """A condition that holds in every run."""
 
     def __init__(
         self,
@@ -730,9 +739,9 @@ class Expect(_Table):
         variants: Sequence[str] | None = None,
     ) -> None:
         """
-        text: What it is, in words.
-        that: The criterion, as `pagetide find` takes one: METRIC OP VALUE, several joined by `and`.
-        variants: The variants of which it is expected (default: all).
+        text: The condition in words.
+        that: The condition: a criterion as in `pagetide find`, METRIC OP VALUE, several joined by `and`.
+        variants: The variants that must meet it (default: all).
         """
         self.text: str = text
         self.that: str = that
@@ -764,19 +773,18 @@ class Task(_Table):
         until: str | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        phases: What it does, in order.
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        phases: Phases, in order.
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
         """
         self.name: str = name
         self.phases: Sequence[_Table | Mapping[str, Any]] = phases
@@ -793,8 +801,8 @@ class Task(_Table):
 
 
 class FileWrite(_Table):
-    """A task, or a phase of one, with the workload `file-write`. Appends to a file with write() calls, as dd
-    does."""
+    """A task, or a phase of one, with the workload `file-write`. Appends to a file with write() calls, like
+    dd."""
 
     _workload: ClassVar[str | None] = "file-write"
 
@@ -818,22 +826,22 @@ class FileWrite(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        file: The file.
-        block: Bytes a call (default 64KiB).
-        total: How much (default: until it is stopped).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        file: File to append to.
+        block: Size of a call (default 64KiB).
+        total: Bytes to write (default: until the task is stopped).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.file: str = file
@@ -854,7 +862,7 @@ class FileWrite(_Table):
 
 class FileRead(_Table):
     """A task, or a phase of one, with the workload `file-read`. Reads a file with read() calls from its
-    start, round its end."""
+    start, and wraps around at its end."""
 
     _workload: ClassVar[str | None] = "file-read"
 
@@ -878,22 +886,22 @@ class FileRead(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        file: The file.
-        block: Bytes a call (default 64KiB).
-        total: How much (default: the file once).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        file: File to read.
+        block: Size of a call (default 64KiB).
+        total: Bytes to read (default: the whole file once).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.file: str = file
@@ -944,28 +952,28 @@ class MappedRead(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        file: The file.
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        file: File to map.
         advice: Advice on the mapping (default normal).
-        compute: CPU time of the program with each page, after the access (default 0).
+        compute: CPU time of the program after each access (default 0).
         exponent: Exponent of order zipf (default 1.0).
-        order: Which page comes next (default sequential).
-        passes: Passes over it (default 1).
-        region: Phases of a task that name the same region share one mapping (default: the file).
-        size: How much of it, from its start (default: all).
-        stride: From one page that is read to the next, whole pages (default: one page).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        order: Order of the pages (default sequential).
+        passes: Number of passes over the mapping (default 1).
+        region: Name of the mapping, shared by phases that name the same region (default: the file).
+        size: Bytes to map, from its start (default: all).
+        stride: Distance between two pages that are read, in whole pages (default: one page).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.file: str = file
@@ -1024,30 +1032,30 @@ class Touch(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        size: How much.
-        advice: Advice on the region: about huge pages (default normal).
-        compute: CPU time of the program with each page, after the access (default 0).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        size: Size of the region.
+        advice: Advice on the region about huge pages (default normal).
+        compute: CPU time of the program after each access (default 0).
         exponent: Exponent of order zipf (default 1.0).
-        load: The share of the rate over time (default: all of it).
-        order: Which page comes next (default sequential).
-        passes: Passes over it (default 1).
-        rate: Bytes a second, or pages a second, a page being an access (default: as fast as it can).
-        region: Phases of a task that name the same region share it (default anon).
-        stride: From one page that is touched to the next, whole pages (default: one page).
-        write: Write, not read (default true).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        load: Share of the rate over time (default: the full rate).
+        order: Order of the pages (default sequential).
+        passes: Number of passes over the region (default 1).
+        rate: Rate in bytes or pages per second; an access counts as a page (default: no limit).
+        region: Name of the region; phases of a task that name the same region share it (default anon).
+        stride: Distance between two pages that are touched, in whole pages (default: one page).
+        write: Writes if true, reads if false (default true).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.size: int | str = size
@@ -1075,8 +1083,8 @@ class Touch(_Table):
 
 
 class Interleave(_Table):
-    """A task, or a phase of one, with the workload `interleave`. Anonymous pages and pages of a file by
-    turns, so that they alternate in memory."""
+    """A task, or a phase of one, with the workload `interleave`. Touches anonymous pages and pages of a file
+    in turn, so that they alternate in memory."""
 
     _workload: ClassVar[str | None] = "interleave"
 
@@ -1100,22 +1108,22 @@ class Interleave(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        pages: Pages of each kind.
-        file: The file, at least as long; its mapping goes when the phase ends.
-        region: The anonymous region: phases of a task that name the same share it (default anon).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        pages: Number of pages of each kind.
+        file: File to map, with at least `pages` pages; it is unmapped when the phase ends.
+        region: Anonymous region; phases of a task that name the same region share it (default anon).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.pages: int = pages
@@ -1135,7 +1143,7 @@ class Interleave(_Table):
 
 
 class Discard(_Table):
-    """A task, or a phase of one, with the workload `discard`. Gives back pages of an anonymous region with
+    """A task, or a phase of one, with the workload `discard`. Frees pages of an anonymous region with
     madvise(MADV_DONTNEED)."""
 
     _workload: ClassVar[str | None] = "discard"
@@ -1160,22 +1168,22 @@ class Discard(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         every: Distance from one page to the next (default 1).
-        first: The first page (default 0).
-        region: The region, one that an earlier phase of the task has mapped (default anon).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        first: First page (default 0).
+        region: Region that an earlier phase of the task has mapped (default anon).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.every: int | None = every
@@ -1195,7 +1203,7 @@ class Discard(_Table):
 
 
 class Lock(_Table):
-    """A task, or a phase of one, with the workload `lock`. Locks a part of a region into memory (mlock), or
+    """A task, or a phase of one, with the workload `lock`. Locks part of a region into memory (mlock), or
     unlocks it."""
 
     _workload: ClassVar[str | None] = "lock"
@@ -1223,26 +1231,25 @@ class Lock(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        file: Maps this file, if no earlier phase has mapped the region.
-        first: The first page (default 0).
-        how: What is done (default lock).
-        pages: How many pages (default: up to the region's end).
-        region: The region (default anon, or the file).
-        size: Maps so much anonymous memory, or so much of the file, if no earlier phase has mapped the
-            region.
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        file: File to map, if no earlier phase has mapped the region.
+        first: First page (default 0).
+        how: Operation (default lock).
+        pages: Number of pages (default: up to the end of the region).
+        region: Region to lock (default: anon, or the file).
+        size: Bytes of memory or of the file to map, if no earlier phase has mapped the region.
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.file: str | None = file
@@ -1265,7 +1272,7 @@ class Lock(_Table):
 
 
 class Advise(_Table):
-    """A task, or a phase of one, with the workload `advise`. Gives advice on a part of a region (madvise)."""
+    """A task, or a phase of one, with the workload `advise`. Gives advice on part of a region (madvise)."""
 
     _workload: ClassVar[str | None] = "advise"
 
@@ -1273,7 +1280,10 @@ class Advise(_Table):
         self,
         name: str,
         *,
-        advice: Literal["normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write", "will-need", "cold", "page-out", "collapse"],
+        advice: Literal[
+            "normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write",
+            "will-need", "cold", "page-out", "collapse",
+        ],
         file: str | None = None,
         first: int | None = None,
         pages: int | None = None,
@@ -1292,29 +1302,31 @@ class Advise(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        advice: The advice.
-        file: Maps this file, if no earlier phase has mapped the region.
-        first: The first page (default 0).
-        pages: How many pages (default: up to the region's end).
-        region: The region (default anon, or the file).
-        size: Maps so much anonymous memory, or so much of the file, if no earlier phase has mapped the
-            region.
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        advice: Advice to give.
+        file: File to map, if no earlier phase has mapped the region.
+        first: First page (default 0).
+        pages: Number of pages (default: up to the end of the region).
+        region: Region to advise on (default: anon, or the file).
+        size: Bytes of memory or of the file to map, if no earlier phase has mapped the region.
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
-        self.advice: Literal["normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write", "will-need", "cold", "page-out", "collapse"] = advice
+        self.advice: Literal[
+            "normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write",
+            "will-need", "cold", "page-out", "collapse",
+        ] = advice
         self.file: str | None = file
         self.first: int | None = first
         self.pages: int | None = pages
@@ -1362,25 +1374,25 @@ class HighOrder(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        attempts: How many attempts.
-        hold: Keep the blocks until all attempts are made (default true).
-        interval: From the start of one attempt to that of the next (default 0: at once).
-        order: log2 of a block's pages (default 9: 2 MiB).
-        percent: As many as have so much of the machine's memory, in per cent.
-        request: What an attempt may do (default direct).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        attempts: Number of attempts.
+        hold: Keeps the blocks until all attempts are made (default true).
+        interval: Time from the start of one attempt to the start of the next (default 0: at once).
+        order: log2 of the pages of a block (default 9: 2 MiB).
+        percent: Attempts as the per cent of the machine's memory that their blocks have.
+        request: Rights of an attempt (default direct).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.attempts: int | None = attempts
@@ -1403,8 +1415,8 @@ class HighOrder(_Table):
 
 
 class KernelMemory(_Table):
-    """A task, or a phase of one, with the workload `kernel-memory`. Allocates and frees kernel memory, as
-    network buffers, stacks and drivers do."""
+    """A task, or a phase of one, with the workload `kernel-memory`. Allocates and frees kernel memory, like
+    network buffers, stacks and drivers."""
 
     _workload: ClassVar[str | None] = "kernel-memory"
 
@@ -1430,24 +1442,24 @@ class KernelMemory(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        blocks: Blocks that are held at most.
-        count: Allocations in all (default: until it is stopped).
-        interval: From the start of one allocation to that of the next (default 0: at once).
-        order: log2 of a block's pages (default 0: a page).
-        request: What an allocation may do (default kernel).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        blocks: Largest number of blocks held at the same time.
+        count: Number of allocations (default: until the task is stopped).
+        interval: Time from the start of one allocation to the start of the next (default 0: at once).
+        order: log2 of the pages of a block (default 0: one page).
+        request: Rights of an allocation (default kernel).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.blocks: int = blocks
@@ -1469,8 +1481,8 @@ class KernelMemory(_Table):
 
 
 class KernelObjects(_Table):
-    """A task, or a phase of one, with the workload `kernel-objects`. Allocates and frees kernel objects as
-    recorded work did."""
+    """A task, or a phase of one, with the workload `kernel-objects`. Allocates and frees kernel objects like
+    recorded work."""
 
     _workload: ClassVar[str | None] = "kernel-objects"
 
@@ -1496,24 +1508,24 @@ class KernelObjects(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        mix: The object mix, relative to the scenario file.
-        units: How many units of it.
-        compute: CPU time of a unit, between its allocations (default 0).
-        interval: From the start of one unit to that of the next (default 0: at once).
-        start_unit: First the mix's beginning, which stays until the task ends (default false).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        mix: Object mix, relative to the scenario file.
+        units: Number of units.
+        compute: CPU time of a unit, spread over its allocations (default 0).
+        interval: Time from the start of one unit to the start of the next (default 0: at once).
+        start_unit: Starts with the mix's start-up part, which stays until the task ends (default false).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.mix: str = mix
@@ -1536,7 +1548,7 @@ class KernelObjects(_Table):
 
 class Names(_Table):
     """A task, or a phase of one, with the workload `names`. Makes files and removes most of them again, or
-    looks for names that do not exist."""
+    looks up names that do not exist."""
 
     _workload: ClassVar[str | None] = "names"
 
@@ -1561,23 +1573,23 @@ class Names(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        make: How many.
-        keep: The share of files that stays, beyond the end of the task (default "0 %").
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        make: Number of names.
+        keep: Share of the files that stays, also after the end of the task (default "0 %").
         kind: Files, or names that do not exist (default file).
-        pick: Which of them stay: those that lie evenly, or any (default evenly).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        pick: Which files stay: every Nth, or random ones (default evenly).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.make: int = make
@@ -1622,22 +1634,22 @@ class Pipes(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        make: How many.
-        keep: The share that stays open until the task ends (default "0 %").
-        pick: Which of them stay: those that lie evenly, or any (default evenly).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        make: Number of pipes.
+        keep: Share that stays open until the task ends (default "0 %").
+        pick: Which pipes stay: every Nth, or random ones (default evenly).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.make: int = make
@@ -1658,7 +1670,7 @@ class Pipes(_Table):
 
 class Remove(_Table):
     """A task, or a phase of one, with the workload `remove`. Removes files, or closes pipes, that an earlier
-    phase has kept."""
+    phase kept."""
 
     _workload: ClassVar[str | None] = "remove"
 
@@ -1682,22 +1694,22 @@ class Remove(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        of: The phase, one before this, with workload names or pipes.
-        keep: The share of what is left of them that stays (default "0 %").
-        pick: Which of them stay: those that lie evenly, or any (default evenly).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        of: Earlier phase with workload names or pipes.
+        keep: Share of the remaining ones that stays (default "0 %").
+        pick: Which ones stay: every Nth, or random ones (default evenly).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.of: str = of
@@ -1717,8 +1729,8 @@ class Remove(_Table):
 
 
 class WorkingSet(_Table):
-    """A task, or a phase of one, with the workload `working-set`. Hot and cold accesses over anonymous and/or
-    file memory."""
+    """A task, or a phase of one, with the workload `working-set`. Makes hot and cold accesses to anonymous
+    memory, file memory or both."""
 
     _workload: ClassVar[str | None] = "working-set"
 
@@ -1755,35 +1767,35 @@ class WorkingSet(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         accesses: Number of accesses (default 0).
-        advice: Advice on the mapping (default normal).
+        advice: Advice on the file's mapping (default normal).
         anon: Size of the anonymous region (default: none).
-        anon_percent: Per cent of accesses that go to the anonymous region if there are both (default 50).
-        anon_region: Its name: phases of a task that name the same region share it (default anon).
-        compute: CPU time of the program with each page, after the access; not while it populates (default 0).
-        file: The file that is mapped (default: none).
-        file_region: Name of its mapping (default: the file).
-        file_size: How much of it, from its start (default: all).
+        anon_percent: Per cent of the accesses that go to the anonymous region if there are both (default 50).
+        anon_region: Name of the anonymous region, shared by phases that name the same one (default anon).
+        compute: CPU time of the program after each access, except while it populates (default 0).
+        file: File to map (default: none).
+        file_region: Name of the file's mapping (default: the file).
+        file_size: Bytes of the file to map, from its start (default: all).
         generator_seed: Start value of the generator (default: from the run's seed).
-        hot_access_percent: Per cent of accesses that are hot (default 80).
-        hot_page_percent: Per cent of pages that are hot (default 20).
-        load: The share of the rate over time (default: all of it).
-        populate: First touch every page in order, anonymous before file (default false).
-        rate: Bytes a second, or pages a second, a page being an access (default: as fast as it can).
-        write_percent: Per cent of anonymous accesses that write (default 100).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        hot_access_percent: Share of the accesses that are hot, in per cent (default 80).
+        hot_page_percent: Share of the pages that are hot, in per cent (default 20).
+        load: Share of the rate over time (default: the full rate).
+        populate: Touches every page in order first, anonymous before file (default false).
+        rate: Rate in bytes or pages per second; an access counts as a page (default: no limit).
+        write_percent: Share of the anonymous accesses that write, in per cent (default 100).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.accesses: int | None = accesses
@@ -1816,8 +1828,8 @@ class WorkingSet(_Table):
 
 
 class Service(_Table):
-    """A task, or a phase of one, with the workload `service`. Serves requests, which arrive whether or not
-    anybody is free."""
+    """A task, or a phase of one, with the workload `service`. Serves requests that arrive independently of
+    whether a thread is free."""
 
     _workload: ClassVar[str | None] = "service"
 
@@ -1860,41 +1872,42 @@ class Service(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        rate: Requests a second.
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        rate: Requests per second.
         allocate: Memory that a request allocates, writes, and frees at its end (default: none).
-        arrivals: When requests arrive (default poisson).
+        arrivals: Distribution of the arrivals of requests (default poisson).
         cpu: CPU time of a request (default 0).
-        cpu_distribution: How it differs between requests (default fixed).
-        deadline: A request that takes longer is late (default: none is).
-        duration: How long requests arrive (default: until it is stopped, or as `requests` says).
+        cpu_distribution: Distribution of the CPU times of requests (default fixed).
+        deadline: A request that takes longer is late (default: no limit).
+        duration: Time during which requests arrive (default: until the task is stopped, or until all
+            `requests` have arrived).
         exponent: Exponent of order zipf (default 1.0).
-        file: The file that requests read and write (default: none).
-        grow: Memory by which the service grows and that it never frees (default: none).
-        heap: Anonymous memory that requests touch (default: none).
-        load: The share of the rate over time (default: all of it).
-        order: Which: random or zipf (default zipf).
-        populate: First write every page of it (default true).
-        queue: Requests that may wait for a thread; more are dropped (default 1048576, the most).
-        read: Bytes that a request reads of it, at a random place (default: none).
-        region: Its name: phases of a task that name the same region share it (default anon).
-        requests: How many arrive (default: as long as `duration` says).
-        threads: Threads that serve them (default 1).
-        touches: Pages of the heap that a request touches.
-        write: Bytes that a request writes to it, at a random place (default: none).
-        write_percent: Per cent of the touches that write (default 50).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        file: File that requests read and write (default: none).
+        grow: Rate at which the service allocates memory that it never frees (default: none).
+        heap: Size of the anonymous memory that requests touch (default: none).
+        load: Share of the rate over time (default: the full rate).
+        order: Distribution of the touched pages: random or zipf (default zipf).
+        populate: Writes every page of `heap` first (default true).
+        queue: Requests that may wait for a thread; more are dropped (default 1048576, the maximum).
+        read: Bytes of the file that a request reads, at a random position (default: none).
+        region: Region of `heap`; phases of a task that name the same region share it (default anon).
+        requests: Number of requests that arrive (default: as many as arrive in `duration`).
+        threads: Number of threads that serve them (default 1).
+        touches: Number of pages of `heap` that a request touches.
+        write: Bytes of the file that a request writes, at a random position (default: none).
+        write_percent: Share of the touches that write, in per cent (default 50).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.rate: float = rate
@@ -1957,22 +1970,22 @@ class Trace(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        path: The trace, relative to the scenario file.
-        advice: Advice on its regions of files (default: normal; of a trace of objects, random).
-        passes: Times through it (default 1).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        path: Trace file, relative to the scenario file.
+        advice: Advice on its regions of files (default: normal; for a trace of objects, random).
+        passes: Number of passes through the trace (default 1).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.path: str = path
@@ -1992,8 +2005,7 @@ class Trace(_Table):
 
 
 class Build(_Table):
-    """A task, or a phase of one, with the workload `build`. Compiles files, one after another, as make
-    does."""
+    """A task, or a phase of one, with the workload `build`. Compiles files, one after another, like make."""
 
     _workload: ClassVar[str | None] = "build"
 
@@ -2029,39 +2041,36 @@ class Build(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        path: The trace of one compiler, relative to the scenario file.
-        units: Files to compile.
-        header: Bytes of it that a unit reads (default 442572, those of the recorded compile).
-        headers: The file that stands for all headers (default: none).
-        kernel_pages: Other unmovable pages that a unit has while it lives (default 0).
-        link: Bytes that a link appends to `objects`, after it has read what was appended there since the link
-            before it (default: no link).
-        link_units: Units from one link to the next; the last link comes after the last unit (default: all
-            units).
-        metadata: The file that stands for the file system's own blocks, one with `metadata = true` (default:
-            none).
-        metadata_size: Bytes of it that a unit changes, block by block of 4 KiB (default 20KiB: the blocks
-            with the object's inode, its name, the bitmaps of inodes and of blocks, and the descriptor of
-            their group).
-        mix: The kernel objects that a unit has while it lives, an object mix (default: none).
-        object: Bytes that a unit appends (default 6592, those of the recorded compile).
-        objects: The file that objects are appended to (default: none).
-        source: Bytes of it that a unit reads (default 6323, those of the recorded compile).
-        sources: The file that stands for the source tree, read from front to back (default: none).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        path: Page trace of one compiler, relative to the scenario file.
+        units: Number of files to compile.
+        header: Bytes of `headers` that a unit reads (default 442572, as in the recorded compile).
+        headers: File that stands for all headers (default: none).
+        kernel_pages: Number of other unmovable pages that a unit holds while it runs (default 0).
+        link: Bytes that a link appends to `objects` after it has read everything appended since the previous
+            link (default: no link).
+        link_units: Units between two links; the last link follows the last unit (default: all units).
+        metadata: File of the file system's own blocks, with `metadata = true` (default: none).
+        metadata_size: Bytes of `metadata` that a unit changes, in blocks of 4 KiB (default 20KiB: the
+            object's inode, its name, the bitmaps of inodes and of blocks, and their group descriptor).
+        mix: Object mix: the kernel objects that a unit holds while it runs (default: none).
+        object: Bytes that a unit appends to `objects` (default 6592, as in the recorded compile).
+        objects: File that objects are appended to (default: none).
+        source: Bytes of `sources` that a unit reads (default 6323, as in the recorded compile).
+        sources: File that stands for the source tree, read from front to back (default: none).
         stack_order: log2 of the pages of a unit's kernel stack (default 0: no stack).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.path: str = path
@@ -2093,8 +2102,8 @@ class Build(_Table):
 
 
 class WriteControl(_Table):
-    """A task, or a phase of one, with the workload `write-control`. Writes a text to a control file, as echo
-    does."""
+    """A task, or a phase of one, with the workload `write-control`. Writes a text to a control file, like
+    echo."""
 
     _workload: ClassVar[str | None] = "write-control"
 
@@ -2102,7 +2111,24 @@ class WriteControl(_Table):
         self,
         name: str,
         *,
-        control: Literal["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.watermark_boost_factor", "vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes", "vm.extra_free_kbytes", "vm.lowmem_reserve_ratio", "vm.drop_caches", "vm.compact_memory", "vm.stat_refresh", "transparent_hugepage.enabled", "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster", "vm.fault_around_bytes", "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs", "vm.dirty_expire_centisecs", "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold", "vm.compact_unevictable_allowed", "vm.compaction_proactiveness", "vm.defrag_mode", "transparent_hugepage.khugepaged.defrag", "transparent_hugepage.khugepaged.pages_to_scan", "transparent_hugepage.khugepaged.scan_sleep_millisecs", "transparent_hugepage.khugepaged.alloc_sleep_millisecs", "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap", "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.oom.group", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "cpu.weight", "cpu.max", "memory.reclaim", "memory.force_empty"] | Value,
+        control: Literal[
+            "vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.watermark_boost_factor",
+            "vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes", "vm.extra_free_kbytes",
+            "vm.lowmem_reserve_ratio", "vm.drop_caches", "vm.compact_memory", "vm.stat_refresh",
+            "transparent_hugepage.enabled", "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster",
+            "vm.fault_around_bytes", "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio",
+            "vm.dirty_bytes", "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs",
+            "vm.dirty_expire_centisecs", "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold",
+            "vm.compact_unevictable_allowed", "vm.compaction_proactiveness", "vm.defrag_mode",
+            "transparent_hugepage.khugepaged.defrag", "transparent_hugepage.khugepaged.pages_to_scan",
+            "transparent_hugepage.khugepaged.scan_sleep_millisecs",
+            "transparent_hugepage.khugepaged.alloc_sleep_millisecs",
+            "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap",
+            "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.oom.group",
+            "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes",
+            "memory.swappiness", "memory.global_shrink_priority", "cpu.weight", "cpu.max", "memory.reclaim",
+            "memory.force_empty",
+        ] | Value,
         text: Sequence[int] | int | str,
         target: str | None = None,
         after: str | None = None,
@@ -2118,26 +2144,42 @@ class WriteControl(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         control: Name of the file, as the kernel spells it.
-        text: What to write.
-        target: The group whose file it is; of several copies one, `NAME.0` (default: none, the file is the
-            machine's).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        text: Text to write.
+        target: Group of the file, or one copy, `NAME.0` (default: none, for a file of the machine).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
-        self.control: Literal["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.watermark_boost_factor", "vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes", "vm.extra_free_kbytes", "vm.lowmem_reserve_ratio", "vm.drop_caches", "vm.compact_memory", "vm.stat_refresh", "transparent_hugepage.enabled", "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster", "vm.fault_around_bytes", "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs", "vm.dirty_expire_centisecs", "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold", "vm.compact_unevictable_allowed", "vm.compaction_proactiveness", "vm.defrag_mode", "transparent_hugepage.khugepaged.defrag", "transparent_hugepage.khugepaged.pages_to_scan", "transparent_hugepage.khugepaged.scan_sleep_millisecs", "transparent_hugepage.khugepaged.alloc_sleep_millisecs", "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap", "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.oom.group", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "cpu.weight", "cpu.max", "memory.reclaim", "memory.force_empty"] | Value = control
+        self.control: Literal[
+            "vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.watermark_boost_factor",
+            "vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes", "vm.extra_free_kbytes",
+            "vm.lowmem_reserve_ratio", "vm.drop_caches", "vm.compact_memory", "vm.stat_refresh",
+            "transparent_hugepage.enabled", "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster",
+            "vm.fault_around_bytes", "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio",
+            "vm.dirty_bytes", "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs",
+            "vm.dirty_expire_centisecs", "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold",
+            "vm.compact_unevictable_allowed", "vm.compaction_proactiveness", "vm.defrag_mode",
+            "transparent_hugepage.khugepaged.defrag", "transparent_hugepage.khugepaged.pages_to_scan",
+            "transparent_hugepage.khugepaged.scan_sleep_millisecs",
+            "transparent_hugepage.khugepaged.alloc_sleep_millisecs",
+            "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap",
+            "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.oom.group",
+            "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes",
+            "memory.swappiness", "memory.global_shrink_priority", "cpu.weight", "cpu.max", "memory.reclaim",
+            "memory.force_empty",
+        ] | Value = control
         self.text: Sequence[int] | int | str = text
         self.target: str | None = target
         self.after: str | None = after
@@ -2154,8 +2196,8 @@ class WriteControl(_Table):
 
 
 class CreateGroup(_Table):
-    """A task, or a phase of one, with the workload `create-group`. Makes a group that is not there, as mkdir
-    does."""
+    """A task, or a phase of one, with the workload `create-group`. Creates a group that does not exist, like
+    mkdir."""
 
     _workload: ClassVar[str | None] = "create-group"
 
@@ -2177,20 +2219,20 @@ class CreateGroup(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        target: The group; of several copies one, `NAME.0`.
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        target: Group to create; for a group with copies, one copy: `NAME.0`.
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.target: str = target
@@ -2208,7 +2250,7 @@ class CreateGroup(_Table):
 
 
 class RemoveGroup(_Table):
-    """A task, or a phase of one, with the workload `remove-group`. Removes a group, as rmdir does."""
+    """A task, or a phase of one, with the workload `remove-group`. Removes a group, like rmdir."""
 
     _workload: ClassVar[str | None] = "remove-group"
 
@@ -2230,20 +2272,20 @@ class RemoveGroup(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        target: The group; of several copies one, `NAME.0`.
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        target: Group to remove; for a group with copies, one copy: `NAME.0`.
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.target: str = target
@@ -2283,20 +2325,20 @@ class JoinGroup(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        target: The group; of several copies one, `NAME.0` (default: the root).
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        target: Group to join; for a group with copies, one copy: `NAME.0` (default: the root).
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.target: str | None = target
@@ -2336,20 +2378,20 @@ class Compute(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        duration: For so long.
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        duration: CPU time to use.
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.duration: int | str = duration
@@ -2389,20 +2431,20 @@ class Sleep(_Table):
         repeat: int | None = None,
     ) -> None:
         """
-        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        duration: For so long.
-        after: The task whose end it waits for.
-        background: It does not keep the run alive: it is stopped when all others ended (default false).
-        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        delay: How long it waits from then (default 0).
-        group: The group it runs in (default: the root).
-        loops: How often it goes through its phases (default 1).
+        name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
+        duration: Time to sleep.
+        after: Start the task when this task ends.
+        background: Stops the task when all others have ended: it does not keep the run alive (default false).
+        copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
+        delay: Pause between the end of the task in `after` and the start (default 0).
+        group: Group that the task runs in (default: the root).
+        loops: Number of times that the task runs through its phases (default 1).
         nice: Nice value (default 0).
-        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
-            0).
-        start: When it starts, counted from the start of the run (default 0).
-        until: The task whose end stops this one; it does not keep the run alive then.
-        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        start: Start time, counted from the start of the run (default 0).
+        until: Stop the task when this task ends; the task then does not keep the run alive.
+        repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
+            NAME).
         """
         self.name: str = name
         self.duration: int | str = duration
