@@ -318,7 +318,7 @@ Node 0, zone DMA 9 6 0 0 0
     let zone = &setup.machine.nodes[0].zones[0];
     assert_eq!((zone.free, zone.free_lists.unwrap().pageblocks), (3840, [1, 7, 0]));
     assert!(!written.notes.iter().any(|note| note.place.contains("pagetypeinfo")));
-    let none = "the free lists of zone DMA of node 0 are unknown";
+    let none = "the free lists of zone DMA of node 0";
     for (types, reason) in [
         (String::new(), "the free lists are missing"),
         (types[..types.len() - 9].to_owned(), "the file is truncated"),
