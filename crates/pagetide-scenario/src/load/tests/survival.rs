@@ -5,8 +5,16 @@ use super::*;
 use crate::workload::Program;
 use proptest::prelude::*;
 
-/// Loads `text`; renders its mistakes, or runs it if it has none.
+/// Loads `text`; renders its mistakes, or runs it if it has none. Frames of a build without
+/// optimisation are several times as large as those of a release, so the stack is larger, too.
 fn survive(text: &str) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(64 << 20);
+        thread.spawn_scoped(scope, || load_and_run(text)).unwrap().join().unwrap();
+    });
+}
+
+fn load_and_run(text: &str) {
     const TASKS: usize = 20;
     const OPS: usize = 100;
     match load_text(text, &Overrides::default()) {
