@@ -117,10 +117,10 @@ def test_a_child_outlives_a_driver_that_is_killed_and_its_lock(tmp_path):
         with store.Store(sys.argv[1], "0", "1"):
             child = os.fork()
             if child == 0:
-                print("there", flush=True)
+                os.write(1, b"there\\n")
                 time.sleep(60)
                 os._exit(0)
-            print(child, flush=True)
+            os.write(1, f"{child}\\n".encode())
             time.sleep(60)
         """
     )
