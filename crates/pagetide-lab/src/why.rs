@@ -234,7 +234,7 @@ impl Facts<'_> {
         self.value(column, &format!("{group}.pgsteal")) * page as f64
     }
 
-    /// The group that lost most to reclaim, why, and the task that allocated most meanwhile.
+    /// The group that lost most to reclaim, why, and the task that allocated most in that time.
     fn groups(&self) -> Option<String> {
         let groups = self.owners(false);
         let columns = || 0..self.report.columns.len();

@@ -8,7 +8,7 @@
 //! and `kcompactd` is the entry point of the daemon.
 //!
 //! Differs from Linux: the world (the environment that carries out effects) copies pages between
-//! two steps; meanwhile the pages have no entries. No lock or reference of another CPU makes a
+//! two steps; between them the pages have no entries. No lock or reference of another CPU makes a
 //! migration fail, so fewer migrations fail.
 //!
 //! Invariant: between two steps, every [`Place::Isolated`](crate::page::Place::Isolated) frame is

@@ -251,7 +251,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Ends a descent. Returns whether a larger order was requested meanwhile. If not, the zones
+    /// Ends a descent. Returns whether a larger order was requested during it. If not, the zones
     /// that kswapd has balanced decide whether it sleeps.
     pub(in crate::reclaim) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
         self.kswapd_end_balance(node);
