@@ -1,5 +1,5 @@
 //! The sentences under the table: which task waited for memory, how busy kswapd was, which group
-//! lost memory and which task allocated meanwhile. They compare the first variant with the one that
+//! lost memory and which task allocated then. They compare the first variant with the one that
 //! differs most from it.
 //!
 //! Invariant: each figure is the mean of a metric over the seeds, or a sum or share of such means.

@@ -1,7 +1,7 @@
 //! Service times of the guest's disks, from /proc/diskstats.
 //!
-//! QEMU's disks are files of the host, so their speed is that of the host. That a task sleeps
-//! meanwhile and that kswapd runs is the behaviour of the kernel. The simulator's disks therefore
+//! QEMU's disks are files of the host, so their speed is that of the host. While a disk
+//! works, the kernel lets the task sleep and kswapd run. The simulator's disks therefore
 //! use the mean times of the guest's.
 //!
 //! Linux: Documentation/admin-guide/iostats.rst. Fields after the name: reads, reads merged,
