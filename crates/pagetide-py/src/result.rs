@@ -503,7 +503,7 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<
             mean.push(summary.and_then(|it| finite(it.mean)));
             sd.push(summary.filter(|it| it.n > 1).and_then(|it| finite(it.stddev)));
         }
-        let why = report.ended(a, key).or(report.ended(b, key));
+        let why = report.incomplete(a).or(report.incomplete(b));
         ended.push(why.map(|ended| ended.word()));
         let both = one.zip(other).filter(|_| why.is_none());
         changes.push(both.and_then(|(one, other)| match change(one.mean, other.mean) {

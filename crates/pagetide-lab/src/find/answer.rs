@@ -208,7 +208,8 @@ fn point(find: &Find, found: SearchResult) -> AnswerPoint {
 fn cost(report: &Report, key: &str) -> Option<MetricCost> {
     let (before, after) = (*report.summary(0, key)?, *report.summary(1, key)?);
     let ended = [0, 1].map(|column| report.ended(column, key));
-    let is_compared = ended == [None, None];
+    // A run that was killed or cut is no measurement in any of its metrics.
+    let is_compared = [0, 1].iter().all(|&column| report.incomplete(column).is_none());
     Some(MetricCost {
         metric: key.to_owned(),
         unit: report.unit(key)?,
