@@ -34,51 +34,34 @@ pub trait EntryPoints: RequestOwners {
     #[doc(hidden)]
     fn digest(manager: &Manager<Self>) -> u64;
     #[doc(hidden)]
-    fn step_daemon<'a>(
-        manager: &'a mut Manager<Self>,
+    fn step_daemon(
+        manager: &mut Manager<Self>,
         daemon: Daemon,
         cpu: Cpu,
         now: Nanos,
-    ) -> (Step<DaemonRest>, Effects<'a>);
+    ) -> (Step<DaemonRest>, Effects<'_>);
     #[doc(hidden)]
-    fn io_done<'a>(
-        manager: &'a mut Manager<Self>,
-        io: Io,
-        ok: bool,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> Effects<'a>;
+    fn io_done(manager: &mut Manager<Self>, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_>;
     #[doc(hidden)]
-    fn copy_done<'a>(manager: &'a mut Manager<Self>, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a>;
+    fn copy_done(manager: &mut Manager<Self>, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'_>;
     #[doc(hidden)]
     fn apply_writes<'a>(
         manager: &'a mut Manager<Self>,
         writes: &[ControlWrite],
     ) -> Result<Effects<'a>, ControlError>;
     #[doc(hidden)]
-    fn apply_group_write<'a>(
-        manager: &'a mut Manager<Self>,
+    fn apply_group_write(
+        manager: &mut Manager<Self>,
         memcg: MemcgId,
         write: GroupControlWrite,
-    ) -> GroupWriteResult<'a>;
+    ) -> GroupWriteResult<'_>;
     #[doc(hidden)]
-    fn remove_memcg<'a>(manager: &'a mut Manager<Self>, id: MemcgId) -> Result<Effects<'a>, Errno>;
+    fn remove_memcg(manager: &mut Manager<Self>, id: MemcgId) -> Result<Effects<'_>, Errno>;
 }
 
 /// Implements [`EntryPoints`] for a type of owners.
 macro_rules! implement_entry_points {
     ($owners:ty) => {
-        $crate::entry_points::implement_entry_points!($owners,
-            step_daemon(daemon: Daemon, cpu: Cpu, now: Nanos) -> (Step<DaemonRest>, Effects<'a>) = do_step_daemon;
-            io_done(io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> = do_io_done;
-            copy_done(from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a> = do_copy_done;
-            apply_writes(writes: &[ControlWrite]) -> Result<Effects<'a>, ControlError> = do_apply_writes;
-            apply_group_write(memcg: MemcgId, write: GroupControlWrite) -> GroupWriteResult<'a>
-                = do_apply_group_write;
-            remove_memcg(id: MemcgId) -> Result<Effects<'a>, Errno> = do_remove_memcg;
-        );
-    };
-    ($owners:ty, $($name:ident($($arg:ident: $type:ty),*) -> $result:ty = $work:ident;)+) => {
         const _: () = {
             use $crate::entry_points::*;
 
@@ -91,7 +74,11 @@ macro_rules! implement_entry_points {
                 ) -> (Step<Outcome>, Effects<'a>) {
                     manager.do_step(call, cpu, now)
                 }
-                fn cancel(manager: &mut Manager<Self>, call: Call<Self::Request>, cpu: Cpu) -> Effects<'_> {
+                fn cancel(
+                    manager: &mut Manager<Self>,
+                    call: Call<Self::Request>,
+                    cpu: Cpu,
+                ) -> Effects<'_> {
                     manager.do_cancel(call, cpu)
                 }
                 fn audit(manager: &Manager<Self>) -> Result<(), Violation> {
@@ -100,9 +87,50 @@ macro_rules! implement_entry_points {
                 fn digest(manager: &Manager<Self>) -> u64 {
                     manager.do_digest()
                 }
-                $(fn $name<'a>(manager: &'a mut Manager<Self>, $($arg: $type),*) -> $result {
-                    manager.$work($($arg),*)
-                })+
+                fn step_daemon(
+                    manager: &mut Manager<Self>,
+                    daemon: Daemon,
+                    cpu: Cpu,
+                    now: Nanos,
+                ) -> (Step<DaemonRest>, Effects<'_>) {
+                    manager.do_step_daemon(daemon, cpu, now)
+                }
+                fn io_done(
+                    manager: &mut Manager<Self>,
+                    io: Io,
+                    ok: bool,
+                    cpu: Cpu,
+                    now: Nanos,
+                ) -> Effects<'_> {
+                    manager.do_io_done(io, ok, cpu, now)
+                }
+                fn copy_done(
+                    manager: &mut Manager<Self>,
+                    from: Pfn,
+                    ok: bool,
+                    cpu: Cpu,
+                ) -> Effects<'_> {
+                    manager.do_copy_done(from, ok, cpu)
+                }
+                fn apply_writes<'a>(
+                    manager: &'a mut Manager<Self>,
+                    writes: &[ControlWrite],
+                ) -> Result<Effects<'a>, ControlError> {
+                    manager.do_apply_writes(writes)
+                }
+                fn apply_group_write(
+                    manager: &mut Manager<Self>,
+                    memcg: MemcgId,
+                    write: GroupControlWrite,
+                ) -> GroupWriteResult<'_> {
+                    manager.do_apply_group_write(memcg, write)
+                }
+                fn remove_memcg(
+                    manager: &mut Manager<Self>,
+                    id: MemcgId,
+                ) -> Result<Effects<'_>, Errno> {
+                    manager.do_remove_memcg(id)
+                }
             }
         };
     };
@@ -112,24 +140,24 @@ pub(crate) use implement_entry_points;
 impl<O: EntryPoints> Manager<O> {
     /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon before its rest or sleep
     /// ends. Unknown node or CPU: does nothing and returns [`DaemonRest::UNTIL_WOKEN`].
-    pub fn step_daemon<'a>(
-        &'a mut self,
+    pub fn step_daemon(
+        &mut self,
         daemon: Daemon,
         cpu: Cpu,
         now: Nanos,
-    ) -> (Step<DaemonRest>, Effects<'a>) {
+    ) -> (Step<DaemonRest>, Effects<'_>) {
         <O as EntryPoints>::step_daemon(self, daemon, cpu, now)
     }
 
     /// The world reports the end of an I/O request. Unknown requests and CPUs are ignored.
-    pub fn io_done<'a>(&'a mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> {
+    pub fn io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
         <O as EntryPoints>::io_done(self, io, ok, cpu, now)
     }
 
     /// The world reports the end of a copy ([`crate::effect::Effect::CopyPage`]). If `ok`, the page
     /// moves to its new frame; otherwise it stays where it was. A frame that is not under migration
     /// is ignored.
-    pub fn copy_done<'a>(&'a mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a> {
+    pub fn copy_done(&mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'_> {
         <O as EntryPoints>::copy_done(self, from, ok, cpu)
     }
 
@@ -138,10 +166,7 @@ impl<O: EntryPoints> Manager<O> {
     /// # Errors
     /// The first refused write (unknown cache, or refused by a policy), or the three watermarks if
     /// the result is out of order.
-    pub fn apply_writes<'a>(
-        &'a mut self,
-        writes: &[ControlWrite],
-    ) -> Result<Effects<'a>, ControlError> {
+    pub fn apply_writes(&mut self, writes: &[ControlWrite]) -> Result<Effects<'_>, ControlError> {
         <O as EntryPoints>::apply_writes(self, writes)
     }
 
@@ -150,11 +175,11 @@ impl<O: EntryPoints> Manager<O> {
     /// # Errors
     /// ENOENT for an unknown group or if the root has no such file, EINVAL or EBUSY for a value
     /// that the group or a policy does not allow. Nothing has changed.
-    pub fn apply_group_write<'a>(
-        &'a mut self,
+    pub fn apply_group_write(
+        &mut self,
         memcg: MemcgId,
         write: GroupControlWrite,
-    ) -> GroupWriteResult<'a> {
+    ) -> GroupWriteResult<'_> {
         <O as EntryPoints>::apply_group_write(self, memcg, write)
     }
 
@@ -162,7 +187,7 @@ impl<O: EntryPoints> Manager<O> {
     ///
     /// # Errors
     /// EBUSY if the group has tasks or children, or is the root; ENOENT if it does not exist.
-    pub fn remove_memcg<'a>(&'a mut self, id: MemcgId) -> Result<Effects<'a>, Errno> {
+    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
         <O as EntryPoints>::remove_memcg(self, id)
     }
 
