@@ -199,7 +199,8 @@ impl<O: Owners> Manager<O> {
     fn audit_owners(&self) -> Result<(), Violation> {
         let page_size = self.slabs.page_size;
         let slabs = self.slabs.settled();
-        let mut bytes = vec![0i64; usize::from(NO_OWNER)];
+        let nr_ids = slabs.objcgs.nr_ids();
+        let mut bytes = vec![0i64; nr_ids];
         for (id, cache) in slabs.iter() {
             for (number, &owner) in cache.owners.iter().enumerate() {
                 if owner == NO_OWNER {
@@ -210,6 +211,7 @@ impl<O: Owners> Manager<O> {
                 let (slot, _) = cache.place_of(number as u32);
                 let slab = &cache.slabs[slot];
                 check!(slab.has_owners, "{id:?} slab {slot} has no vector of owners");
+                check!(usize::from(owner) < nr_ids, "{id:?} object {number}: no owner {owner}");
                 bytes[usize::from(owner)] += i64::from(cache.charge_size);
             }
         }
@@ -218,7 +220,7 @@ impl<O: Owners> Manager<O> {
         }
         let mut pages = vec![0u64; self.memcgs.len()];
         let mut total = vec![0u64; self.memcgs.len()];
-        let mut unwritten = vec![0i64; usize::from(NO_OWNER)];
+        let mut unwritten = vec![0i64; nr_ids];
         // A remainder too small for the next object stays in the stock; later charges add to it.
         let sizes = self.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
         let most = sizes.max().unwrap_or(0).max(page_size) + page_size;
@@ -248,7 +250,7 @@ impl<O: Owners> Manager<O> {
             total[owner.memcg.idx()] += bytes[at] as u64 + u64::from(owner.nr_charged_bytes);
             bytes[at] = 0;
         }
-        check!(bytes.iter().all(|&bytes| bytes == 0), "objects have an owner that does not exist");
+        check!(bytes.iter().all(|&bytes| bytes == 0), "objects have an owner that was removed");
         for (_, cache) in self.kmem_caches().filter(|(_, cache)| cache.memcg.is_some()) {
             pages[cache.memcg.idx()] += cache.nr_pages;
         }

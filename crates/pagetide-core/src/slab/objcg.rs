@@ -197,6 +197,11 @@ impl ObjCgroups {
         self.table[usize::from(objcg)].bytes -= i64::from(bytes);
     }
 
+    /// One more than the largest id that was ever in use.
+    pub fn nr_ids(&self) -> usize {
+        self.table.len()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (u16, &ObjCgroup)> {
         let all = self.table.iter().enumerate().map(|(id, owner)| (id as u16, owner));
         all.filter(|(_, owner)| owner.exists)

@@ -52,7 +52,7 @@ fn the_audit_finds_what_is_spoilt() {
         ("not written down", &|machine, cache, object| {
             at(machine, cache).owners[object.number as usize] = NO_OWNER;
         }),
-        ("an owner that does not exist", &|machine, cache, object| {
+        ("no owner 7", &|machine, cache, object| {
             // The bytes of the group as before, plus one more object's.
             at(machine, cache).owners[object.number as usize] = 7;
             let size = at(machine, cache).charge_size;
