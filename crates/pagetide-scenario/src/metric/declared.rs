@@ -10,7 +10,9 @@ use super::better::MetricDirection;
 use super::key::ScopeKind;
 use crate::near::matches;
 use crate::record::Unit;
+use std::collections::HashMap;
 use std::fmt::Display;
+use std::sync::LazyLock;
 
 /// The declaration of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,14 @@ pub struct MetricDecl {
 
 /// The metric of this kind and name.
 pub fn find(kind: ScopeKind, name: &str) -> Option<&'static MetricDecl> {
-    ALL.iter().copied().find(|metric| metric.name == name && metric.scopes.contains(&kind))
+    static BY_NAME: LazyLock<HashMap<&str, Vec<&MetricDecl>>> = LazyLock::new(|| {
+        let mut by_name = HashMap::<_, Vec<_>>::new();
+        for &metric in ALL {
+            by_name.entry(metric.name).or_default().push(metric);
+        }
+        by_name
+    });
+    BY_NAME.get(name)?.iter().copied().find(|metric| metric.scopes.contains(&kind))
 }
 
 /// The levels of a group, in the order of display.
@@ -399,7 +408,7 @@ mod tests {
                 metric.name
             );
         }
-        for metric in ALL {
+        for &metric in ALL {
             // `explain` and HTML pages show the text alone.
             let leans = ["the same", "the part of it", "the other part", "the time they"];
             assert!(!leans.iter().any(|it| metric.about.contains(it)), "{}", metric.name);
