@@ -3,6 +3,13 @@
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# One pass lints and compiles; CLIPPY_ARGS is how `cargo clippy` itself says `-D warnings`. Incremental builds cost time
+# when nothing is built yet.
+LINTED := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc_for_tests.sh CARGO_INCREMENTAL=0 \
+	CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+# With the Python extension, which has no test in Rust: cargo then chooses the same features of all libraries here and
+# for the wheel, and `make test-py` compiles none of them again.
+TESTED := --workspace --exclude pagetide-bench
 QEMU_TESTS := $(CARGO) test --locked -p pagetide --test qemu -- --nocapture
 
 PYTHON ?= python3
@@ -49,29 +56,26 @@ selftests: kernel guest
 	$(CARGO) build --release --locked -p pagetide
 	scripts/verify.sh $(TARGET)/release/pagetide experiments/selftests/*.toml
 
-# All that a change must pass, except what boots a kernel and the slow tests of the Python package. clippy-driver is
-# rustc with clippy's lints, so one pass checks and compiles; `make lint` reads all crates again, benches included.
-test: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
-test: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
-test: export CARGO_INCREMENTAL = 0
+# All that a change must pass, except the benches, what boots a kernel and the slow tests of the Python package.
 test:
 	$(CARGO) fmt --all --check
-	$(CARGO) test --locked
+	$(LINTED) $(CARGO) test --locked $(TESTED)
 	find experiments -name '*.toml' -not -path '*/objects/*' -exec $(TARGET)/debug/pagetide check {} +
 	$(CARGO) check --locked -p pagetide-core --no-default-features
-	$(MAKE) test-py EXTRAS=$(EXTRAS) PYTEST='$(PYTEST)'
+	$(LINTED) $(MAKE) test-py EXTRAS=$(EXTRAS) PYTEST='$(PYTEST)'
 
 # The lints of every target, with the benches' peers, whose C code takes minutes to build.
 lint:
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 
-# The same, with the slow tests of the Python package and with the tests that boot a kernel. Without QEMU, a kernel or
-# a static guest the latter say so and pass.
+# The same, with the benches' lints, the slow tests of the Python package and the tests that boot a kernel. Without
+# QEMU, a kernel or a static guest the latter say so and pass.
 test-all: PYTEST := -m "not ray"
 test-all: EXTRAS := test-all
 test-all: test
 	@$(MAKE) guest || echo "make: no static guest, so the tests of QEMU are skipped" >&2
-	$(QEMU_TESTS)
+	$(LINTED) $(QEMU_TESTS)
+	$(CARGO) clippy --locked -p pagetide-bench --all-targets -- -D warnings
 
 # The Python package in a virtual environment. Without Python 3.10 or newer says so and passes.
 test-py:
