@@ -118,6 +118,7 @@ def test_shards_of_slurm_and_kubernetes_are_the_whole(tmp_path):
         pt.read_rows(tmp_path / "nothing")
 
 
+@pytest.mark.slow
 def test_the_soft_limit_is_calibrated(tmp_path, capsys):
     pytest.importorskip("optuna")
     pytest.importorskip("pyarrow")

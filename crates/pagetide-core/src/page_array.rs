@@ -453,7 +453,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
+        #![proptest_config(ProptestConfig::with_cases(12))]
 
         /// Opening a block early or late changes nothing visible.
         #[test]

@@ -107,7 +107,7 @@ fn a_fault_that_reclaims_for_itself() {
     let (mm, heap) = world.task(Machine::ROOT, 64 * MIB);
     let free = world.machine.nr_free_pages();
     world.fill((mm, heap), 0..free - 200);
-    let tally = faults(&mut world, (mm, heap), free - 200, 600);
+    let tally = faults(&mut world, (mm, heap), free - 200, 300);
     assert!(tally.reclaiming > 50, "{tally:?}");
 }
 
@@ -128,7 +128,7 @@ fn a_fault_that_waits_for_the_reserves() {
             break;
         }
     }
-    let tally = faults(&mut world, (mm, heap), free - 200, 200);
+    let tally = faults(&mut world, (mm, heap), free - 200, 120);
     assert!(tally.counted[1] > 0, "{tally:?}");
 }
 
@@ -139,8 +139,8 @@ fn a_fault_on_what_is_in_swap() {
     let (mm, heap) = world.task(Machine::ROOT, 64 * MIB);
     world.fill((mm, heap), 0..20 * MIB);
     world.settle();
-    let tally = faults(&mut world, (mm, heap), 0, 300);
-    assert!(tally.all >= 300);
+    let tally = faults(&mut world, (mm, heap), 0, 150);
+    assert!(tally.all >= 150);
 }
 
 #[test]
@@ -291,6 +291,6 @@ fn a_fault_in_the_stage_of_soft_limits() {
     let (mm, heap) = world.task(memcg, 64 * MIB);
     let free = world.machine.nr_free_pages();
     world.fill((mm, heap), 0..free - 100);
-    let tally = faults(&mut world, (mm, heap), free - 100, 400);
+    let tally = faults(&mut world, (mm, heap), free - 100, 200);
     assert!(tally.reclaiming > 50, "{tally:?}");
 }

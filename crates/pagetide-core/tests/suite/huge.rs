@@ -678,7 +678,7 @@ fn run_operations(operations: &[HugeOperation], thp_defrag: ThpDefrag, max: u64,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
     fn random_operations_keep_every_invariant(

@@ -42,7 +42,7 @@ fn task_of(setup: &Setup, name: &str) -> usize {
 
 #[test]
 fn every_experiment_loads_and_has_programs() {
-    const OPS: usize = 10_000;
+    const OPS: usize = 1_000;
     for path in experiments() {
         let scenario = load_experiment(&path);
         assert_eq!(Some(scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));

@@ -166,22 +166,22 @@ macro_rules! experiments {
 
 /// No overrides.
 const WHOLE: Sets = &[];
-/// A fifth of the files to compile, with larger objects: enough for reclaim from both builds.
+/// An eighth of the files to compile, with larger objects: enough for reclaim from both builds.
 const SHORT_BUILDS: Sets = &[
-    ("task.master.units", "10"),
-    ("task.slave.units", "10"),
+    ("task.master.units", "6"),
+    ("task.slave.units", "6"),
     ("task.master.object", "2MiB"),
     ("task.slave.object", "2MiB"),
 ];
 /// The trees are in memory; a few seconds of requests.
-const FIRST_REQUESTS: Sets = &[("task.phase1.start", "8s"), ("time_limit", "12s")];
+const FIRST_REQUESTS: Sets = &[("task.phase1.start", "8s"), ("time_limit", "10s")];
 /// The same, with two tasks that start late.
 const FIRST_BUSY: Sets =
-    &[("task.busy.start", "8s"), ("task.small.start", "8s"), ("time_limit", "12s")];
+    &[("task.busy.start", "8s"), ("task.small.start", "8s"), ("time_limit", "10s")];
 
 /// The batch job fills its memory at once.
 const FAST_BATCH: Sets = &[
-    ("task.web.phase.serve.duration", "4s"),
+    ("task.web.phase.serve.duration", "3s"),
     ("task.batch.start", "1s"),
     ("task.batch.phase.fill.rate", "2GiB/s"),
 ];
@@ -211,7 +211,7 @@ experiments! {
     soft_limit: "soft-limit", SHORT_BUILDS;
     soft_limit_vs_low: "soft-limit-vs-low", SHORT_BUILDS;
     soft_limit_latency: "soft-limit-latency", SHORT_BUILDS;
-    soft_limit_nodes: "soft-limit-nodes", WHOLE;
+    soft_limit_nodes: "soft-limit-nodes", &[("task.wide.phase.reread.passes", "150")];
     shrink_priority: "shrink-priority", WHOLE;
     shrink_priority_vs_low: "shrink-priority-vs-low", WHOLE;
     kcompactd: "kcompactd", FIRST_REQUESTS;
@@ -222,7 +222,7 @@ experiments! {
     slab_sysbench: "slab-sysbench", &[("task.thread.units", "200"), ("time_limit", "9s")];
     slab_build: "slab-build", &[("task.job.units", "1"), ("task.job.copies", "16")];
     slab_zombies: "slab-zombies", &[("task.maker.loops", "100")];
-    slab_coupling: "slab-coupling", &[("time_limit", "5s")];
+    slab_coupling: "slab-coupling", &[("time_limit", "1500ms")];
     compiler_trace: "compiler-trace", WHOLE;
     k8s_node_swap: "k8s-node-swap", FAST_BATCH;
     batch_beside_service: "batch-beside-service", SHORT_BATCH;

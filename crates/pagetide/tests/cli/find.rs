@@ -52,7 +52,7 @@ fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
         "--in",
         "100%",
         "--seeds",
-        "6",
+        "4",
         "--price",
         "reader.walltime",
         "--emit",
@@ -66,7 +66,7 @@ fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
     assert!((80..=130).contains(&value), "{value}");
     assert_eq!(answer["verdict"], "threshold");
     assert_eq!(point["confirmed"], true);
-    assert_eq!(point["fresh"], serde_json::json!({ "held": 6, "of": 6 }));
+    assert_eq!(point["fresh"], serde_json::json!({ "held": 4, "of": 4 }));
     assert!(answer["values"].as_u64().unwrap() <= 15, "{}", answer["values"]);
     // The reader pays the price: it loses page cache to the reserve.
     assert!(point["prices"][0]["change_percent"].as_f64().unwrap() > 2.0);

@@ -259,6 +259,7 @@ mod tests {
             for page in 0..3000 {
                 world.fault(page, true);
             }
+            world.machine.audit().unwrap();
             assert!(
                 (0..SWAPPED).all(|page| world.cached(page).is_none()),
                 "no page is in the swap cache"
@@ -280,7 +281,6 @@ mod tests {
                     at += 1;
                 }
                 if let Step::Done(outcome) = step {
-                    self.machine.audit().unwrap();
                     return outcome;
                 }
             }
@@ -293,6 +293,7 @@ mod tests {
 
         fn is_major(&mut self, page: u64) -> bool {
             let outcome = self.fault(page, false);
+            self.machine.audit().unwrap();
             let Outcome::Got(got) = outcome else { panic!("{outcome:?}") };
             got.major
         }

@@ -125,7 +125,7 @@ impl Side {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn no_decision_depends_on_a_loan(ops in ops(), many: bool) {

@@ -366,8 +366,10 @@ impl ContentsModel {
             if mapping.backing != Backing::Anon {
                 continue;
             }
+            let mut known = self.anon.range((vma.0, 0)..=(vma.0, u64::MAX)).peekable();
             for (page, pte) in mapping.ptes.iter().enumerate() {
-                let held = self.anon.get(&(vma.0, page as u64)).copied().unwrap_or(ZEROES);
+                let held = known.next_if(|((_, at), _)| *at == page as u64);
+                let held = held.map_or(ZEROES, |(_, &held)| held);
                 let found = self.anywhere(machine, *pte);
                 assert!(
                     found.is_none_or(|found| found == held),
