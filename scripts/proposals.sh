@@ -4,7 +4,7 @@
 # cache, next to the kernels of scripts/kernel.sh; nothing is installed into the system. Does
 # nothing if the cached kernel has the same source, patches and options.
 #
-#   scripts/proposals.sh                builds it; the first build takes some minutes and 3 GB of disk
+#   scripts/proposals.sh                builds it; the first build takes a few minutes and 3 GB of disk
 #   scripts/proposals.sh --keep         keeps the build directory, which shortens the next build
 #   scripts/proposals.sh --source DEB   uses the source in this package, and fetches nothing
 #   scripts/proposals.sh --patches DIR  uses patches and options of another directory; the result

@@ -21,7 +21,7 @@ for file in "$@"; do
     echo "== $file"
     if "$pagetide" verify "${kernel[@]}" "$file" | tee "$output"; then
         # The last line of every table.
-        line="$(grep -E '^[0-9]+ counters? that repeats?' "$output")"
+        line="$(grep -E '^[0-9]+ stable counters?' "$output")"
         # The scenario's expectations for each variant.
         line+="$(sed -n 's/^expected  */; /p' "$output" | tr -d '\n')"
     else

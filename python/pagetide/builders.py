@@ -397,7 +397,7 @@ class Costs(_Table):
         fault: Enter and leave a page fault: exception, lookup of the mapping, walk of the page table.
         fs_read: The file system's share of a read request.
         fs_request: The file system's work for a run of holes, or for a newly written page.
-        hit: Touch a mapped page, as one of many independent touches.
+        hit: Access a mapped page. The accesses are independent, so their cache misses overlap.
         idle_exit: Time from the wake-up to the first instruction on an idle CPU.
         io_completion: Interrupt and completion of a disk request.
         lru_move: Move a page between LRU lists as part of a batch.
@@ -650,11 +650,10 @@ class Policy(_Table):
         soft_limit: How global reclaim respects soft limits (memory.soft_limit_in_bytes). Default: tree.
         soft_limit_direct: How hard tasks in direct reclaim scan groups over their soft limits. Default: full.
         soft_limit_node: How a soft limit applies on one node. Default: global.
-        soft_limit_root: If a group has reached its hard limit and reclaim runs for it: whether this group
-            counts as over its soft limit. Default: excluded.
+        soft_limit_root: Whether a group that is reclaimed because of its own hard limit counts as over its
+            soft limit. Default: excluded.
         thp: When anonymous memory gets huge pages (transparent_hugepage/enabled). Default: never.
-        thp_defrag: Reaction of a fault if no huge page is free (transparent_hugepage/defrag). Default:
-            madvise.
+        thp_defrag: Action of a fault if no huge page is free (transparent_hugepage/defrag). Default: madvise.
         watermarks: How the low and high watermarks follow from what the user sets. Default: scale-factor.
         """
         self.background_compaction: Literal[
@@ -775,7 +774,7 @@ class Task(_Table):
         """
         name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         phases: Phases, in order.
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -784,7 +783,7 @@ class Task(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         """
         self.name: str = name
         self.phases: Sequence[_Table | Mapping[str, Any]] = phases
@@ -830,7 +829,7 @@ class FileWrite(_Table):
         file: File to append to.
         block: Size of a call (default 64KiB).
         total: Bytes to write (default: until the task is stopped).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -839,7 +838,7 @@ class FileWrite(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -890,7 +889,7 @@ class FileRead(_Table):
         file: File to read.
         block: Size of a call (default 64KiB).
         total: Bytes to read (default: the whole file once).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -899,7 +898,7 @@ class FileRead(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -962,7 +961,7 @@ class MappedRead(_Table):
         region: Name of the mapping, shared by phases that name the same region (default: the file).
         size: Bytes to map, from its start (default: all).
         stride: Distance between two pages that are read, in whole pages (default: one page).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -971,7 +970,7 @@ class MappedRead(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1044,7 +1043,7 @@ class Touch(_Table):
         region: Name of the region; phases of a task that name the same region share it (default anon).
         stride: Distance between two pages that are touched, in whole pages (default: one page).
         write: Writes if true, reads if false (default true).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1053,7 +1052,7 @@ class Touch(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1112,7 +1111,7 @@ class Interleave(_Table):
         pages: Number of pages of each kind.
         file: File to map, with at least `pages` pages; it is unmapped when the phase ends.
         region: Anonymous region; phases of a task that name the same region share it (default anon).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1121,7 +1120,7 @@ class Interleave(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1172,7 +1171,7 @@ class Discard(_Table):
         every: Distance from one page to the next (default 1).
         first: First page (default 0).
         region: Region that an earlier phase of the task has mapped (default anon).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1181,7 +1180,7 @@ class Discard(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1238,7 +1237,7 @@ class Lock(_Table):
         pages: Number of pages (default: up to the end of the region).
         region: Region to lock (default: anon, or the file).
         size: Bytes of memory or of the file to map, if no earlier phase has mapped the region.
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1247,7 +1246,7 @@ class Lock(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1309,7 +1308,7 @@ class Advise(_Table):
         pages: Number of pages (default: up to the end of the region).
         region: Region to advise on (default: anon, or the file).
         size: Bytes of memory or of the file to map, if no earlier phase has mapped the region.
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1318,7 +1317,7 @@ class Advise(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1381,7 +1380,7 @@ class HighOrder(_Table):
         order: log2 of the pages of a block (default 9: 2 MiB).
         percent: Attempts as the per cent of the machine's memory that their blocks have.
         request: Rights of an attempt (default direct).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1390,7 +1389,7 @@ class HighOrder(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1448,7 +1447,7 @@ class KernelMemory(_Table):
         interval: Time from the start of one allocation to the start of the next (default 0: at once).
         order: log2 of the pages of a block (default 0: one page).
         request: Rights of an allocation (default kernel).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1457,7 +1456,7 @@ class KernelMemory(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1514,7 +1513,7 @@ class KernelObjects(_Table):
         compute: CPU time of a unit, spread over its allocations (default 0).
         interval: Time from the start of one unit to the start of the next (default 0: at once).
         start_unit: Starts with the mix's start-up part, which stays until the task ends (default false).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1523,7 +1522,7 @@ class KernelObjects(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1578,7 +1577,7 @@ class Names(_Table):
         keep: Share of the files that stays, also after the end of the task (default "0 %").
         kind: Files, or names that do not exist (default file).
         pick: Which files stay: every Nth, or random ones (default evenly).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1587,7 +1586,7 @@ class Names(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1638,7 +1637,7 @@ class Pipes(_Table):
         make: Number of pipes.
         keep: Share that stays open until the task ends (default "0 %").
         pick: Which pipes stay: every Nth, or random ones (default evenly).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1647,7 +1646,7 @@ class Pipes(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1698,7 +1697,7 @@ class Remove(_Table):
         of: Earlier phase with workload names or pipes.
         keep: Share of the remaining ones that stays (default "0 %").
         pick: Which ones stay: every Nth, or random ones (default evenly).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1707,7 +1706,7 @@ class Remove(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1784,7 +1783,7 @@ class WorkingSet(_Table):
         populate: Touches every page in order first, anonymous before file (default false).
         rate: Rate in bytes or pages per second; an access counts as a page (default: no limit).
         write_percent: Share of the anonymous accesses that write, in per cent (default 100).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1793,7 +1792,7 @@ class WorkingSet(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1896,7 +1895,7 @@ class Service(_Table):
         touches: Number of pages of `heap` that a request touches.
         write: Bytes of the file that a request writes, at a random position (default: none).
         write_percent: Share of the touches that write, in per cent (default 50).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1905,7 +1904,7 @@ class Service(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -1974,7 +1973,7 @@ class Trace(_Table):
         path: Trace file, relative to the scenario file.
         advice: Advice on its regions of files (default: normal; for a trace of objects, random).
         passes: Number of passes through the trace (default 1).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -1983,7 +1982,7 @@ class Trace(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -2059,7 +2058,7 @@ class Build(_Table):
         source: Bytes of `sources` that a unit reads (default 6323, as in the recorded compile).
         sources: File that stands for the source tree, read from front to back (default: none).
         stack_order: log2 of the pages of a unit's kernel stack (default 0: no stack).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -2068,7 +2067,7 @@ class Build(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -2148,7 +2147,7 @@ class WriteControl(_Table):
         control: Name of the file, as the kernel spells it.
         text: Text to write.
         target: Group of the file, or one copy, `NAME.0` (default: none, for a file of the machine).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -2157,7 +2156,7 @@ class WriteControl(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -2221,7 +2220,7 @@ class CreateGroup(_Table):
         """
         name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         target: Group to create; for a group with copies, one copy: `NAME.0`.
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -2230,7 +2229,7 @@ class CreateGroup(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -2274,7 +2273,7 @@ class RemoveGroup(_Table):
         """
         name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         target: Group to remove; for a group with copies, one copy: `NAME.0`.
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -2283,7 +2282,7 @@ class RemoveGroup(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -2327,7 +2326,7 @@ class JoinGroup(_Table):
         """
         name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         target: Group to join; for a group with copies, one copy: `NAME.0` (default: the root).
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -2336,7 +2335,7 @@ class JoinGroup(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -2380,7 +2379,7 @@ class Compute(_Table):
         """
         name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         duration: CPU time to use.
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -2389,7 +2388,7 @@ class Compute(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """
@@ -2433,7 +2432,7 @@ class Sleep(_Table):
         """
         name: Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         duration: Time to sleep.
-        after: Start the task when this task ends.
+        after: Name of a task: when that task ends, this one starts.
         background: Stops the task when all others have ended: it does not keep the run alive (default false).
         copies: Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         delay: Pause between the end of the task in `after` and the start (default 0).
@@ -2442,7 +2441,7 @@ class Sleep(_Table):
         nice: Nice value (default 0).
         oom_score_adj: Added to the badness score for the OOM killer; -1000: never killed (default 0).
         start: Start time, counted from the start of the run (default 0).
-        until: Stop the task when this task ends; the task then does not keep the run alive.
+        until: Name of a task: when that task ends, this one is stopped. The run does not wait for this one.
         repeat: Of a phase: Number of repeats; they are called NAME0, NAME1 and so on (default: once, called
             NAME).
         """

@@ -1,7 +1,7 @@
 """Gives runs to a crew in units of suitable size, and yields the answers as they come.
 
 Short runs are combined, so that a unit takes about half a second: the overhead of an executor is
-some milliseconds for each unit. At most two units for each worker are pending, so that an interrupt
+a few milliseconds for each unit. At most two units for each worker are pending, so that an interrupt
 has little to cancel, and 100 000 runs need no memory on a scheduler.
 
 The runs of a lost unit are retried one at a time, with nothing else pending: a broken pool or Dask

@@ -1,8 +1,8 @@
-//! Charging pages to groups: per-CPU stocks, limits, and what a task does when it meets a limit.
+//! Charging pages to groups: per-CPU stocks, limits, and what a task does when it hits a limit.
 //!
 //! Linux: mm/memcontrol.c `try_charge_memcg`, `consume_stock`, `refill_stock`, `drain_all_stock`
 //! (6.1). A charge takes 64 pages at a time and leaves the unused ones in the CPU's stock. If a
-//! task meets a limit, it reclaims from the group that has the limit, drains the stocks, and tries
+//! task hits a limit, it reclaims from the group that has the limit, drains the stocks, and tries
 //! again, up to 16 times. In the end the OOM killer chooses a task of the group.
 //!
 //! `page_request` allocates pages together with their charge.
@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 /// Number of reclaims in a row without progress after which the group is out of memory.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 
-/// State of a charge that met a limit.
+/// State of a charge that hit a limit.
 #[derive(Clone, Debug, State)]
 pub struct ChargePath {
     /// The group that has the limit.
@@ -119,8 +119,8 @@ impl<O: Owners> Manager<O> {
     ///
     /// # Errors
     ///
-    /// The limit that was met, or the debt that the task must pay first. A request that may not
-    /// wait (`gfp`) never has to pay first.
+    /// The limit that the charge would exceed, or that the task must first reclaim because it is
+    /// above `memory.high`. A request that may not wait (`gfp`) never has to reclaim first.
     #[inline]
     pub(crate) fn try_charge(
         &mut self,
@@ -410,7 +410,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Continues a charge that has met a limit again, the same or another one.
+    /// Continues a charge that has hit a limit again, the same limit or another one.
     pub(crate) fn charge_again(&mut self, path: &mut ChargePath, over: MemcgId, nr: u64, gfp: Gfp) {
         path.over = self.position_of(over);
         path.nr = nr;

@@ -46,7 +46,8 @@ tunables! {
 
     // Control files that depend on more than one field, or act.
     files {
-        /// Free memory that only urgent allocations may use; the min watermarks.
+        /// Free memory that only urgent allocations may use. It sets the min watermarks of all
+        /// zones.
         MinFreeKbytes = "vm.min_free_kbytes", from(0), "kB", Linux("2.6"),
             default "sqrt(16 * lowmem in kB), 128 to 262144";
         /// Distance between the watermarks (policy scale-factor).
@@ -66,24 +67,25 @@ tunables! {
             default "1.5 min";
         /// Raises the low and high watermarks, not min (Rik van Riel's patch of 2011).
         ExtraFreeKbytes = "vm.extra_free_kbytes", from(0), "kB", Patch("2011"), default "0";
-        /// Pages that a lower zone keeps from requests for higher zones: 1/N of the higher zones.
+        /// Pages of a lower zone that requests for a higher zone cannot use: 1/N of the pages of
+        /// the higher zones.
         LowmemReserveRatio = "vm.lowmem_reserve_ratio", ControlForm::Zones, "", Linux("2.6"),
             default "256 256 32 0";
         /// 1 drops clean page cache, 2 unused inodes and directory entries, 3 both (workload
         /// write-control only).
         DropCaches = "vm.drop_caches", ControlForm::Action { max: 4 }, "", Linux("2.6.16"),
-            default "none, it is written only";
+            default "none (write-only)";
         /// Compacts all zones at once (workload write-control only).
         CompactMemory = "vm.compact_memory", ControlForm::Action { max: 1 }, "", Linux("2.6.35"),
-            default "none, it is written only";
+            default "none (write-only)";
         /// Updates the counters of /proc/vmstat, always exact here (workload write-control only).
         StatRefresh = "vm.stat_refresh", ControlForm::Anything, "", Linux("4.7"),
-            default "none, it is written only";
-        /// Which anonymous memory gets huge pages. All values except never raise
-        /// vm.min_free_kbytes, unless it was written.
+            default "none (write-only)";
+        /// Which anonymous memory gets huge pages. The values always and madvise raise
+        /// vm.min_free_kbytes, unless the user has written it.
         ThpEnabled = "transparent_hugepage.enabled", ControlForm::Policy(Policy::Thp), "", Linux("2.6.38"),
             default "never";
-        /// Reaction of a fault when no huge page is free: reclaim and compact, wake the daemons, or
+        /// Action of a fault when no huge page is free: reclaim and compact, wake the daemons, or
         /// nothing.
         ThpDefrag = "transparent_hugepage.defrag", ControlForm::Policy(Policy::ThpDefrag), "",
             Linux("2.6.38; defer since 4.6, defer+madvise since 4.11"), default "madvise";
@@ -137,7 +139,7 @@ tunables! {
                 => swappiness: u32 = 60;
             /// Swap read-ahead: 0 reads one page.
             PageCluster = "vm.page-cluster", within(0, 31), "log2 of pages",
-                Linux("2.2; bounds in later kernels than 6.1") => page_cluster: u32 = 3;
+                Linux("2.2; kernels after 6.1 check the range") => page_cluster: u32 = 3;
             /// Range around a file fault in which cached pages are mapped as well; one page: off.
             FaultAroundBytes = "vm.fault_around_bytes", ControlForm::Debugfs, "bytes",
                 Linux("3.15, in Linux a debugfs file")
@@ -194,10 +196,10 @@ tunables! {
                 /// its memory is. The block layer does not throttle writeback yet; that throttling
                 /// came with 4.10.
                 Linux45 = 2, "linux-4.5";
-                /// Linux 2.6.37, of the time of the tunable-watermarks patch: kswapd brings every
-                /// zone to its high watermark. Each time it has freed 32 pages, it starts again at
-                /// the first priority. Below priority 10 it naps while disks are congested.
-                /// Writeback is not throttled either.
+                /// Linux 2.6.37, the kernel that the tunable-watermarks patch changed: kswapd
+                /// brings every zone to its high watermark. Each time it has freed 32 pages, it
+                /// starts again at the first priority. Below priority 10 it naps while disks are
+                /// congested. Writeback is not throttled either.
                 Linux2637 = 1, "linux-2.6.37";
             }
             /// How an allocating task reclaims for itself.
@@ -215,15 +217,15 @@ tunables! {
             /// How pages age, and how page cache and anonymous memory share the pressure.
             Lru = "lru" => lru: LruPolicy = Linux61 {
                 /// New anonymous pages start on the inactive list. Refaults of anonymous pages are
-                /// judged like those of page cache. The costs of reclaiming each kind decide the
-                /// balance.
+                /// tested like those of page cache: the refault distance decides whether the page
+                /// is activated. The costs of reclaiming each kind decide the balance.
                 Linux61 = 0, "linux-6.1", linux;
                 /// Linux 3.15 to 5.7: new anonymous pages start on the active list, and one
-                /// reference brings them back to it. Only refaults of page cache are judged. The
+                /// reference brings them back to it. Only refaults of page cache are tested. The
                 /// numbers of scanned and rotated pages decide the balance; cold page cache is
                 /// reclaimed first.
                 Linux54 = 1, "linux-5.4";
-                /// Up to 3.14: as linux-5.4, but no refault is judged, and cold page cache is not
+                /// Up to 3.14: as linux-5.4, but no refault is tested, and cold page cache is not
                 /// preferred.
                 Linux33 = 2, "linux-3.3";
                 /// Linux 6.12 (since 6.3): as 6.1, but references through mappings with random
@@ -248,8 +250,8 @@ tunables! {
                 /// Soft limits have no effect.
                 Off = 0, "off";
             }
-            /// If a group has reached its hard limit and reclaim runs for it: whether this group
-            /// counts as over its soft limit.
+            /// Whether a group that is reclaimed because of its own hard limit counts as over its
+            /// soft limit.
             SoftLimitRoot = "soft_limit_root" => soft_limit_root: SoftLimitRoot = Excluded {
                 /// It does not count, as agreed in review.
                 Excluded = 0, "excluded", linux;
@@ -270,7 +272,7 @@ tunables! {
                 /// The whole limit is compared with the group's whole size.
                 Global = 0, "global", linux;
                 /// The node's share, soft limit x node's size / group's size, is compared with the
-                /// group's size on the node. The patch's author described it so.
+                /// group's size on the node. The patch's author described it this way.
                 Local = 1, "local";
             }
             /// The effect of memory.global_shrink_priority.
@@ -335,13 +337,14 @@ tunables! {
             /// Which daemon makes blocks of high order in the background.
             BackgroundCompaction = "background_compaction"
                 => background_compaction: BackgroundCompaction = KcompactdEarly {
-                /// kcompactd, woken before kswapd's nap, so that requests cannot starve it (since
-                /// 4.6).
+                /// kcompactd. It is woken before kswapd's short sleep, so that frequent requests
+                /// cannot delay its wake-up for ever (since 4.6).
                 KcompactdEarly = 3, "kcompactd-early", linux;
                 /// kcompactd, woken when kswapd goes to full sleep: the patch of March 2016.
                 Kcompactd = 2, "kcompactd";
-                /// kswapd itself, in its rounds, as in Linux 4.5 and earlier. Needs kswapd
-                /// linux-4.5, or linux-6.1, where a patch adds it.
+                /// kswapd itself, in its rounds, as in Linux 4.5 and earlier. Needs policy kswapd =
+                /// linux-4.5 or linux-6.1; with linux-6.1 it follows Pagetide's own patch (0004 in
+                /// kernels/linux-6.1).
                 Kswapd = 1, "kswapd";
                 /// None.
                 Off = 0, "off";
@@ -371,7 +374,7 @@ tunables! {
                 /// madvise.
                 Never = 2, "never", linux;
             }
-            /// Reaction of a fault if no huge page is free (transparent_hugepage/defrag).
+            /// Action of a fault if no huge page is free (transparent_hugepage/defrag).
             ThpDefrag = "thp_defrag" => thp_defrag: ThpDefrag = Madvise {
                 /// Reclaims and compacts, once.
                 Always = 0, "always", linux;

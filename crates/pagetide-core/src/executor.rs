@@ -1,9 +1,10 @@
 //! An executor: runs calls and daemons of a manager and carries out their effects.
 //!
 //! Linux needs no executor, because its tasks run by themselves. Here the executor steps a call and
-//! the daemons until each of them is done, rests or sleeps. A [`World`] (a clock, stores and bytes)
-//! carries out the effects of each step. Benches, test worlds and embedders use the executor. The
-//! simulator has a scheduler instead, because its tasks compete for CPUs.
+//! the daemons until each of them is done, rests or sleeps. A [`World`] (a clock, backing stores
+//! and page contents) carries out the effects of each step. Benchmarks, test worlds and embedding
+//! programs use the executor. The simulator uses its own scheduler instead, because its tasks
+//! compete for CPUs.
 //!
 //! One call runs at a time. For each step of the call, each daemon that is awake also makes one
 //! step, as if it ran in parallel. While the call sleeps, the daemons run alone.
@@ -19,7 +20,7 @@ use crate::outcome::Outcome;
 use crate::units::{Cpu, Nanos, Pfn, Requester};
 use alloc::vec::Vec;
 
-/// A clock, stores and bytes: the parts that the manager does not have.
+/// A clock, backing stores and page contents: the parts that the manager does not have.
 pub trait World {
     /// The current time. It never goes back.
     fn now(&mut self) -> Nanos;

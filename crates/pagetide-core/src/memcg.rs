@@ -40,7 +40,7 @@ pub enum MemoryEvent {
     Low = 0,
     /// The group was above `memory.high`, so it was reclaimed from and throttled.
     High = 1,
-    /// The group met its limit.
+    /// The group hit its limit.
     Max = 2,
     /// The group was out of memory: reclaim found nothing more.
     Oom = 3,

@@ -126,7 +126,7 @@ pub(crate) enum AttemptInput {
     Room,
 }
 
-/// When to continue a request that got room under one limit and then met a limit again.
+/// When to continue a request that got room under one limit and then hit a limit again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RetryTiming {
     /// In the same step, because the attempt only looked at counters.

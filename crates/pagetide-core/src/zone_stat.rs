@@ -1,4 +1,5 @@
-//! A zone's counter of free pages, and for each CPU a difference that the counter lacks so far.
+//! A zone's counter of free pages, and for each CPU a *difference* (per-CPU delta) that the counter
+//! lacks so far.
 //!
 //! Linux: `vm_stat[NR_FREE_PAGES]` of a zone and `per_cpu_zonestats` (mm/vmstat.c, 6.1). A CPU
 //! keeps a difference and adds it to the counter when the difference exceeds a threshold. Watermark

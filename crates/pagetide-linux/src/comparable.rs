@@ -66,14 +66,14 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     for choice in own.filter(|choice| !is_done(choice)) {
         let name = choice.policy().name();
         found.push(match variants_of_switch(choice, switches) {
-            None => format!("policy {name} = {choice}: the kernel has its own"),
+            None => format!("policy {name} = {choice}: the kernel uses its own behaviour"),
             Some(file) => format!(
                 "policy {name} = {choice}: {file} of the kernel has no such variant, and keeps its default"
             ),
         });
     }
     for (kind, name) in setup.plugins.iter() {
-        found.push(format!("policy {kind} = {name}: the kernel has its own"));
+        found.push(format!("policy {kind} = {name}: the kernel uses its own behaviour"));
     }
     let machine = &setup.machine;
     for disk in &machine.disks {
@@ -84,8 +84,8 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     }
     if !setup.files.is_empty() || machine.swap.is_some() {
         found.push(
-            "speed of disks: QEMU's disks are as fast as the host; Pagetide's requests take \
-             their mean time"
+            "disk speed: QEMU's disks run at host speed; each request in Pagetide takes the mean \
+             time of a request in QEMU"
                 .to_owned(),
         );
     }
@@ -211,7 +211,7 @@ mod tests {
         }
         assert_eq!(
             of("compaction = \"linux-4.5\""),
-            ["policy compaction = linux-4.5: the kernel has its own"]
+            ["policy compaction = linux-4.5: the kernel uses its own behaviour"]
         );
     }
 
@@ -225,8 +225,8 @@ mod tests {
             (not_comparable(&setup, &switches), missing_switch(&setup, &switches))
         };
         let (limits, posted, file) = (
-            "policy soft_limit = two-pass: the kernel has its own",
-            "policy shrink_priority = posted: the kernel has its own",
+            "policy soft_limit = two-pass: the kernel uses its own behaviour",
+            "policy shrink_priority = posted: the kernel uses its own behaviour",
             "memory.global_shrink_priority: a patch that no kernel has",
         );
         let soft_limit: PolicyChoice = SoftLimitPolicy::TwoPass.into();

@@ -156,7 +156,7 @@ prices! {
     Wakeup wakeup,
     /// Time from the wake-up to the first instruction on an idle CPU.
     IdleExit idle_exit,
-    /// Touch a mapped page, as one of many independent touches.
+    /// Access a mapped page. The accesses are independent, so their cache misses overlap.
     Hit hit,
     /// User instructions for one access.
     UserAccess user_access,

@@ -1,4 +1,4 @@
-//! Observers of a run: typed observations, delivered in the order of time.
+//! Observers of a run: typed observations, delivered in time order.
 //!
 //! Linux: tracepoints of vmscan and oom. In place of sched_switch and of the entry and exit of slow
 //! paths, observations report the *slices* of activity of threads. Each [`Observer`] has its own
@@ -219,7 +219,7 @@ pub trait Observer {
     /// Called before the run.
     fn begin(&mut self, cast: &RunCast) -> io::Result<()>;
 
-    /// Called for each observation, in the order of time.
+    /// Called for each observation, in time order.
     fn observe(&mut self, observation: &Observation) -> io::Result<()>;
 
     /// Called at the end of the run. `is_cut`: its tasks had not finished.

@@ -375,7 +375,7 @@ impl Scheduler {
         self.task(task).state == SchedState::Asleep
     }
 
-    /// Takes a task of which the state has changed (asleep, queued, running).
+    /// Takes a task whose state has changed (asleep, queued, running).
     pub fn next_changed(&mut self) -> Option<TaskId> {
         self.changed.pop()
     }

@@ -405,7 +405,7 @@ impl<R: Read> CountedInput<R> {
         Ok(filled)
     }
 
-    /// Fills the buffer. The error has the byte at which the input ends.
+    /// Fills the buffer. The error gives the byte at which the input ends.
     fn fill(&mut self, buffer: &mut [u8], part: TracePart) -> Result<(), TraceError> {
         if self.read_some(buffer)? < buffer.len() {
             return Err(TraceError::at_byte(self.offset, TraceProblem::Truncated { part }));

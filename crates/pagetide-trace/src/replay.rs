@@ -52,7 +52,7 @@ pub struct Replay {
     mapped: u32,
     /// Time not yet returned in a step, in units of the trace's clock.
     owed: u64,
-    /// A record of which the time has been returned, but not the access.
+    /// A record whose time has been returned, but not its access.
     record: Option<TapeRecord>,
 }
 

@@ -161,7 +161,7 @@ fn both_worlds_are_compared_and_a_recording_stands_for_qemu() {
     let Some(bench) = Bench::new(MIXED) else { return };
     let asked = bench.verify(&["--record", "kept"]).quietly();
     let table = &asked.stdout;
-    for text in ["kernel     Linux ", "t.anon\n", "t.file\n", " pswpout ", "counters that repeat"] {
+    for text in ["kernel     Linux ", "t.anon\n", "t.file\n", " pswpout ", "stable counters"] {
         assert!(table.contains(text), "{text:?} is not in:\n{table}");
     }
     let kept = fs::read_dir(bench.place.directory.join("kept")).unwrap().flatten();

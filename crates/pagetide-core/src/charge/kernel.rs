@@ -2,8 +2,8 @@
 //!
 //! Linux: `obj_cgroup_charge_pages`, `memcg_account_kmem` (6.1), `__memcg_kmem_charge` (5.5). These
 //! pages count in a group's memory and also in its kernel memory (`memory.kmem.usage_in_bytes`,
-//! `kernel` in memory.stat), which has its own limit in version 1. A charge that meets this limit
-//! reclaims nothing.
+//! `kernel` in memory.stat), which has its own limit in version 1. A charge that would exceed this
+//! limit fails; it does not reclaim.
 //!
 //! Invariant: `kernel_pages` of a group is the number of pages charged to it for slabs. Its kernel
 //! counter is the sum of these pages, its page tables, and the counters of its children.
@@ -18,7 +18,8 @@ use crate::slab::allocate::SlabShortage;
 use crate::units::{Cpu, MemcgId};
 
 impl<O: Owners> Manager<O> {
-    /// Charges a group for slab pages. The error says which limit or debt prevents the charge.
+    /// Charges a group for slab pages. The error says which limit prevents the charge, or that the
+    /// task must first reclaim because it is above `memory.high`.
     pub(crate) fn charge_kernel_pages(
         &mut self,
         ctx: &Ctx,

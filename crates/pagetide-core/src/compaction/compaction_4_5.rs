@@ -3,7 +3,7 @@
 //! Linux: `__compaction_suitable`, `__reset_isolation_suitable` (mm/compaction.c). Smaller
 //! differences between the versions are in the other files, which ask the [era](crate::era).
 //!
-//! Invariant: called only for an era that uses these algorithms.
+//! Invariant: these functions run only if the chosen policies use the algorithms of 4.5.
 
 use super::fragmentation::fragmentation_index;
 use super::suitable::compact_gap;

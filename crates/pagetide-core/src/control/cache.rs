@@ -56,11 +56,11 @@ const NUMBER: ControlForm = ControlForm::Sysfs { min: 0, max: u32::MAX as u64 };
 
 cache_controls! {
     /// Empty slabs that a node keeps.
-    MinPartial = "min_partial", NUMBER, "slabs", default "log2 of the object's size, halved, 5 to 10";
+    MinPartial = "min_partial", NUMBER, "slabs", default "half of log2 of the object's size, but 5 to 10";
     /// Limit of free objects on a CPU's chain of slabs (policy slub = fullest and lowest: only 0).
     CpuPartial = "cpu_partial", NUMBER, "objects", default "6 to 120, by the object's size";
     /// Frees empty slabs (workload write-control only).
-    Shrink = "shrink", ControlForm::Action { max: 1 }, "", default "none, it is written only";
+    Shrink = "shrink", ControlForm::Action { max: 1 }, "", default "none (write-only)";
     /// log2 of the pages of a slab.
     Order = "order", ControlForm::ReadOnly, "", default "by the object's size";
     /// Capacity of a slab.
@@ -95,8 +95,10 @@ impl CacheControl {
     pub(super) fn of_name(name: &str) -> Result<(&str, CacheControl), ControlError> {
         let refuse = |message| ControlError::new(Errno::Enoent, name, message);
         let Some((cache, file)) = cache_and_file(name) else {
-            let message =
-                format!("{} is not the name of a cache's file: slab.CACHE.FILE", quoted(name));
+            let message = format!(
+                "{} is not the name of a slab cache file; the form is slab.CACHE.FILE",
+                quoted(name)
+            );
             return Err(refuse(message));
         };
         let Some(control) = CacheControl::find(file) else {
@@ -226,8 +228,8 @@ impl<O: Owners> Manager<O> {
                 if value > 0 && !has_chains {
                     let name = name();
                     let message = format!(
-                        "`{value}` is out of range for {name}; it takes 0 where policy slub has no \
-                         chains"
+                        "`{value}` is out of range for {name}; with policy slub = fullest or lowest it \
+                         takes only 0"
                     );
                     return Err(ControlError::new(Errno::Einval, &name, message));
                 }
@@ -266,7 +268,7 @@ impl<O: Owners> Manager<O> {
             // The values were checked against the cache, and a clone has the same bounds.
             self.tune_cache(id, tuning).map_err(|errno| {
                 let name = &self.slabs.caches[id.idx()].name;
-                ControlError::new(errno, name, format!("cache {} refused it", quoted(name)))
+                ControlError::new(errno, name, format!("cache {} refuses this value", quoted(name)))
             })?;
         }
         Ok(())

@@ -26,7 +26,7 @@ pub enum Errno {
     Eexist,
     /// No such process.
     Esrch,
-    /// A file too large.
+    /// The file is too large.
     Efbig,
     /// No memory of the requested kind is free.
     Enomem,
@@ -94,7 +94,7 @@ impl ControlError {
         ControlError { errno, name: name.into(), message }
     }
 
-    /// The error for a value of a kind that the file does not take.
+    /// The error for a value of the wrong type.
     pub(super) fn wrong_kind(name: &str, text: &str) -> ControlError {
         let message = format!("{} is not a value for {name}", quoted(text));
         ControlError::new(Errno::Einval, name, message)

@@ -104,10 +104,10 @@ group_controls! {
     CpuMax = "cpu.max", ControlForm::Bandwidth, "us", V2, Linux("4.15"), default "max 100000";
     /// Reclaims this amount from the group at once (workload write-control only).
     Reclaim = "memory.reclaim", ControlForm::Reclaim, "bytes", V2, Linux("5.19; swappiness since 6.9"),
-        default "none, it is written only";
+        default "none (write-only)";
     /// Reclaims everything from the group (version 1; workload write-control only).
     ForceEmpty = "memory.force_empty", ControlForm::Anything, "", V1, Linux("2.6.25"),
-        default "none, it is written only";
+        default "none (write-only)";
 }
 
 /// Read-only files of a group.

@@ -203,8 +203,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Also sets the policy `thp`. Huge pages need a larger reserve, which is enlarged and reset
-    /// together with them (`start_stop_khugepaged`).
+    /// Sets policy `thp`, and adjusts the memory reserve. Huge pages need a larger reserve:
+    /// switching them on enlarges it, and switching them off resets it (`start_stop_khugepaged`).
     pub(super) fn set_thp(&mut self, thp: Thp) {
         let was_on = self.config.thp.is_on();
         self.config.thp = thp;

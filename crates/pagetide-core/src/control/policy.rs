@@ -3,7 +3,8 @@
 //! A kernel release has one mechanism for each policy; a comparison needs several in one program.
 //! [`crate::config`] declares the policies.
 //!
-//! Invariant: a refused choice changes nothing; the era always follows from the configuration.
+//! Invariant: a refused choice changes nothing. `Manager::era` (the differences from Linux 6.1)
+//! always equals `Era::of` the configuration.
 
 use super::error::{quoted, ControlError, Errno};
 use crate::config::{Policy, PolicyChoice};

@@ -82,7 +82,7 @@ pub(super) fn find_sysctl(name: &str) -> Result<Sysctl, ControlError> {
     if let Some(sysctl) = Sysctl::find(name) {
         return Ok(sysctl);
     }
-    // Ignores the directory, and reads a dash as an underscore.
+    // Ignores the directory, and takes a dash and an underscore as equal.
     let last =
         |name: &str| String::from(name.rsplit(['.', '/']).next().unwrap_or(name)).replace('_', "-");
     let close = Sysctl::ALL.iter().find(|sysctl| last(sysctl.name()) == last(name));

@@ -61,7 +61,7 @@ pub struct GroupVisit<'m> {
     pub group: GroupView<'m>,
     /// The group that is short of memory; the root if the machine is short of memory.
     pub target: GroupView<'m>,
-    /// Whether `target` met its own limit. If not, the machine is short of memory.
+    /// Whether `target` hit its own limit. If not, the machine is short of memory.
     pub is_for_limit: bool,
     /// The reclaimer.
     pub reclaimer: Reclaimer,

@@ -26,8 +26,9 @@ use alloc::vec::Vec;
 
 impl Machine {
     /// Discards `nr` pages of a mapping from `first` on (MADV_DONTNEED). Anonymous memory is freed
-    /// with its swap slots and then reads as zeroes; file pages are only unmapped. If only a part
-    /// of a busy huge page is discarded, the part stays.
+    /// with its swap slots and then reads as zeroes; file pages are only unmapped. If the range
+    /// covers only a part of a huge page, and the page cannot be split because it is locked,
+    /// pinned, under writeback or under migration, that part is not discarded.
     ///
     /// # Errors
     /// [`BadId`](crate::bad_id::BadId) of the mapping or CPU; [`MapError::Locked`] if a

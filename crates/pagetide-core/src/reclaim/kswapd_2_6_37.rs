@@ -7,7 +7,7 @@
 //! Differs from Linux: LRU lists belong to nodes (as since 4.8), so a round is one pass over the
 //! node.
 //!
-//! Invariant: called only where the [era](crate::era) says so.
+//! Invariant: these functions run only if the [era](crate::era) chooses this algorithm.
 
 use crate::ctx::Ctx;
 use crate::effect::{Sleep, Throttle};

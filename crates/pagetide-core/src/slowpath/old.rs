@@ -5,7 +5,7 @@
 //! 4.6: one reclaim follows another without a check of the free lists, with a nap in between if
 //! disks are busy.
 //!
-//! Invariant: called only where the [era](crate::era) says so.
+//! Invariant: these functions run only if the [era](crate::era) chooses this algorithm.
 
 use super::{AfterCompaction, SlowPath};
 use crate::compaction::direct::CompactPriority;

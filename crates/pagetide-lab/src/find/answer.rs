@@ -80,7 +80,7 @@ pub struct AnswerPoint {
     pub worse: Vec<MetricCost>,
 }
 
-/// A metric before and after.
+/// A metric in the unchanged scenario and at the point.
 #[derive(Clone, Debug)]
 pub struct MetricCost {
     pub metric: String,
@@ -93,8 +93,8 @@ pub struct MetricCost {
     pub change: MeanChange,
     /// Whether the means differ (Welch's t-test).
     pub differs: bool,
-    /// Reasons why work of some runs ended early, before and after. Then the values are not
-    /// compared.
+    /// Reasons why work of some runs ended early, in the unchanged scenario and at the point. If
+    /// there is a reason, the values are not compared.
     pub ended: [Option<Incomplete>; 2],
 }
 

@@ -55,7 +55,7 @@ pub fn least_timed(unit: Unit) -> f64 {
     }
 }
 
-/// Counters of which the kernel has fewer are not judged: smaller counts are chance.
+/// A counter that is lower than this on the kernel is not judged: chance decides its value.
 pub const LEAST_JUDGED: f64 = 1000.0;
 
 /// Least value on Linux of a judged counter; shares are always judged.

@@ -13,7 +13,7 @@ pub const BEYOND: f64 = 1.5;
 /// Scores of all judged counters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparisonSummary {
-    /// Counters that the kernel repeats.
+    /// Counters that hardly vary between runs of the kernel.
     pub repeats: GradeScore,
     /// Counters that vary more.
     pub varies: GradeScore,
@@ -105,7 +105,8 @@ impl GradeScore {
     fn write(&self, (one, many): (&str, &str), f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.counters, if self.counters == 1 { one } else { many })?;
         if let (Some(median), Some((ratio, key))) = (self.median_error, &self.worst) {
-            write!(f, ": median {}, worst {}x ({key})", percent(median), times(*ratio, 2))?;
+            let (median, worst) = (percent(median), times(*ratio, 2));
+            write!(f, ": median error {median}, worst ratio {worst}x ({key})")?;
         }
         Ok(())
     }
@@ -136,12 +137,12 @@ pub(crate) fn times(ratio: f64, decimals: usize) -> String {
 /// One line.
 impl fmt::Display for ComparisonSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.repeats.write(("counter that repeats", "counters that repeat"), f)?;
+        self.repeats.write(("stable counter", "stable counters"), f)?;
         f.write_str(" \u{b7} ")?;
-        self.varies.write(("other", "others"), f)?;
+        self.varies.write(("variable counter", "variable counters"), f)?;
         if self.timed.counters > 0 {
             f.write_str(" \u{b7} ")?;
-            self.timed.write(("time", "times"), f)?;
+            self.timed.write(("timing counter", "timing counters"), f)?;
         }
         Ok(())
     }
@@ -222,10 +223,10 @@ mod tests {
         assert_eq!(twice.summary().repeats.beyond[0].0, "high t.p.pgmajfault");
         assert_eq!(
             once.summary().to_string(),
-            "1 counter that repeats: median 100.0 %, worst 0.50x (t.p.pgmajfault) \u{b7} \
-             1 other: median 0.0 %, worst 1.00x (t.p.pgactivate)"
+            "1 stable counter: median error 100.0 %, worst ratio 0.50x (t.p.pgmajfault) \u{b7} \
+             1 variable counter: median error 0.0 %, worst ratio 1.00x (t.p.pgactivate)"
         );
-        assert_eq!(summarise(&[]).to_string(), "0 counters that repeat \u{b7} 0 others");
+        assert_eq!(summarise(&[]).to_string(), "0 stable counters \u{b7} 0 variable counters");
     }
 
     #[test]
@@ -245,8 +246,8 @@ mod tests {
         let found = compared(&[("t.p.pgmajfault", 5000.0, 0.0), ("t.p.pswpin", 1000.0, 1e300)]);
         assert_eq!(
             Comparison::new("x", vec![found]).summary().to_string(),
-            "1 counter that repeats: median >1000000 %, worst 0.00x (t.p.pgmajfault) \u{b7} \
-             1 other: median >1000000 %, worst >1000000x (t.p.pswpin)"
+            "1 stable counter: median error >1000000 %, worst ratio 0.00x (t.p.pgmajfault) \u{b7} \
+             1 variable counter: median error >1000000 %, worst ratio >1000000x (t.p.pswpin)"
         );
         let printed = [0.9996, 99.99, 123.4, 1e300, f64::INFINITY, f64::NAN, -1e300, 0.0];
         let expected = ["1.000", "99.990", "123", ">1000000", ">1000000", "-", "-", "0.000"];

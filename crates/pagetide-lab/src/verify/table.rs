@@ -264,12 +264,13 @@ pub(crate) fn remarks(
     if !surplus.is_empty() {
         remarks.push(format!("high in Pagetide but not in Linux: {}", surplus.join(", ")));
     }
-    remarks.extend(only_on_one_side("Linux", comparison, CounterComparison::only_linux, |_| true));
+    remarks
+        .extend(only_on_one_side("on Linux", comparison, CounterComparison::only_linux, |_| true));
     // A record of the kernel has no events that did not happen in a phase.
     let is_some =
         |counter: &CounterComparison| counter.unit != Unit::Count || counter.pagetide.mean != 0.0;
     remarks.extend(only_on_one_side(
-        "Pagetide",
+        "in Pagetide",
         comparison,
         CounterComparison::only_pagetide,
         is_some,
@@ -285,10 +286,10 @@ pub(crate) fn remarks(
     remarks
 }
 
-/// Results that only `world` has: whole phases, groups in shared phases, judged counters by name, and the
-/// number of others. `is_told` selects the counters to report.
+/// Results of one side only (`place`: `on Linux` or `in Pagetide`): whole phases, groups in shared phases,
+/// judged counters by name, and the number of others. `is_told` selects the counters to report.
 fn only_on_one_side(
-    world: &str,
+    place: &str,
     comparison: &Comparison,
     is: fn(&CounterComparison) -> bool,
     is_told: fn(&CounterComparison) -> bool,
@@ -329,7 +330,7 @@ fn only_on_one_side(
         1 => parts.push("1 metric that is not judged".to_owned()),
         _ => parts.push(format!("{others} metrics that are not judged")),
     }
-    (!parts.is_empty()).then(|| format!("only {world} has {}", parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("only {place}: {}", parts.join(", ")))
 }
 
 #[cfg(test)]
@@ -414,11 +415,11 @@ wset.acc1
   anon_hot_resident      7371 ±     0    7501 ± 1   1.018          close
 
 {legend}
-2 counters that repeat: median 1.0 %, worst 1.02x (wset.acc1.anon_hot_resident) · 2 others: median \
->1000000 %, worst 0.00x (wset.acc1.pswpout)
+2 stable counters: median error 1.0 %, worst ratio 1.02x (wset.acc1.anon_hot_resident) · \
+2 variable counters: median error >1000000 %, worst ratio 0.00x (wset.acc1.pswpout)
 note: off by more than 1.5x: wset.acc1.pswpout 0.00x
-note: only Linux has nr_active_file
-note: only Pagetide has 1 metric that is not judged
+note: only on Linux: nr_active_file
+note: only in Pagetide: 1 metric that is not judged
 note: no tracepoints
 "
             )
@@ -481,11 +482,11 @@ note: no tracepoints
         };
         assert_eq!(
             note(vec![of("a")]),
-            "only Linux has phase w.q, pswpin, 1 metric that is not judged"
+            "only on Linux: phase w.q, pswpin, 1 metric that is not judged"
         );
         assert_eq!(
             note(vec![of("a"), of("b")]),
-            "only Linux has phase w.q (2 variants), pswpin (2 phases), 2 metrics that are \
+            "only on Linux: phase w.q (2 variants), pswpin (2 phases), 2 metrics that are \
              not judged"
         );
     }
@@ -545,7 +546,7 @@ note: no tracepoints
         let text = of(&values);
         assert!(text.contains("\nt.p, group g\n  pgmajfault "), "{text}");
         assert_eq!(rows(&text), ["pgmajfault", "pgmajfault", "memory.events.max"]);
-        assert!(of(&values[..1]).contains("note: only Linux has group g\n"));
+        assert!(of(&values[..1]).contains("note: only on Linux: group g\n"));
     }
 
     #[test]

@@ -319,7 +319,8 @@ fn check_times(keys: &ServiceKeys, load: Option<&LoadCurve>, sink: &mut ProblemS
     let mut is_sound = keys.grow.as_ref().is_none_or(|grow| check_rate(grow, sink).is_some());
     if let Some(duration) = &keys.duration {
         if !(1..=TIME_MAX).contains(&duration.value.0) {
-            let hint = "write how long requests arrive: \"10s\", for example, at most two years";
+            let hint =
+                "write for how long requests arrive: \"10s\", for example, at most two years";
             sink.hinted(duration.span, "the duration is out of range", hint);
             is_sound = false;
         }

@@ -350,8 +350,8 @@ fn counters_add_up() {
     assert_eq!((stats.reads, stats.read_bytes, stats.writes), (1, 2 * PAGE_SIZE, 0));
 }
 
-/// Random load at random times: each request completes once, in the order of time, not too early.
-/// The depth is respected, and the predicted next completion is correct.
+/// Random load at random times: each request completes once, in time order, not too early. The
+/// depth is respected, and the predicted next completion is correct.
 #[test]
 fn every_request_completes_once() {
     let mut prng = SplitMix64::new(11);

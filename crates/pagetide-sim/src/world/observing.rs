@@ -1,5 +1,5 @@
-//! The world's side of [`observe`](crate::observe): records observations and delivers them in the
-//! order of time.
+//! The world's side of [`observe`](crate::observe): records observations and delivers them in time
+//! order.
 //!
 //! All steps of a time slice are performed at its start, so their times are ahead of the world's.
 //! An observation waits in a queue until the world's time reaches its own.

@@ -22,7 +22,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Charges bytes for an object of an owner (Linux `obj_cgroup_charge`). The error says which
-    /// limit or debt prevents the charge.
+    /// limit prevents the charge, or that the task must first reclaim because it is above
+    /// `memory.high`.
     pub(crate) fn obj_charge(
         &mut self,
         ctx: &Ctx,

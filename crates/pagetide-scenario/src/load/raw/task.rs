@@ -29,14 +29,15 @@ table! {
         group: Spanned<NameKey>,
         /// Start time, counted from the start of the run (default 0).
         start: Spanned<Time> = Time(0),
-        /// Start the task when this task ends.
+        /// Name of a task: when that task ends, this one starts.
         after: Spanned<String>,
         /// Pause between the end of the task in `after` and the start (default 0).
         delay: Spanned<Time> = Time(0),
         /// Stops the task when all others have ended: it does not keep the run alive (default
         /// false).
         background: Spanned<bool> = false,
-        /// Stop the task when this task ends; the task then does not keep the run alive.
+        /// Name of a task: when that task ends, this one is stopped. The run does not wait for this
+        /// one.
         until: Spanned<String>,
         /// Nice value (default 0).
         nice: Spanned<Int<-20, 19>> = Int(0),
