@@ -291,6 +291,6 @@ fn a_fault_in_the_stage_of_soft_limits() {
     let (mm, heap) = world.task(memcg, 64 * MIB);
     let free = world.machine.nr_free_pages();
     world.fill((mm, heap), 0..free - 100);
-    let tally = faults(&mut world, (mm, heap), free - 100, 320);
+    let tally = faults(&mut world, (mm, heap), free - 100, 400);
     assert!(tally.reclaiming > 50, "{tally:?}");
 }
