@@ -10,7 +10,7 @@ LINTED := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc_for_tests.sh CARGO_INC
 # With the Python extension, which has no test in Rust: cargo then chooses the same features of all libraries here and
 # for the wheel, and `make test-py` compiles none of them again.
 TESTED := --workspace --exclude pagetide-bench
-QEMU_TESTS := $(CARGO) test --locked -p pagetide --test qemu -- --nocapture
+QEMU_TESTS := $(CARGO) test --locked $(TESTED) --test qemu -- --nocapture
 
 PYTHON ?= python3
 MDBOOK := $(TARGET)/tools/bin/mdbook
