@@ -1,4 +1,4 @@
-//! The audit of huge pages: their first frames, the other frames, and the entries that map them.
+//! The audit of the frames of huge pages. `process/audit.rs` checks the entries that map them.
 //!
 //! Linux: the checks of compound pages by `VM_BUG_ON_PAGE`.
 
@@ -9,9 +9,8 @@ use crate::page::{PageFlags, Place};
 use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 
 impl<O: Owners> Manager<O> {
-    /// Checks that every first frame is followed by 511 frames of the same huge page, that its
-    /// entries are all entries of its region, in order, and that no entry names a frame behind the
-    /// first.
+    /// Checks the state of the first frame of every huge page, and of the 511 frames after it.
+    /// Checks that no other frame is marked as part of a huge page.
     pub(super) fn audit_huge_pages(&self) -> Result<(), Violation> {
         let (mut heads, mut tails) = (0, 0);
         for (pfn, page) in self.mem.pages.opened() {

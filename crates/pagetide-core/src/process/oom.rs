@@ -58,9 +58,9 @@ impl Machine {
                 victim = Some((points, id));
             }
         }
-        // An address space with nothing but kernel memory stands for a process with a program and a
-        // stack. Choose the one of the requesting task, or the oldest one that has ever made a
-        // call.
+        // If every candidate has size 0, choose the address space of the requesting task. If that
+        // is no candidate, choose the oldest candidate that has ever made a call. (In Linux a
+        // process always has a size: its program and its stack.)
         let others = self.owners.living.iter().map(|mm| mm.idx());
         let mut asked = core::iter::once(asker.idx()).chain(others);
         let victim = victim.map(|(_, id)| id).or_else(|| {

@@ -49,7 +49,8 @@ pub struct FileCache {
     /// dirty (Linux: pages of the block device, `b_count` of their buffers).
     #[state(skip)] // its effect is in the flags of the pages
     pub metadata: bool,
-    /// One bit per page of a sparse file: written to disk. Ends with the last such page.
+    /// One bit per page of a sparse file: whether the page was written to disk. The array ends with
+    /// the word of the last page that was written.
     written: Vec<u64>,
     /// Pages in memory.
     pub nr_pages: u64,
@@ -188,7 +189,8 @@ impl FileCache {
         self.leaves[leaf] &= !slots;
         if self.leaves[leaf] == 0 {
             self.nr_nodes -= 1;
-            // A file that has grown since may have no branch for its first leaf.
+            // `use_slot` does not count the only leaf of a file in `branches`. If the file grows
+            // later, that leaf is still not counted.
             if self.branches[leaf / 64] > 0 {
                 self.branches[leaf / 64] -= 1;
                 self.nr_nodes -= u64::from(self.branches[leaf / 64] == 0);

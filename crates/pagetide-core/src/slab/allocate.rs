@@ -78,8 +78,8 @@ impl<O: Owners> Manager<O> {
         Some(Object { cache, number })
     }
 
-    /// Allocates an uncharged object from a word for which the CPU has a loan. Settles the loan
-    /// first.
+    /// Allocates an uncharged object. The CPU has a loan ([`super::loan`]) for the free objects of
+    /// this cache. The loan is settled first.
     #[cold]
     fn alloc_uncharged(&mut self, cache: CacheId, cpu: Cpu) -> Object {
         self.slabs.settle(cpu);
@@ -87,8 +87,8 @@ impl<O: Owners> Manager<O> {
         number.map_or(Object::NONE, |number| Object { cache, number })
     }
 
-    /// Allocates an object charged to a group if accounting is not per object, a loan must end, or
-    /// a loan can begin.
+    /// Allocates an object charged to a group, in the rarer cases: accounting is not per object, or
+    /// a loan ([`super::loan`]) must end before the allocation, or a loan can begin.
     #[inline(never)]
     fn alloc_otherwise(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Object {
         let object = match self.slabs.accounting {
@@ -170,8 +170,8 @@ impl<O: Owners> Manager<O> {
         self.kmem_cache_free_slow(cache, object, cpu)
     }
 
-    /// Frees an object that is not in this CPU's word: it belongs to another slab, or the free is
-    /// an error.
+    /// Frees an object that the fast path does not accept: it is not among the (at most 64) objects
+    /// of the active slab that the CPU now allocates from, or the free is an error.
     #[cold]
     fn kmem_cache_free_slow(
         &mut self,
@@ -195,7 +195,7 @@ impl<O: Owners> Manager<O> {
         if it.is_cached(number) {
             return Err(SlabError::IsCached);
         }
-        // A loan may not have recorded the object's owner yet.
+        // If the object is part of a loan, its owner is not recorded yet. Settling records it.
         if self.slabs.nr_loans > 0 {
             if let Some(user) = it.user_of(number) {
                 self.slabs.settle(user);
