@@ -40,4 +40,4 @@ else
     install "${wheels[0]}[$extras]"
     echo "$key" >"$env/key"
 fi
-exec "$env/bin/python" -m pytest "$@"
+exec "$env/bin/python" -m pytest -n 2 --dist worksteal "$@"
