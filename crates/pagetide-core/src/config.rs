@@ -305,10 +305,11 @@ tunables! {
             }
             /// Version of the cgroup interface, which changes a few decisions of reclaim.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
-                /// Reclaim for a group does not wait for writeback. A swap slot counts while in
-                /// use.
+                /// Groups have limits of dirty pages, and reclaim for a group does not wait for
+                /// writeback. A swap slot counts while in use.
                 V2 = 1, "v2", linux;
-                /// It waits for them. A swap slot counts while its page is not in memory, and
+                /// Only the machine has limits of dirty pages, and reclaim for a group waits for
+                /// writeback. A swap slot counts while its page is not in memory, and
                 /// `memory.swap.max` limits nothing.
                 V1 = 0, "v1", linux;
             }

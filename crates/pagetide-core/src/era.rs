@@ -77,6 +77,9 @@ pub(crate) struct Era {
     /// because nothing else slows down the group's writers (cgroup version 1; Linux
     /// `writeback_throttling_sane`). Version 2 throttles the writers.
     pub group_reclaim_awaits_writes: bool,
+    /// Groups have no dirty limits of their own, and all files of a device share one writeback
+    /// (cgroup version 1). Version 2: each group is a dirty domain.
+    pub no_group_writeback: bool,
     /// A swap slot is charged to a group only while its page is not in memory, because memory and
     /// swap share a counter (cgroup version 1; Linux `do_memsw_account`). Version 2: a slot is
     /// charged while it is in use.
@@ -184,6 +187,7 @@ impl Era {
             reclaims_again_at_once: old_direct,
             shares_walks: config.group_walk == GroupWalkPolicy::Shared,
             group_reclaim_awaits_writes: config.cgroup == CgroupVersion::V1,
+            no_group_writeback: config.cgroup == CgroupVersion::V1,
             counts_memory_and_swap: config.cgroup == CgroupVersion::V1,
             soft_limits_by_zone: kswapd_2_6_37,
             gates_before_protection: config.shrink_priority == ShrinkPriorityPolicy::Posted,

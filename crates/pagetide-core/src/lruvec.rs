@@ -151,6 +151,11 @@ impl Lruvec {
         }
     }
 
+    /// Pages of files on the lists of the group and its descendants; not for the root.
+    pub(crate) fn nr_file_pages_in_subtree(&self) -> u64 {
+        self.subtree[Lru::InactiveFile as usize] + self.subtree[Lru::ActiveFile as usize]
+    }
+
     /// Pages on a list.
     #[inline]
     pub fn size(&self, lru: Lru) -> u64 {

@@ -256,6 +256,30 @@ impl<O: Owners> Manager<O> {
         self.nodes[node.idx()].stats[stat as usize] -= 1;
     }
 
+    /// Adds a page to a statistic of writeback: of its node, its group and the group's ancestors.
+    pub(crate) fn writeback_stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
+        self.stat_inc(pfn, stat);
+        self.mod_group_writeback_stat(pfn, stat, 1);
+    }
+
+    pub(crate) fn writeback_stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
+        self.stat_dec(pfn, stat);
+        self.mod_group_writeback_stat(pfn, stat, -1);
+    }
+
+    fn mod_group_writeback_stat(&mut self, pfn: Pfn, stat: NodeStat, change: i64) {
+        let mut at = self.mem.pages[pfn.idx()].memcg;
+        while at.is_some() {
+            let group = &mut self.memcgs[at.idx()];
+            let count = match stat {
+                NodeStat::NrDirty => &mut group.file_dirty,
+                _ => &mut group.writeback,
+            };
+            *count = count.wrapping_add_signed(change);
+            at = group.parent;
+        }
+    }
+
     /// Wakes all tasks that wait for the page.
     pub(crate) fn wake_page(&mut self, pfn: Pfn) {
         if self.mem.pages[pfn.idx()].test_clear(PageFlags::WAITERS) {

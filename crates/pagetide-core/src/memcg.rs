@@ -112,6 +112,10 @@ pub struct Memcg {
     pub(crate) vmpressure_scanned: u64,
     /// Kernel memory in use by the group and its descendants: slabs and page tables.
     pub kmem: PageCounter,
+    /// Dirty pages of files charged to the group and its descendants.
+    pub(crate) file_dirty: u64,
+    /// Pages under writeback, also to swap, charged to the group and its descendants.
+    pub(crate) writeback: u64,
     /// Pages charged to this group itself for slabs.
     pub kernel_pages: u64,
     /// Bytes of objects charged to this group itself, as [unreclaimable, reclaimable]. Changes that
@@ -165,6 +169,8 @@ impl Memcg {
             psi: Psi::default(),
             vmpressure_scanned: 0,
             kmem: PageCounter::default(),
+            file_dirty: 0,
+            writeback: 0,
             kernel_pages: 0,
             slab_bytes: [0; 2],
             objcg: NO_OWNER,

@@ -144,9 +144,6 @@ pub trait Owners: State + Sized {
         false
     }
 
-    /// Reports that a page was written, to swap or to the owner's store.
-    fn note_written(&mut self) {}
-
     /// Calls `f` for every frame that the owners use for page tables.
     fn for_each_table_frame(&self, _f: &mut dyn FnMut(Pfn)) {}
 
@@ -226,10 +223,13 @@ pub trait Owners: State + Sized {
     fn file_page_idle(_manager: &mut Manager<Self>, _pfn: Pfn, _cpu: Cpu) {}
 
     /// Reports the end of an I/O of an own store.
-    fn io_done(_manager: &mut Manager<Self>, _io: Io, _ok: bool, _cpu: Cpu) {}
+    fn io_done(_manager: &mut Manager<Self>, _io: Io, _ok: bool, _cpu: Cpu, _now: Nanos) {}
 
-    /// Reports the time, after I/O has ended.
-    fn tick(_manager: &mut Manager<Self>, _now: Nanos) {}
+    /// Reports a new value of a knob for dirty limits.
+    fn dirty_limits_changed(_manager: &mut Manager<Self>) {}
+
+    /// Reports that a group was removed and its pages went to its parent.
+    fn group_removed(_manager: &mut Manager<Self>, _memcg: MemcgId, _parent: MemcgId) {}
 
     /// Starts writeback of all dirty pages, because reclaim met only dirty pages.
     fn wake_writeback(_manager: &mut Manager<Self>) {}

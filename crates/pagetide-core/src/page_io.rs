@@ -29,9 +29,8 @@ impl<O: Owners> Manager<O> {
                 }
                 self.end_writeback(pfn, cpu);
             }
-            Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu),
+            Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu, now),
         }
-        O::tick(self, now);
         self.take_effects()
     }
 
@@ -61,9 +60,8 @@ impl<O: Owners> Manager<O> {
         }
         let node = page.node();
         let rotate = page.test_clear(PageFlags::RECLAIM);
-        self.stat_dec(pfn, NodeStat::NrWriteback);
+        self.writeback_stat_dec(pfn, NodeStat::NrWriteback);
         self.mem.vmstat.count(Event::NrWritten);
-        self.owners.note_written();
         if rotate {
             self.rotate_reclaimable(cpu, pfn);
         }

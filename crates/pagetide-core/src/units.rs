@@ -106,6 +106,10 @@ id!(
     FileId, u32, "file"
 );
 id!(
+    /// Device that holds files (Linux `struct backing_dev_info`).
+    BdiId, u16, "bdi"
+);
+id!(
     /// Mapping of an address space (Linux: one `vm_area_struct`).
     VmaId, u32, "vma"
 );

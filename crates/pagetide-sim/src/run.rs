@@ -25,7 +25,7 @@ use pagetide_core::page_size::PageSize;
 use pagetide_core::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
-use pagetide_core::units::{CacheId, MemcgId, Nanos};
+use pagetide_core::units::{BdiId, CacheId, MemcgId, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model::{self, Setup, Variant};
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
@@ -438,6 +438,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let mut file_base = Vec::new();
     for file in &setup.files {
         let id = machine.create_file(file.size, file.sparse).expect("the loader limits files");
+        machine.set_bdi(id, BdiId(file.disk as u16)).expect("the file was just created");
         if file.metadata {
             machine.set_metadata(id).expect("it was just made");
         }

@@ -7,6 +7,7 @@ use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
+use crate::page::PageFlags;
 use crate::units::MemcgId;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -36,6 +37,12 @@ impl<O: Owners> Manager<O> {
         });
         check!(strays == 0, "{strays} swap slots in use by groups that do not exist");
 
+        let mut writebacks = vec![(0u64, 0u64); self.memcgs.len()];
+        for (_, page) in self.mem.pages.opened().filter(|(_, page)| page.memcg.is_some()) {
+            let of_group = &mut writebacks[page.memcg.idx()];
+            of_group.0 += u64::from(page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY));
+            of_group.1 += u64::from(page.has(PageFlags::WRITEBACK));
+        }
         // A walk visits parents first, so in reverse order the children's sums are complete.
         let mut memory = vec![0u64; self.memcgs.len()];
         let mut swap = vec![0u64; self.memcgs.len()];
@@ -48,6 +55,17 @@ impl<O: Owners> Manager<O> {
             } else {
                 memory[at] += group.charged + group.kernel_pages + stocked[at];
                 swap[at] += slots[at];
+            }
+            let counts = (group.file_dirty, group.writeback);
+            check!(
+                counts == writebacks[at],
+                "{id:?}: (dirty, writeback) {counts:?}, not {:?}",
+                writebacks[at]
+            );
+            if group.parent.is_some() {
+                let (dirty, writeback) = writebacks[at];
+                let of_parent = &mut writebacks[group.parent.idx()];
+                *of_parent = (of_parent.0 + dirty, of_parent.1 + writeback);
             }
             let counter = &group.memory;
             let (usage, found) = (counter.usage, memory[at]);

@@ -13,7 +13,7 @@ use crate::config::{ControlValue, Policy, Special, Sysctl, Thp};
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::units::Cpu;
-use crate::vmstat::{Event, NodeStat};
+use crate::vmstat::Event;
 use crate::watermark;
 use alloc::format;
 use alloc::string::String;
@@ -161,6 +161,7 @@ impl<O: Owners> Manager<O> {
         if self.config.dirty_ratio != ratio {
             self.config.dirty_ratio = ratio;
             self.config.dirty_bytes = 0;
+            O::dirty_limits_changed(self);
         }
     }
 
@@ -168,6 +169,7 @@ impl<O: Owners> Manager<O> {
         if self.config.dirty_bytes != bytes {
             self.config.dirty_bytes = bytes;
             self.config.dirty_ratio = 0;
+            O::dirty_limits_changed(self);
         }
     }
 
@@ -175,9 +177,7 @@ impl<O: Owners> Manager<O> {
     pub(super) fn set_dirty_writeback_centisecs(&mut self, interval: i32) {
         let interval = interval as u32;
         let old = core::mem::replace(&mut self.config.dirty_writeback_centisecs, interval);
-        // If nothing is dirty and a timer is set, the next round reads the new interval.
-        let needs_waking = old == 0 || self.global_node_stat(NodeStat::NrDirty) > 0;
-        if interval != 0 && interval != old && needs_waking {
+        if interval != 0 && interval != old {
             O::wake_writeback(self);
         }
     }

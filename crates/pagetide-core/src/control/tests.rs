@@ -435,18 +435,29 @@ fn dirty_limits_in_bytes_and_per_cent_exclude_each_other() {
 }
 
 #[test]
-fn a_new_interval_wakes_the_writeback_thread_when_it_matters() {
+fn a_new_interval_wakes_the_writeback_thread_if_something_is_dirty() {
+    use crate::process::ProcessCall;
+
     let mut machine = machine();
-    let mut wakes = |interval: &str| {
+    let wakes = |machine: &mut Machine, interval: &str| {
         let mut effects = machine.write_control("vm.dirty_writeback_centisecs", interval).unwrap();
         let wakes = effects.next();
         assert!(effects.is_empty());
         wakes
     };
-    assert_eq!(wakes("100"), None, "nothing is dirty and the timer runs");
-    assert_eq!(wakes("0"), None);
+    assert_eq!(wakes(&mut machine, "100"), None);
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let file = machine.create_file(PAGE_SIZE, true).unwrap();
+    let mut write = ProcessCall::write(mm, NodeId(0), file, 0, PAGE_SIZE);
+    let (_, effects) = machine.step(&mut write, Cpu(0), 0);
     let flusher = Effect::Wake(Token::Daemon(Daemon::Flusher));
-    assert_eq!(wakes("100"), Some(flusher), "no timer was running");
+    assert!({ effects }.any(|effect| effect == flusher), "it plans the search for old files");
+    let (step, effects) = machine.step_daemon(Daemon::Flusher, Cpu(0), 0);
+    effects.discard();
+    assert_eq!(step, crate::effect::Step::Done(crate::daemon::DaemonRest::of(1_000_000_000)));
+    assert_eq!(wakes(&mut machine, "100"), None, "no change");
+    assert_eq!(wakes(&mut machine, "0"), None);
+    assert_eq!(wakes(&mut machine, "100"), Some(flusher));
 }
 
 #[test]

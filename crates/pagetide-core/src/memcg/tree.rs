@@ -78,6 +78,10 @@ impl<O: Owners> Manager<O> {
         self.lru_add_drain_all();
         self.reparent_lists(id, parent);
         self.reparent_tables(id, parent);
+        // The parent's counts include these pages.
+        self.memcgs[id.idx()].file_dirty = 0;
+        self.memcgs[id.idx()].writeback = 0;
+        O::group_removed(self, id, parent);
         // In version 1 the counter may lack slots of pages that are in memory.
         if self.memcgs[id.idx()].swap.usage > 0
             || self.era.counts_memory_and_swap && self.swap.used() > 0

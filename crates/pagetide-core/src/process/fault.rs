@@ -69,6 +69,8 @@ pub struct Fault {
     for_collapse: bool,
     /// The region had no page table, and a huge page may fill it.
     huge: bool,
+    /// The writer has paused in this fault and does not pause again.
+    paused: bool,
     /// Remaining pages of a swap read-ahead, as page offsets or slots.
     swap_window: SwapWindow,
     buffer: BufferHeadRequest,
@@ -139,6 +141,7 @@ impl Fault {
             major: false,
             for_collapse: false,
             huge: false,
+            paused: false,
             swap_window: SwapWindow::default(),
             buffer: BufferHeadRequest::default(),
         }
@@ -277,7 +280,7 @@ impl Machine {
                     fault.stage = FaultStage::BufferHead;
                     return None;
                 }
-                self.set_page_dirty(pte.pfn());
+                self.set_page_dirty_by(pte.pfn(), ctx);
                 self.set_pte(fault.vma, fault.page, Pte::map(pte.pfn(), true));
                 return self.fault_dirtied(fault, fault.got(pte.pfn(), Contents::Kept), ctx);
             }

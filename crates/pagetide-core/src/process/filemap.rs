@@ -251,6 +251,11 @@ impl Machine {
         }
         let mut looked_at = 0;
         for _ in 0..PAGES_PER_STEP {
+            if self.is_unbalanced(ctx.asker) {
+                if let Some(pause) = self.balance_dirty_pages_ratelimited(write.file, ctx) {
+                    return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause));
+                }
+            }
             if write.pos >= write.end {
                 return Step::Done(if write.major { Outcome::Major } else { Outcome::Minor });
             }
@@ -264,7 +269,7 @@ impl Machine {
             if let Err(step) = self.write_one_page(write, slow, ctx) {
                 return step;
             }
-            if let Some(pause) = self.balance_dirty_pages_ratelimited(ctx) {
+            if let Some(pause) = self.balance_dirty_pages_ratelimited(write.file, ctx) {
                 return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause));
             }
             if self.has_woken_kswapd(&mut looked_at) {
@@ -356,7 +361,7 @@ impl Machine {
         self.mem.work.bytes_copied += len;
         self.effects.push_contents(Effect::WriteIn { frame: pfn, offset, len });
         self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
-        self.set_page_dirty_at(pfn, ctx.now);
+        self.set_page_dirty_by(pfn, ctx);
         write.pos = next;
         Ok(())
     }

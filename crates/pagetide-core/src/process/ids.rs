@@ -22,7 +22,6 @@ use crate::effect::Effects;
 use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::units::{Cpu, FileId, Pfn};
-use crate::vmstat::NodeStat;
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -235,7 +234,9 @@ impl Machine {
         self.abandon_compactions(mm, cpu);
         let gone = &mut self.owners.mms[mm.idx()];
         gone.exited = true;
+        let nr_dirtied = gone.dirty.nr_dirtied;
         let was_victim = gone.oom_victim;
+        self.owners.writeback.leave_to_others(nr_dirtied, cpu);
         self.memcgs[memcg.idx()].nr_tasks -= 1;
         self.owners.living.retain(|&other| other != mm);
         self.owners.mm_ids.give_back(mm.0);
@@ -268,21 +269,18 @@ impl Machine {
             return;
         }
         let mut cached = Vec::new();
-        cache.for_each_cached(|index, pfn| cached.push((index, pfn)));
+        cache.for_each_cached(|_, pfn| cached.push(pfn));
         let held = PageFlags::LOCKED
             .with(PageFlags::WRITEBACK)
             .with(PageFlags::MIGRATING)
             .with(PageFlags::PINNED);
-        for (index, pfn) in cached {
+        for pfn in cached {
             let page = &mut self.mem.pages[pfn.idx()];
             debug_assert_eq!(page.mapcount, 0, "nothing maps the file");
             if page.flags.any(held) {
                 continue;
             }
-            if page.test_clear(PageFlags::DIRTY) {
-                self.owners.files[file.idx()].clear_dirty(index);
-                self.stat_dec(pfn, NodeStat::NrDirty);
-            }
+            self.cancel_dirty(pfn);
             self.remove_from_page_cache(pfn, Default::default(), cpu);
             self.free_user_page(pfn, cpu);
         }
@@ -290,7 +288,8 @@ impl Machine {
             return;
         }
         self.forget_all_shadows(file, cpu);
-        self.owners.writeback.forget_file(file);
+        let wb = self.owners.files[file.idx()].wb;
+        self.owners.writeback.forget_file(file, wb);
         self.owners.files[file.idx()].mark_gone();
         self.owners.file_ids.give_back(file.0);
     }

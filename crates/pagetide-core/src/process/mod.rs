@@ -49,7 +49,7 @@ use crate::manager::Manager;
 use crate::node::NodeSpec;
 use crate::page::PageFlags;
 use crate::slab::Object;
-use crate::units::{Cpu, FileId, MemcgId, Pfn};
+use crate::units::{BdiId, Cpu, FileId, MemcgId, Pfn};
 use crate::vmstat::NodeStat;
 use alloc::vec::Vec;
 use buffer_heads::BufferHeads;
@@ -59,6 +59,7 @@ use khugepaged::KhugepagedScan;
 use page_cache::FileCache;
 use page_table::{Backing, Vma, VmaId};
 use policy::FailurePolicy;
+use writeback::pauses::DirtyAccount;
 use writeback::Writeback;
 
 /// The page level and the process layer together: a machine with processes and files.
@@ -104,6 +105,8 @@ pub struct Mm {
     pub nr_over_high: u64,
     /// Had a fault in a region that may be huge, so khugepaged scans it (Linux `MMF_VM_HUGEPAGE`).
     pub(crate) khugepaged: bool,
+    /// Pages that the task has dirtied, and its pauses.
+    pub(crate) dirty: DirtyAccount,
     /// The task has made a call.
     pub(crate) begun: bool,
     /// Chosen by the OOM killer: may use reserves, and is not chosen again.
@@ -147,12 +150,16 @@ impl Machine {
             living: Vec::new(),
             dying: Vec::new(),
             failure: FailurePolicy::default(),
-            writeback: Writeback::new(config.page_size),
+            writeback: Writeback::new(),
             buffer_heads: BufferHeads::default(),
             swapin: SwapinHistory::default(),
             khugepaged: KhugepagedScan::new(config.thp),
         };
-        Manager::with_owners(processes, nodes, nr_cpus, config)
+        let mut machine = Manager::with_owners(processes, nodes, nr_cpus, config)?;
+        // Linux does so before it has set the watermarks.
+        let [thresh, _] = machine.machine_thresholds(machine.nr_free_pages());
+        machine.writeback_set_ratelimit(thresh);
+        Ok(machine)
     }
 
     /// Creates an address space that is charged to `memcg`.
@@ -172,6 +179,7 @@ impl Machine {
             buffer_head: None,
             nr_over_high: 0,
             khugepaged: false,
+            dirty: DirtyAccount::new(self.mem.page_size),
             begun: false,
             oom_victim: false,
             oom_score_adj: 0,
@@ -232,6 +240,20 @@ impl Machine {
     pub fn set_metadata(&mut self, file: FileId) -> Result<(), BadId> {
         self.file(file)?;
         self.owners.files[file.idx()].metadata = true;
+        Ok(())
+    }
+
+    /// Puts a file on a device; by default it is on device 0. Each device has its own writeback.
+    ///
+    /// # Errors
+    /// [`BadId::File`] if the file does not exist.
+    pub fn set_bdi(&mut self, file: FileId, bdi: BdiId) -> Result<(), BadId> {
+        self.file(file)?;
+        let file = &mut self.owners.files[file.idx()];
+        // The writeback of a file with pages is bound to its device.
+        if file.wb.is_none() && bdi.is_some() {
+            file.bdi = bdi;
+        }
         Ok(())
     }
 

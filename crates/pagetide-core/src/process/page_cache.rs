@@ -11,9 +11,10 @@
 use crate::digest::State;
 use crate::page_size::PageSize;
 use crate::process::page_table::VmaId;
+use crate::process::writeback::work::ForeignHistory;
 use crate::shadow::Shadow;
 use crate::slab::Object;
-use crate::units::Pfn;
+use crate::units::{BdiId, Pfn};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -52,10 +53,20 @@ pub struct FileCache {
     /// One bit per page of a sparse file: whether the page was written to disk. The array ends with
     /// the word of the last page that was written.
     written: Vec<u64>,
+    /// The device that the file is on.
+    pub(crate) bdi: BdiId,
+    /// The writeback that the file belongs to since it was dirtied first (Linux `i_wb`).
+    pub(crate) wb: Option<u32>,
+    /// Which groups have written it.
+    pub(crate) foreign: ForeignHistory,
+    /// Queued in its writeback, or being written.
+    pub(crate) queued: bool,
     /// Pages in memory.
     pub nr_pages: u64,
     /// Dirty pages not under writeback.
     pub nr_dirty: u64,
+    /// Pages under writeback.
+    pub(crate) nr_writeback: u64,
     /// Shadow entries.
     pub nr_shadows: u64,
     /// Where the next writeback of this file starts.
@@ -89,8 +100,13 @@ impl FileCache {
             sparse,
             metadata: false,
             written: Vec::new(),
+            bdi: BdiId(0),
+            wb: None,
+            foreign: ForeignHistory::default(),
+            queued: false,
             nr_pages: 0,
             nr_dirty: 0,
+            nr_writeback: 0,
             nr_shadows: 0,
             writeback_index: 0,
             dirtied_when: 0,

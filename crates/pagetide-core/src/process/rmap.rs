@@ -236,10 +236,6 @@ impl Owners for Processes {
         self.writeback.is_congested()
     }
 
-    fn note_written(&mut self) {
-        self.writeback.note_written();
-    }
-
     fn for_each_table_frame(&self, f: &mut dyn FnMut(Pfn)) {
         let tables = self.vmas.iter().flat_map(|vma| &vma.tables);
         tables.filter(|table| table.is_some()).for_each(|&table| f(table));
@@ -293,9 +289,10 @@ impl Owners for Processes {
 
     fn daemon_rest(machine: &Machine, daemon: Daemon) -> DaemonRest {
         match daemon {
-            Daemon::Flusher => machine.flusher_timeout(),
             Daemon::Khugepaged => machine.khugepaged_first_rest(),
-            Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => DaemonRest::UNTIL_WOKEN,
+            Daemon::Flusher | Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => {
+                DaemonRest::UNTIL_WOKEN
+            }
         }
     }
 
@@ -339,12 +336,17 @@ impl Owners for Processes {
         machine.reap_file_of(pfn, cpu);
     }
 
-    fn io_done(machine: &mut Machine, io: Io, ok: bool, cpu: Cpu) {
-        machine.file_io_done(io, ok, cpu);
+    fn io_done(machine: &mut Machine, io: Io, ok: bool, cpu: Cpu, now: Nanos) {
+        machine.file_io_done(io, ok, cpu, now);
     }
 
-    fn tick(machine: &mut Machine, now: Nanos) {
-        machine.update_bandwidth(now);
+    fn dirty_limits_changed(machine: &mut Machine) {
+        let (_, thresh) = machine.dirty_limits();
+        machine.writeback_set_ratelimit(thresh);
+    }
+
+    fn group_removed(machine: &mut Machine, memcg: MemcgId, parent: MemcgId) {
+        machine.reparent_writeback(memcg, parent);
     }
 
     fn wake_writeback(machine: &mut Machine) {

@@ -1,147 +1,307 @@
-//! Writeback: dirty limits, throttling of writers, and writing dirty pages.
+//! Writeback: dirty files, the limits of dirty pages, and writing.
 //!
-//! Linux: mm/page-writeback.c, fs/fs-writeback.c (6.1). Above the background threshold the flusher
-//! (the writeback thread) writes. Above the mean of both thresholds writers are slowed down to the
-//! speed of the disk, by a rate with feedback from the measured bandwidth.
+//! Linux: mm/page-writeback.c, fs/fs-writeback.c, `struct bdi_writeback` (6.1). Each device has a
+//! writeback for each group that dirties its files (cgroup version 2; version 1 has only that of
+//! the root). A file belongs to the writeback of the group that dirtied it first, until another
+//! group has dirtied most of it for some time. The parts: [`domains`] and [`limits`] the dirty
+//! limits, [`throttle`] and [`pauses`] the pauses of writers, [`bandwidth`] the speeds,
+//! [`completions`] the shares of several devices, [`flusher`] and [`work`] writing, [`foreign`]
+//! files that several groups write.
 //!
-//! Differences from Linux: one flusher for all disks; one global rate instead of one per device;
-//! bandwidth is estimated over 200 ms windows with a 3:1 decay.
-//!
-//! Invariant: `files[f].nr_dirty` pages are tagged; a dirty file is in `dirty_files` exactly once.
+//! Invariant: `files[f].nr_dirty` pages are tagged; a dirty file is queued in its writeback exactly
+//! once. The counts of a writeback are the sums over its files.
+
+mod bandwidth;
+mod completions;
+mod domains;
+mod flusher;
+mod foreign;
+mod limits;
+pub(super) mod pauses;
+mod throttle;
+pub(super) mod work;
 
 use crate::ctx::Ctx;
-use crate::daemon::{Daemon, DaemonRest};
 use crate::digest::State;
-use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
-use crate::event::TraceEvent;
+use crate::effect::{Effect, Io, Throttle};
+use crate::memcg::ROOT;
 use crate::page::PageFlags;
-use crate::page_size::PageSize;
-use crate::process::filemap::BIO_MAX_PAGES;
 use crate::process::policy::FailedWritePolicy;
 use crate::process::Machine;
-use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn};
+use crate::units::{BdiId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
-use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bandwidth::WritebackSpeed;
+use completions::LocalCompletions;
+use limits::{DirtyDomain, DirtyLevels};
+use work::{FlusherRun, ForeignRecord, NR_RECORDS};
 
-/// Bytes of one file to write before the next file's turn.
-const MAX_WRITEBACK_BYTES: u64 = 4 << 20;
-/// Longest pause of a writer (Linux `MAX_PAUSE`, HZ/5).
-const MAX_PAUSE: Nanos = 200_000_000;
-/// Shorter pauses are accumulated (Linux aims at 10 ms and more).
-const MIN_PAUSE: Nanos = 10_000_000;
-/// Bytes that a writer may dirty between two checks of the limits (Linux `DIRTY_POLL_THRESH`).
-const DIRTY_POLL_BYTES: u64 = 128 << 10;
-/// Interval of the bandwidth estimate (Linux `BANDWIDTH_INTERVAL`).
-const BANDWIDTH_INTERVAL: Nanos = 200_000_000;
-/// Assumed bandwidth before the first write, in bytes per second (Linux `INIT_BW`).
-const INIT_BANDWIDTH: u64 = 100 << 20;
 /// Maximum number of write requests in flight before the flusher waits (`nr_requests`).
 const MAX_INFLIGHT_BIOS: u32 = 128;
 /// Requests in flight at which a disk is congested (up to 5.14: 7/8 of `nr_requests`, plus 1).
 const CONGESTION_ON: u32 = MAX_INFLIGHT_BIOS - MAX_INFLIGHT_BIOS / 8 + 1;
 /// Write requests in flight below which a disk is no longer congested.
 const CONGESTION_OFF: u32 = MAX_INFLIGHT_BIOS - MAX_INFLIGHT_BIOS / 8 - MAX_INFLIGHT_BIOS / 16 - 1;
+/// Least number of pages that a CPU dirties before one of its tasks checks the limits.
+const MIN_RATELIMIT_PAGES: u64 = 16;
+
+/// Index of a [`BdiWriteback`].
+type WbId = usize;
 
 /// State of dirty files and of the flusher.
 #[derive(Clone, Debug, State)]
 pub struct Writeback {
-    /// Files with dirty pages, oldest first.
-    dirty_files: VecDeque<FileId>,
-    /// Reclaim has asked to write all dirty pages.
-    write_all: bool,
-    /// The flusher sleeps.
-    idle: bool,
+    wbs: Vec<BdiWriteback>,
+    /// The writeback of a group and device, plus 1; 0: none.
+    #[state(skip)] // derived from `wbs`
+    by_group: Vec<Vec<usize>>,
+    machine: DirtyDomain,
+    groups: Vec<DirtyDomain>,
+    /// By group: writebacks of other groups whose files it has dirtied.
+    foreign: Vec<[ForeignRecord; NR_RECORDS]>,
+    queues: Vec<WriteQueue>,
+    cpus: Vec<DirtiedOnCpu>,
+    /// Pages that a CPU may dirty before one of its tasks checks the limits.
+    ratelimit_pages: u64,
+    /// End of the flusher's rest; 0: it works or was woken.
+    rests_until: Nanos,
+    /// The writeback that comes next.
+    turn: usize,
+    /// Latest time that was an argument.
+    now: Nanos,
+}
+
+/// The writeback of one device for one group (Linux `struct bdi_writeback`).
+#[derive(Clone, Debug, State)]
+struct BdiWriteback {
+    bdi: BdiId,
+    /// [`MemcgId::NONE`]: the group was removed, and the entry is free.
+    memcg: MemcgId,
+    /// Dirty pages, and pages under writeback.
+    nr_dirty: u64,
+    nr_writeback: u64,
+    /// Files with pages under writeback.
+    writeback_files: u32,
+    /// Pages dirtied and written since the start.
+    nr_dirtied: u64,
+    nr_written: u64,
+    speed: WritebackSpeed,
+    /// Completed writes, for the shares of the machine and of the group.
+    completions: LocalCompletions,
+    group_completions: LocalCompletions,
+    dirty_exceeded: bool,
+    run: FlusherRun,
+}
+
+/// Write requests for files of one device.
+#[derive(Clone, Copy, Debug, Default, State)]
+struct WriteQueue {
     inflight_bios: u32,
     /// Too many writes are in flight (Linux up to 5.14: `BDI_async_congested`).
     congested: bool,
-    /// Measured bandwidth, in pages per second.
-    bandwidth: u64,
-    /// Pages per second that all writers together may dirty at the set point (the mean of the
-    /// free-run limit and the hard limit).
-    dirty_ratelimit: u64,
-    window_start: Nanos,
-    window_written: u64,
-    window_dirtied: u64,
-    /// Pages dirtied since the last pause.
+}
+
+/// Linux `bdp_ratelimits` and `dirty_throttle_leaks`.
+#[derive(Clone, Copy, Debug, Default, State)]
+struct DirtiedOnCpu {
+    /// Pages dirtied since a task of the CPU last checked the limits.
     nr_dirtied: u64,
-    last_periodic: Nanos,
-    /// A pass over expired files is in progress.
-    periodic: bool,
-    /// Files visited in a row without a page that could be written.
-    fruitless: u32,
+    /// Pages dirtied by tasks that have ended, to be paid for by others.
+    leaked: u64,
+}
+
+impl BdiWriteback {
+    fn take_counts(&mut self, dirty: u64, writeback: u64, writeback_files: u32) {
+        self.nr_dirty -= dirty;
+        self.nr_writeback -= writeback;
+        self.writeback_files -= writeback_files;
+    }
+
+    fn add_counts(&mut self, dirty: u64, writeback: u64, writeback_files: u32) {
+        self.nr_dirty += dirty;
+        self.nr_writeback += writeback;
+        self.writeback_files += writeback_files;
+    }
+}
+
+impl WriteQueue {
+    fn is_full(self) -> bool {
+        self.inflight_bios >= MAX_INFLIGHT_BIOS
+    }
 }
 
 impl Writeback {
-    pub(crate) fn new(page_size: PageSize) -> Self {
-        let bandwidth = page_size.pages_in(INIT_BANDWIDTH);
+    pub(crate) fn new() -> Self {
         Writeback {
-            dirty_files: VecDeque::new(),
-            write_all: false,
-            idle: true,
-            inflight_bios: 0,
-            congested: false,
-            bandwidth,
-            dirty_ratelimit: bandwidth,
-            window_start: 0,
-            window_written: 0,
-            window_dirtied: 0,
-            nr_dirtied: 0,
-            last_periodic: 0,
-            periodic: false,
-            fruitless: 0,
+            wbs: Vec::new(),
+            by_group: Vec::new(),
+            machine: DirtyDomain::default(),
+            groups: Vec::new(),
+            foreign: Vec::new(),
+            queues: Vec::new(),
+            cpus: Vec::new(),
+            ratelimit_pages: MIN_RATELIMIT_PAGES,
+            rests_until: Nanos::MAX,
+            turn: 0,
+            now: 0,
         }
     }
 
-    pub(super) fn forget_file(&mut self, file: FileId) {
-        self.dirty_files.retain(|&dirty| dirty != file);
+    pub(super) fn forget_file(&mut self, file: FileId, wb: Option<u32>) {
+        if let Some(wb) = wb {
+            self.wbs[wb as usize].run.forget_file(file);
+        }
     }
 
     pub(crate) fn is_congested(&self) -> bool {
-        self.congested
-    }
-
-    pub(crate) fn note_written(&mut self) {
-        self.window_written += 1;
+        self.queues.iter().any(|queue| queue.congested)
     }
 
     /// Number of times that a file is queued, for the audit.
     pub(crate) fn nr_queued(&self, file: FileId) -> usize {
-        self.dirty_files.iter().filter(|&&queued| queued == file).count()
+        self.wbs.iter().map(|it| it.run.nr_queued(file)).sum()
+    }
+
+    /// Leaves the pages that an ended task has not paid for to other tasks of the CPU.
+    pub(super) fn leave_to_others(&mut self, nr_dirtied: u64, cpu: Cpu) {
+        self.cpus[cpu.idx()].leaked += nr_dirtied;
+    }
+
+    fn group_domain(&self, memcg: MemcgId) -> Option<&DirtyDomain> {
+        self.groups.get(memcg.idx())
+    }
+
+    fn group_domain_mut(&mut self, memcg: MemcgId) -> &mut DirtyDomain {
+        if self.groups.len() <= memcg.idx() {
+            self.groups.resize_with(memcg.idx() + 1, DirtyDomain::default);
+        }
+        &mut self.groups[memcg.idx()]
+    }
+
+    fn foreign_records(&mut self, memcg: MemcgId) -> &mut [ForeignRecord; NR_RECORDS] {
+        if self.foreign.len() <= memcg.idx() {
+            self.foreign.resize(memcg.idx() + 1, [ForeignRecord::FREE; NR_RECORDS]);
+        }
+        &mut self.foreign[memcg.idx()]
+    }
+
+    fn existing_wb(&self, bdi: BdiId, memcg: MemcgId) -> Option<WbId> {
+        self.by_group.get(memcg.idx())?.get(bdi.idx())?.checked_sub(1)
+    }
+
+    /// The part of a number of pages that is a writeback's by its speed among those of its device
+    /// (Linux `wb_split_bdi_pages`).
+    fn share_of_device(&self, wb: WbId, pages: u64) -> u64 {
+        let it = &self.wbs[wb];
+        let others =
+            self.wbs.iter().filter(|other| other.bdi == it.bdi && other.run.has_dirty_io());
+        let all: u64 = others.map(|other| other.speed.avg_write_bandwidth).sum();
+        let own = it.speed.avg_write_bandwidth;
+        if own >= all {
+            return pages;
+        }
+        (u128::from(pages) * u128::from(own)).div_ceil(u128::from(all)) as u64
     }
 }
 
 impl Machine {
-    /// Background and hard dirty threshold, in pages (Linux `domain_dirty_limits`).
-    pub fn dirty_limits(&self) -> (u64, u64) {
-        let file = self.global_node_stat(NodeStat::NrInactiveFile)
-            + self.global_node_stat(NodeStat::NrActiveFile);
-        let reserve: u64 = self.mem.nodes.iter().map(|node| node.totalreserve_pages).sum();
-        let dirtyable = (self.nr_free_pages() + file).saturating_sub(reserve) + 1;
-        let limit = |bytes: u64, ratio: u32| {
-            if bytes > 0 {
-                self.mem.page_size.pages_in(bytes)
-            } else {
-                dirtyable * u64::from(ratio) / 100
-            }
-        };
-        let thresh = limit(self.config.dirty_bytes, self.config.dirty_ratio);
-        let mut background =
-            limit(self.config.dirty_background_bytes, self.config.dirty_background_ratio);
-        if background >= thresh {
-            background = thresh / 2;
+    /// The writeback of a device for a group. Without dirty limits of groups: for the root.
+    fn find_wb(&mut self, bdi: BdiId, memcg: MemcgId, now: Nanos) -> WbId {
+        let memcg = if self.era.no_group_writeback { ROOT } else { memcg };
+        let page_size = self.mem.page_size;
+        let writeback = &mut self.owners.writeback;
+        if writeback.by_group.len() <= memcg.idx() {
+            writeback.by_group.resize(memcg.idx() + 1, Vec::new());
         }
-        (background, thresh)
+        let by_bdi = &mut writeback.by_group[memcg.idx()];
+        if by_bdi.len() <= bdi.idx() {
+            by_bdi.resize(bdi.idx() + 1, 0);
+        }
+        if let Some(wb) = by_bdi[bdi.idx()].checked_sub(1) {
+            return wb;
+        }
+        if writeback.queues.len() <= bdi.idx() {
+            writeback.queues.resize(bdi.idx() + 1, WriteQueue::default());
+        }
+        let free = writeback.wbs.iter().position(|it| it.memcg.is_none());
+        let wb = free.unwrap_or(writeback.wbs.len());
+        by_bdi[bdi.idx()] = wb + 1;
+        let new = BdiWriteback {
+            bdi,
+            memcg,
+            nr_dirty: 0,
+            nr_writeback: 0,
+            writeback_files: 0,
+            nr_dirtied: 0,
+            nr_written: 0,
+            speed: WritebackSpeed::new(page_size, now),
+            completions: LocalCompletions::default(),
+            group_completions: LocalCompletions::default(),
+            dirty_exceeded: false,
+            run: FlusherRun::new(now),
+        };
+        match free {
+            Some(wb) => writeback.wbs[wb] = new,
+            None => writeback.wbs.push(new),
+        }
+        wb
     }
 
-    /// Marks a file page dirty. The time of a mapped write is unknown, so the start of the
-    /// bandwidth window stands for it.
+    /// The group whose limits the writeback must keep besides those of the machine.
+    fn domain_of(&self, wb: WbId) -> Option<MemcgId> {
+        Some(self.owners.writeback.wbs[wb].memcg).filter(|&memcg| memcg != ROOT)
+    }
+
+    fn settle_wb(&mut self, wb: WbId, now: Nanos) {
+        let it = &mut self.owners.writeback.wbs[wb];
+        it.speed.settle(now, it.nr_dirtied, it.nr_written);
+    }
+
+    /// Fills in the writeback's shares of the thresholds of both domains.
+    fn fill_shares(
+        &mut self,
+        wb: WbId,
+        machine: &mut DirtyLevels,
+        group: Option<&mut DirtyLevels>,
+        now: Nanos,
+    ) {
+        let memcg = self.domain_of(wb);
+        let writeback = &mut self.owners.writeback;
+        let it = &mut writeback.wbs[wb];
+        let of_machine = &mut writeback.machine.completions;
+        machine.wb_thresh = of_machine.share(&mut it.completions, machine.thresh, now);
+        if let (Some(group), Some(memcg)) = (group, memcg) {
+            let mut local = it.group_completions;
+            let domain = &mut writeback.group_domain_mut(memcg).completions;
+            group.wb_thresh = domain.share(&mut local, group.thresh, now);
+            writeback.wbs[wb].group_completions = local;
+        }
+    }
+
+    /// Sets what depends on the machine's dirty threshold, at the start and after a change (Linux
+    /// `writeback_set_ratelimit`).
+    pub(crate) fn writeback_set_ratelimit(&mut self, thresh: u64) {
+        let nr_cpus = self.stocks.len();
+        let writeback = &mut self.owners.writeback;
+        writeback.machine.set_dirty_limit(thresh);
+        writeback.ratelimit_pages = (thresh / (nr_cpus as u64 * 32)).max(MIN_RATELIMIT_PAGES);
+        writeback.cpus.resize(nr_cpus, DirtiedOnCpu::default());
+    }
+
+    /// Marks a page dirty that no task writes to at this time: reclaim or a failed write found it.
     pub(crate) fn set_page_dirty(&mut self, pfn: Pfn) {
-        let now = self.owners.writeback.window_start;
-        self.set_page_dirty_at(pfn, now);
+        self.mark_dirty(pfn, None);
     }
 
-    /// Marks a page dirty, and tags a file page for writeback.
-    pub(crate) fn set_page_dirty_at(&mut self, pfn: Pfn, now: Nanos) {
+    /// Marks a page dirty that the task of `ctx` writes to.
+    pub(crate) fn set_page_dirty_by(&mut self, pfn: Pfn, ctx: &Ctx) {
+        self.owners.writeback.now = self.owners.writeback.now.max(ctx.now);
+        self.mark_dirty(pfn, Some(ctx));
+    }
+
+    /// Marks a page dirty, and tags a file page for writeback (Linux `folio_account_dirtied`,
+    /// `__mark_inode_dirty`).
+    fn mark_dirty(&mut self, pfn: Pfn, by: Option<&Ctx>) {
         let page = &mut self.mem.pages[pfn.idx()];
         if page.has(PageFlags::DIRTY) {
             return;
@@ -150,215 +310,72 @@ impl Machine {
         if !page.has(PageFlags::FILE) {
             return;
         }
-        let (file, index) = (FileId(page.mapping), page.index);
+        let (file, index, memcg) = (FileId(page.mapping), page.index, page.memcg);
+        let now = self.owners.writeback.now;
+        let wb = match self.owners.files[file.idx()].wb {
+            Some(wb) => wb as usize,
+            None => {
+                let payer = if memcg.is_some() { memcg } else { ROOT };
+                let wb = self.find_wb(self.owners.files[file.idx()].bdi, payer, now);
+                self.owners.files[file.idx()].wb = Some(wb as u32);
+                wb
+            }
+        };
         let cache = &mut self.owners.files[file.idx()];
-        if cache.nr_dirty == 0 {
+        cache.set_dirty(index);
+        let metadata = cache.metadata;
+        let was_queued = core::mem::replace(&mut cache.queued, true);
+        let it = &mut self.owners.writeback.wbs[wb];
+        if !was_queued {
             cache.dirtied_when = now;
-            if !self.owners.writeback.dirty_files.contains(&file) {
-                self.owners.writeback.dirty_files.push_back(file);
+            let had_dirty_io = it.run.has_dirty_io();
+            it.run.dirty.push_back(file);
+            if !had_dirty_io && self.config.dirty_writeback_centisecs > 0 {
+                self.plan_old_flush(wb, now);
             }
         }
-        cache.set_dirty(index);
-        if cache.metadata {
+        if metadata {
             self.mem.pages[pfn.idx()].set(PageFlags::METADATA);
         }
-        self.stat_inc(pfn, NodeStat::NrDirty);
+        self.writeback_stat_inc(pfn, NodeStat::NrDirty);
         self.mem.vmstat.count(Event::NrDirtied);
-        self.owners.writeback.window_dirtied += 1;
-        self.owners.writeback.nr_dirtied += 1;
+        let owner = self.owners.writeback.wbs[wb].memcg;
+        if memcg.is_some() && memcg != owner && !self.era.no_group_writeback {
+            self.track_foreign_dirty(memcg, wb, now);
+        }
+        let writeback = &mut self.owners.writeback;
+        writeback.wbs[wb].nr_dirty += 1;
+        writeback.wbs[wb].nr_dirtied += 1;
+        if let Some(ctx) = by {
+            writeback.cpus[ctx.cpu.idx()].nr_dirtied += 1;
+            self.owners.mms[ctx.asker.idx()].dirty.nr_dirtied += 1;
+        }
     }
 
-    /// Called after a write has dirtied a page. Wakes the flusher if needed, and returns the time
-    /// that the writer must pause (Linux `balance_dirty_pages`).
-    pub(crate) fn balance_dirty_pages_ratelimited(&mut self, ctx: &Ctx) -> Option<Nanos> {
-        if self.owners.writeback.nr_dirtied < self.mem.page_size.pages_in(DIRTY_POLL_BYTES) {
-            return None;
-        }
-        self.update_bandwidth(ctx.now);
-        let (background, thresh) = self.dirty_limits();
-        let dirty = self.global_node_stat(NodeStat::NrDirty);
-        let all = dirty + self.global_node_stat(NodeStat::NrWriteback);
-        if dirty > background {
-            self.wake_flusher();
-        }
-        let freerun = (background + thresh) / 2;
-        if all <= freerun {
-            self.owners.writeback.nr_dirtied = 0;
-            return None;
-        }
-        self.wake_flusher();
-        let pos_ratio = position_ratio(all, freerun, thresh);
-        let rate = ((self.owners.writeback.dirty_ratelimit * pos_ratio) >> 10).max(1);
-        let pause = self.owners.writeback.nr_dirtied.saturating_mul(1_000_000_000) / rate;
-        if pause < MIN_PAUSE && pos_ratio > 0 {
-            return None;
-        }
-        let pause = pause.min(MAX_PAUSE);
-        let kbytes_of = |pages| self.mem.page_size.kbytes_of(pages);
-        let event = TraceEvent::BalanceDirtyPages {
-            limit: thresh,
-            setpoint: (freerun + thresh) / 2,
-            dirty: all,
-            dirty_ratelimit: kbytes_of(self.owners.writeback.dirty_ratelimit),
-            task_ratelimit: kbytes_of(rate),
-            dirtied: self.owners.writeback.nr_dirtied,
-            pause: pause / 1_000_000,
-        };
-        self.mem.events.record(event);
-        self.owners.writeback.nr_dirtied = 0;
-        Some(pause)
-    }
-
-    pub(super) fn update_bandwidth(&mut self, now: Nanos) {
-        let writeback = &self.owners.writeback;
-        let elapsed = now.saturating_sub(writeback.window_start);
-        if elapsed < BANDWIDTH_INTERVAL {
+    /// Forgets that a page of a file is dirty, because the file is gone.
+    pub(super) fn cancel_dirty(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if !page.test_clear(PageFlags::DIRTY) {
             return;
         }
-        let (background, thresh) = self.dirty_limits();
-        let all =
-            self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback);
-        let writeback = &mut self.owners.writeback;
-        let per_second =
-            |pages: u64| (u128::from(pages) * 1_000_000_000 / u128::from(elapsed)) as u64;
-        // An idle window does not show the disk's bandwidth.
-        if writeback.window_written > 0 && elapsed < 8 * BANDWIDTH_INTERVAL {
-            writeback.bandwidth =
-                ((writeback.bandwidth * 3 + per_second(writeback.window_written)) / 4).max(1);
-        }
-        if writeback.window_dirtied > 0 && elapsed < 8 * BANDWIDTH_INTERVAL {
-            let pos_ratio = position_ratio(all, (background + thresh) / 2, thresh);
-            let task_rate = ((writeback.dirty_ratelimit * pos_ratio) >> 10).max(1);
-            let balanced = u128::from(task_rate) * u128::from(writeback.bandwidth)
-                / u128::from(per_second(writeback.window_dirtied).max(1));
-            // A balanced rate above the disk's bandwidth cannot be right.
-            let balanced = (balanced as u64).clamp(1, writeback.bandwidth.max(1));
-            writeback.dirty_ratelimit = ((writeback.dirty_ratelimit * 3 + balanced) / 4).max(1);
-        }
-        writeback.window_start = now;
-        writeback.window_written = 0;
-        writeback.window_dirtied = 0;
+        let (file, index) = (page.mapping as usize, page.index);
+        self.owners.files[file].clear_dirty(index);
+        self.writeback_stat_dec(pfn, NodeStat::NrDirty);
+        self.wb_of(file).nr_dirty -= 1;
     }
 
-    pub(crate) fn wake_flusher(&mut self) {
-        if self.owners.writeback.idle {
-            self.owners.writeback.idle = false;
-            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Flusher)));
-        }
-    }
-
-    /// Writes everything, because reclaim found only dirty pages (Linux `wakeup_flusher_threads`).
-    pub(crate) fn wakeup_flusher_threads(&mut self) {
-        self.owners.writeback.write_all = true;
-        self.wake_flusher();
-    }
-
-    /// One bounded step of the flusher: at most 4 MiB of one file.
-    pub(super) fn flusher_step(&mut self, now: Nanos) -> Step<DaemonRest> {
-        self.owners.writeback.idle = false;
-        self.update_bandwidth(now);
-        if self.owners.writeback.inflight_bios >= MAX_INFLIGHT_BIOS {
-            return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Requests, Nanos::MAX));
-        }
-        let interval = self.flush_interval();
-        if interval > 0 && now >= self.owners.writeback.last_periodic.saturating_add(interval) {
-            self.owners.writeback.last_periodic = now;
-            self.owners.writeback.periodic = true;
-        }
-        let (background, _) = self.dirty_limits();
-        let over = self.global_node_stat(NodeStat::NrDirty) > background;
-        let expire = u64::from(self.config.dirty_expire_centisecs) * 10_000_000;
-        let all = over || self.owners.writeback.write_all;
-        let position = self.owners.writeback.dirty_files.iter().position(|file| {
-            let cache = &self.owners.files[file.idx()];
-            all || (self.owners.writeback.periodic
-                && now >= cache.dirtied_when.saturating_add(expire))
-        });
-        let Some(file) = position.and_then(|at| self.owners.writeback.dirty_files.remove(at))
-        else {
-            return self.flusher_rest();
+    fn wb_of(&mut self, file: usize) -> &mut BdiWriteback {
+        let Some(wb) = self.owners.files[file].wb else {
+            unreachable!("a dirty file has a writeback")
         };
-        let slice = self.mem.page_size.pages_in(MAX_WRITEBACK_BYTES) as u32;
-        let (nr_begun, is_used_up) = self.write_file_pages(file, slice);
-        if self.owners.files[file.idx()].nr_dirty > 0 {
-            self.owners.writeback.dirty_files.push_back(file);
-            // If the slice is used up, the remaining pages stay old for the file's next turn. Pages
-            // that could not be written wait until they expire again (Linux `requeue_inode`).
-            if !is_used_up {
-                self.owners.files[file.idx()].dirtied_when = now;
-            }
-        } else if self.owners.writeback.dirty_files.is_empty() {
-            self.owners.writeback.write_all = false;
-        }
-        // A page that was dirtied again during its write must wait. If the flusher finds only such
-        // pages, it rests.
-        self.owners.writeback.fruitless =
-            if nr_begun == 0 { self.owners.writeback.fruitless + 1 } else { 0 };
-        if self.owners.writeback.fruitless as usize > self.owners.writeback.dirty_files.len() {
-            return self.flusher_rest();
-        }
-        Step::Continue
+        &mut self.owners.writeback.wbs[wb as usize]
     }
 
-    /// Interval of the check for expired pages; 0: no check.
-    fn flush_interval(&self) -> Nanos {
-        u64::from(self.config.dirty_writeback_centisecs) * 10_000_000
-    }
-
-    /// Time that the flusher sleeps unless it is woken.
-    pub(super) fn flusher_timeout(&self) -> DaemonRest {
-        match self.flush_interval() {
-            0 => DaemonRest::UNTIL_WOKEN,
-            interval => DaemonRest::of(interval),
-        }
-    }
-
-    fn flusher_rest(&mut self) -> Step<DaemonRest> {
-        self.owners.writeback.write_all = false;
-        self.owners.writeback.periodic = false;
-        self.owners.writeback.fruitless = 0;
-        self.owners.writeback.idle = true;
-        Step::Done(self.flusher_timeout())
-    }
-
-    /// Starts writing up to `max` dirty pages of a file, in order, from the end of its last write.
-    /// Returns the number of pages, and whether `max` was reached.
-    fn write_file_pages(&mut self, file: FileId, max: u32) -> (u32, bool) {
-        let mut left = max;
-        let mut nr_begun = 0;
-        let mut from = self.owners.files[file.idx()].writeback_index;
-        let mut wrapped = from == 0;
-        let mut run = (0, 0);
-        while left > 0 {
-            let Some(index) = self.owners.files[file.idx()].next_dirty(from) else {
-                if wrapped {
-                    break;
-                }
-                wrapped = true;
-                from = 0;
-                continue;
-            };
-            from = index + 1;
-            let Some(pfn) = self.owners.files[file.idx()].get(index) else {
-                unreachable!("a dirty page is cached")
-            };
-            left -= 1;
-            // A page under migration stays dirty until the next round.
-            let busy = PageFlags::WRITEBACK.with(PageFlags::MIGRATING);
-            if self.mem.pages[pfn.idx()].flags.any(busy) {
-                continue;
-            }
-            self.begin_file_writeback(pfn);
-            nr_begun += 1;
-            if run.1 != index || run.1 - run.0 == BIO_MAX_PAGES {
-                self.submit_file_write(file, run.0, run.1);
-                run = (index, index);
-            }
-            run.1 = index + 1;
-        }
-        self.submit_file_write(file, run.0, run.1);
-        self.owners.files[file.idx()].writeback_index = from;
-        (nr_begun, left == 0)
+    /// Whether a page cannot be written now. A page under migration stays dirty until the next
+    /// round.
+    fn is_busy(&self, pfn: Pfn) -> bool {
+        let busy = PageFlags::WRITEBACK.with(PageFlags::MIGRATING);
+        self.mem.pages[pfn.idx()].flags.any(busy)
     }
 
     /// Moves a dirty file page to writeback, and write-protects the entries that map it.
@@ -367,9 +384,16 @@ impl Machine {
         page.clear(PageFlags::DIRTY);
         page.set(PageFlags::WRITEBACK);
         let (file, index, mapcount) = (page.mapping as usize, page.index, page.mapcount);
-        self.owners.files[file].clear_dirty(index);
-        self.stat_dec(pfn, NodeStat::NrDirty);
-        self.stat_inc(pfn, NodeStat::NrWriteback);
+        let cache = &mut self.owners.files[file];
+        cache.clear_dirty(index);
+        cache.nr_writeback += 1;
+        let is_first = cache.nr_writeback == 1;
+        let it = self.wb_of(file);
+        it.nr_dirty -= 1;
+        it.nr_writeback += 1;
+        it.writeback_files += u32::from(is_first);
+        self.writeback_stat_dec(pfn, NodeStat::NrDirty);
+        self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
         self.mem.work.writebacks += 1;
         if mapcount > 0 {
             for i in 0..self.owners.files[file].mappings.len() {
@@ -384,14 +408,80 @@ impl Machine {
         }
     }
 
+    /// Counts the end of a page's write (Linux `__folio_end_writeback`).
+    fn count_file_written(&mut self, file: FileId, now: Nanos) {
+        let cache = &mut self.owners.files[file.idx()];
+        cache.nr_writeback -= 1;
+        let is_last = cache.nr_writeback == 0;
+        let Some(wb) = cache.wb else { return };
+        let wb = wb as usize;
+        self.settle_wb(wb, now);
+        let memcg = self.domain_of(wb);
+        let writeback = &mut self.owners.writeback;
+        let it = &mut writeback.wbs[wb];
+        it.nr_writeback -= 1;
+        it.nr_written += 1;
+        if is_last {
+            it.writeback_files -= 1;
+            it.speed.update_later(now);
+        }
+        writeback.machine.completions.add(&mut it.completions, now);
+        if let Some(memcg) = memcg {
+            let mut local = it.group_completions;
+            writeback.group_domain_mut(memcg).completions.add(&mut local, now);
+            writeback.wbs[wb].group_completions = local;
+        }
+    }
+
+    /// Moves the writebacks of a removed group to its parent.
+    pub(crate) fn reparent_writeback(&mut self, memcg: MemcgId, parent: MemcgId) {
+        let now = self.owners.writeback.now;
+        let bdis = match self.owners.writeback.by_group.get_mut(memcg.idx()) {
+            Some(bdis) => core::mem::take(bdis),
+            None => return,
+        };
+        for (bdi, wb) in bdis.into_iter().enumerate() {
+            let Some(wb) = wb.checked_sub(1) else { continue };
+            let to = self.find_wb(BdiId(bdi as u16), parent, now);
+            for file in &mut self.owners.files {
+                if file.wb == Some(wb as u32) {
+                    file.wb = Some(to as u32);
+                }
+            }
+            let wbs = &mut self.owners.writeback.wbs;
+            let run = core::mem::replace(&mut wbs[wb].run, FlusherRun::new(now));
+            let asked = run.queued.iter().chain(&run.work).filter_map(|work| work.asked_by);
+            let asked: Vec<_> = asked.collect();
+            let (nr_dirty, nr_writeback) = (wbs[wb].nr_dirty, wbs[wb].nr_writeback);
+            let files = wbs[wb].writeback_files;
+            wbs[wb].memcg = MemcgId::NONE;
+            wbs[wb].take_counts(nr_dirty, nr_writeback, files);
+            wbs[to].add_counts(nr_dirty, nr_writeback, files);
+            wbs[to].run.take_files(run);
+            let has_dirty_io = wbs[to].run.has_dirty_io();
+            for (asker, at) in asked {
+                self.owners.writeback.foreign_records(asker)[at as usize].in_flight = false;
+            }
+            if has_dirty_io {
+                self.plan_old_flush(to, now);
+            }
+        }
+        if let Some(domain) = self.owners.writeback.groups.get_mut(memcg.idx()) {
+            *domain = DirtyDomain::default();
+        }
+        *self.owners.writeback.foreign_records(memcg) = [ForeignRecord::FREE; NR_RECORDS];
+    }
+
     pub(crate) fn submit_file_write(&mut self, file: FileId, start: u32, end: u32) {
         if start < end {
             self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of((end - start).into()));
             self.mem.work.bios += 1;
             self.mem.work.bio_pages += end - start;
-            self.owners.writeback.inflight_bios += 1;
-            self.owners.files[file.idx()].note_written(start, end);
-            self.owners.writeback.congested |= self.owners.writeback.inflight_bios >= CONGESTION_ON;
+            let cache = &mut self.owners.files[file.idx()];
+            cache.note_written(start, end);
+            let queue = &mut self.owners.writeback.queues[cache.bdi.idx()];
+            queue.inflight_bios += 1;
+            queue.congested |= queue.inflight_bios >= CONGESTION_ON;
             self.effects.push(Effect::Submit(Io::WriteFile {
                 file,
                 index: start,
@@ -401,7 +491,8 @@ impl Machine {
     }
 
     /// Handles the end of a file's I/O request. Ignores unknown files and requests.
-    pub(super) fn file_io_done(&mut self, io: Io, ok: bool, cpu: Cpu) {
+    pub(super) fn file_io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) {
+        self.owners.writeback.now = self.owners.writeback.now.max(now);
         if !self.is_in_flight(io) {
             return;
         }
@@ -417,7 +508,7 @@ impl Machine {
                 self.reap_file(file, cpu);
             }
             Io::WriteFile { file, index, nr } => {
-                self.end_write_request();
+                self.end_write_request(self.owners.files[file.idx()].bdi);
                 for at in index..index.saturating_add(nr) {
                     let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
                     if !self.mem.pages[pfn.idx()].has(PageFlags::WRITEBACK) {
@@ -426,6 +517,7 @@ impl Machine {
                     if !ok {
                         self.write_failed(pfn);
                     }
+                    self.count_file_written(file, now);
                     self.end_writeback(pfn, cpu);
                 }
                 self.reap_file(file, cpu);
@@ -464,35 +556,23 @@ impl Machine {
 
     /// Write requests for files in flight.
     pub fn nr_file_writes_in_flight(&self) -> u32 {
-        self.owners.writeback.inflight_bios
+        self.owners.writeback.queues.iter().map(|queue| queue.inflight_bios).sum()
     }
 
     /// Removes a write request. Wakes the flusher, and tasks that wait for congestion to end.
-    fn end_write_request(&mut self) {
-        let before = self.owners.writeback.inflight_bios;
-        self.owners.writeback.inflight_bios = before.saturating_sub(1);
-        if before == MAX_INFLIGHT_BIOS {
+    fn end_write_request(&mut self, bdi: BdiId) {
+        let Some(queue) = self.owners.writeback.queues.get_mut(bdi.idx()) else { return };
+        let was_full = queue.is_full();
+        queue.inflight_bios = queue.inflight_bios.saturating_sub(1);
+        let is_over = queue.congested && queue.inflight_bios < CONGESTION_OFF;
+        queue.congested &= !is_over;
+        if was_full {
             self.wake_throttled(NodeId(0), Throttle::Requests);
         }
-        if self.owners.writeback.congested && self.owners.writeback.inflight_bios < CONGESTION_OFF {
-            self.owners.writeback.congested = false;
+        if is_over {
             for node in 0..self.nodes.len() {
                 self.wake_throttled(NodeId(node as u8), Throttle::CongestionWait);
             }
         }
     }
-}
-
-/// Speed of writers relative to the balanced rate, in 1024ths (Linux `pos_ratio_polynom`). The
-/// ratio is 1 at the set point, 2 at the free-run limit, and 0 at the hard limit.
-fn position_ratio(dirty: u64, freerun: u64, limit: u64) -> u64 {
-    if dirty >= limit {
-        return 0;
-    }
-    let setpoint = (freerun + limit) / 2;
-    let x = ((setpoint as i64 - dirty as i64) << 10) / (limit.saturating_sub(setpoint) as i64 + 1);
-    // Below the free-run limit the result is 2 anyway, and the cube must not overflow.
-    let x = x.min(1 << 10);
-    let cubed = (((x * x) >> 10) * x) >> 10;
-    ((1 << 10) + cubed).clamp(0, 2 << 10) as u64
 }

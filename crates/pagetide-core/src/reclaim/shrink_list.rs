@@ -424,7 +424,7 @@ impl<O: Owners> Manager<O> {
             page.clear(PageFlags::DIRTY);
             page.set(PageFlags::WRITEBACK);
             let slot = SwapSlot(page.private);
-            self.stat_inc(pfn, NodeStat::NrWriteback);
+            self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
             self.mem.vmstat.count(Event::Pswpout);
             self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(1));
             self.mem.work.bios += 1;

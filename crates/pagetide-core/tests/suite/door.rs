@@ -92,15 +92,11 @@ fn daemons_begin_with_a_rest() {
     let rest = |machine: &Machine, daemon| {
         machine.daemons().find_map(|(at, rest)| (at == daemon).then_some(rest)).unwrap()
     };
-    let second = DaemonRest::of(1_000_000_000);
     assert_eq!(rest(&machine, Daemon::Kswapd(NODE)), DaemonRest::UNTIL_WOKEN);
     assert_eq!(rest(&machine, Daemon::Kworker), DaemonRest::UNTIL_WOKEN);
     assert_eq!(rest(&machine, Daemon::Kcompactd(NODE)), DaemonRest::of(500_000_000));
     machine.write_control("vm.compaction_proactiveness", "0").unwrap().discard();
     assert_eq!(rest(&machine, Daemon::Kcompactd(NODE)), DaemonRest::UNTIL_WOKEN);
-    machine.write_control("vm.dirty_writeback_centisecs", "100").unwrap().discard();
-    assert_eq!(rest(&machine, Daemon::Flusher), second);
-    machine.write_control("vm.dirty_writeback_centisecs", "0").unwrap().discard();
     assert_eq!(rest(&machine, Daemon::Flusher), DaemonRest::UNTIL_WOKEN);
     assert_eq!(rest(&machine, Daemon::Khugepaged), DaemonRest::UNTIL_WOKEN);
     machine.config.thp = Thp::Always;

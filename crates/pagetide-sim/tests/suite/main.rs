@@ -2,6 +2,7 @@
 
 mod blocks;
 mod catalogue;
+mod dirty;
 mod ended;
 mod golden;
 mod groups;

@@ -2,6 +2,9 @@
 //!
 //! Linux: `do_page_mkwrite`, `fault_dirty_shared_page` (mm/memory.c, 6.1).
 //!
+//! Difference from Linux: if the page was written during the pause, the writer dirties it again
+//! without another pause. In Linux a writer of a group without a clean page may pause for ever.
+//!
 //! Invariant: a page is dirty and mapped writable before its writer pauses. The pause does not
 //! count as another fault.
 
@@ -42,7 +45,16 @@ impl Machine {
         done: Step<Outcome>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let Some(pause) = self.balance_dirty_pages_ratelimited(ctx) else { return Some(done) };
+        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
+            unreachable!("only pages of files become dirty in a fault")
+        };
+        if fault.paused {
+            return Some(done);
+        }
+        let Some(pause) = self.balance_dirty_pages_ratelimited(file, ctx) else {
+            return Some(done);
+        };
+        fault.paused = true;
         fault.stage = FaultStage::Throttled;
         Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)))
     }
@@ -57,6 +69,12 @@ impl Machine {
         if !vma.alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
+        if let (true, Backing::File(file)) = (self.is_unbalanced(ctx.asker), vma.backing) {
+            if let Some(pause) = self.balance_dirty_pages_ratelimited(file, ctx) {
+                return Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)));
+            }
+        }
+        let vma = &self.owners.vmas[fault.vma.idx()];
         if vma.ptes[fault.page as usize].touched(fault.write).is_some() {
             return self.fault_dispatch(fault, ctx);
         }

@@ -175,7 +175,7 @@ impl Machine {
                 fault.stage = FaultStage::BufferHead;
                 return None;
             }
-            self.set_page_dirty(pfn);
+            self.set_page_dirty_by(pfn, ctx);
             self.map_page(fault.vma, fault.page, pfn, true);
             return self.fault_dirtied(fault, fault.got_kept(pfn), ctx);
         }
