@@ -128,8 +128,8 @@ impl Bench {
 fn ran(bench: &Bench, child: Child) -> CommandOutput {
     let output = child.wait_with_output().unwrap();
     let left: Vec<_> = fs::read_dir(&bench.tmp).unwrap().flatten().map(|e| e.path()).collect();
-    assert_eq!(left, [PathBuf::new(); 0], "files left behind");
-    assert_eq!(bench.processes(), [PathBuf::new(); 0], "processes left behind");
+    assert_eq!(left, Vec::<PathBuf>::new(), "files left behind");
+    assert_eq!(bench.processes(), Vec::<PathBuf>::new(), "processes left behind");
     CommandOutput {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),

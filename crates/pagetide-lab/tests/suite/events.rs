@@ -295,7 +295,8 @@ fn a_timeline_ends_with_the_files_of_proc_and_what_tasks_lost() {
             last.meminfo[at]
         };
         assert_eq!(meminfo("MemFree") as f64, metrics["nr_free_pages"].value * 4.0);
-        assert_eq!(meminfo("SwapTotal"), meminfo("SwapFree"));
+        let in_swap = (meminfo("SwapTotal") - meminfo("SwapFree")) as f64;
+        assert!(in_swap <= metrics["pswpout"].value * 4.0, "{in_swap} kB");
         assert_eq!(timeline.tasks, ["master", "slave", "reader", "last"]);
         for (at, task) in timeline.tasks.iter().enumerate() {
             let rows = || timeline.samples.iter().map(|sample| sample.tasks[at]);

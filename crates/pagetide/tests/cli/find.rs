@@ -61,9 +61,9 @@ fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let point = &answer["points"][0];
-    // Computed by hand with 20 seeds: 60 to 120, depending on the seeds.
+    // By `run --repeats 20`, seeds with direct reclaim: 16 at 100, 7 at 120, 4 at 140, 0 at 160.
     let value: u32 = point["set"]["vm.watermark_scale_factor"].as_str().unwrap().parse().unwrap();
-    assert!((80..=130).contains(&value), "{value}");
+    assert!((120..=170).contains(&value), "{value}");
     assert_eq!(answer["verdict"], "threshold");
     assert_eq!(point["confirmed"], true);
     assert_eq!(point["fresh"], serde_json::json!({ "held": 4, "of": 4 }));

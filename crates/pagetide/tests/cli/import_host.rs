@@ -177,7 +177,7 @@ fn the_live_system_is_measured_and_nothing_is_left_behind() {
     assert!(text.contains("[machine.costs]\n") && text.contains("\nfault = \""), "{text}");
     // The report states the costs of the run.
     let ran = place.run(["run", "live.toml", "--repeats", "1"]);
-    assert!(ran.stdout.contains("prices stated") || ran.stdout.contains("fault "), "{ran:?}");
+    assert!(ran.stdout.contains("costs stated") || ran.stdout.contains("fault "), "{ran:?}");
 }
 
 #[cfg(target_os = "linux")]

@@ -109,21 +109,24 @@ const GRACE_TICK: &str =
 const SEVERAL_CPUS: &str =
     "Not explained. Two CPUs are emulated with the host's clock, so costs are known only to 10 %.";
 
+const TASK_OBJECTS: &str =
+    "Kernel objects of the task itself, three or fewer, which the simulator does not allocate.";
+
+const CUT_IN_TIME: &str =
+    "The end of one task's phase shows the other group at that time; the phase takes 0.5 times as long here.";
+
+const BY_COSTS: &str =
+    "Not explained: which group's pages are deactivated in which phase changes with the fitted costs.";
+
 /// In the order of their names. `cargo test -p pagetide-lab --test linux -- --nocapture` prints
 /// each line.
 pub const CASES: &[Case] = &[
-    case(
-        "anon",
-        grade(92, 0.9, 1.16),
-        grade(162, 2.6, 1.56),
-        time(110, 8.8, 7),
-        &[off("1.5x-2cpus", "wset.acc1", SEVERAL_CPUS, &[("nr_active_anon", 1.56)])],
-    ),
+    case("anon", grade(92, 0.9, 1.15), grade(162, 2.4, 1.26), time(110, 8.7, 7), &[]),
     case(
         "collapse-swap",
         grade(2, 4.7, 1.05),
         grade(40, 1.7, 1.16),
-        time(2, 21.7, 0),
+        time(2, 22.5, 0),
         &[
             off("default", "t.out", BY_TURNS, &[("pgactivate", INF), ("pgdeactivate", INF)]),
             off(
@@ -134,61 +137,94 @@ pub const CASES: &[Case] = &[
             ),
         ],
     ),
-    case(
-        "file",
-        grade(48, 0.2, 1.01),
-        grade(64, 0.8, 1.22),
-        time(50, 7.9, 4),
-        &[off(
-            "2cpus",
-            "wset.acc0",
-            SEVERAL_CPUS,
-            &[("pgscan_file", 1.61), ("pgscan_total", 1.61)],
-        )],
-    ),
+    case("file", grade(48, 0.3, 1.03), grade(64, 1.0, 1.31), time(50, 5.5, 3), &[]),
     case("group-max", grade(32, 0.1, 1.01), grade(198, 0.3, 1.02), time(33, 27.5, 14), &[]),
-    case("group-reclaim", grade(20, 0.0, 1.01), grade(153, 0.2, 1.08), time(11, 2.9, 0), &[]),
+    case("group-reclaim", grade(20, 0.0, 1.01), grade(153, 0.2, 1.09), time(11, 2.1, 0), &[]),
     case(
         "group-soft-limit",
-        grade(96, 1.7, 1.22),
-        grade(562, 2.8, 1.46),
-        time(104, 9.3, 7),
+        grade(96, 2.6, 1.23),
+        grade(562, 2.6, 1.69),
+        time(104, 7.9, 8),
         &[
-            off("soft-2cpus", "a.acc0.modest", SEVERAL_CPUS, &[("active_anon", 2.14)]),
-            off(
-                "soft-2cpus",
-                "a.acc0",
-                SEVERAL_CPUS,
-                &[("nr_active_anon", 1.79), ("pgactivate", 1.91)],
-            ),
             off("soft", "a.acc0", OVERLAP, &[("pgscan_anon", 1.66)]),
-            off("soft-2cpus", "a.acc1", OVERLAP, &[("pgscan_anon", 2.09)]),
-            off("soft-2cpus", "a.populate", SEVERAL_CPUS, &[("pgscan_total", 3.59)]),
+            off("soft-2cpus", "a.populate", SEVERAL_CPUS, &[("pgscan_total", 2.71)]),
             off("soft-2cpus", "b.populate", SEVERAL_CPUS, &[("pgscan_total", 3.58)]),
+            off("soft-2cpus", "a.acc2", SEVERAL_CPUS, &[("pgscan_anon", 1.70)]),
         ],
     ),
     case(
-        "groups",
-        grade(153, 2.2, 1.23),
-        grade(1048, 3.4, 1.59),
-        time(140, 7.2, 8),
+        "group-writers",
+        grade(0, 0.0, 1.00),
+        grade(210, 0.1, 1.07),
+        time(57, 14.0, 3),
         &[
-            off("low-2cpus", "a.acc1.one", SEVERAL_CPUS, &[("pgactivate", 1.59)]),
+            off("apart", "backup.again.backup", TASK_OBJECTS, &[("slab_unreclaimable", INF)]),
             off(
-                "low",
-                "a.acc0",
-                OVERLAP,
-                &[("pswpout", 1.77), ("pgsteal_anon", 1.74), ("pgsteal_total", 1.74)],
+                "apart",
+                "backup.heap.backup",
+                TASK_OBJECTS,
+                &[("slab", INF), ("slab_unreclaimable", INF)],
             ),
-            off("low", "a.acc0.two", OVERLAP, &[("pgsteal_total", 1.89)]),
+            off("apart", "backup.write.backup", TASK_OBJECTS, &[("slab_unreclaimable", INF)]),
+            off("apart", "log.write.log", TASK_OBJECTS, &[("slab_unreclaimable", INF)]),
+            off("heap", "backup.heap", CUT_IN_TIME, &[("nr_inactive_file", 2.04)]),
+            off(
+                "heap",
+                "backup.heap.log",
+                CUT_IN_TIME,
+                &[
+                    ("file", 2.04),
+                    ("inactive_file", 2.04),
+                    ("memory.current", 2.04),
+                    ("slab", 2.04),
+                    ("slab_reclaimable", 2.04),
+                ],
+            ),
+            off(
+                "high",
+                "backup.heap.backup",
+                TASK_OBJECTS,
+                &[("slab", INF), ("slab_unreclaimable", INF)],
+            ),
+            off(
+                "max",
+                "backup.heap.backup",
+                TASK_OBJECTS,
+                &[("slab", INF), ("slab_unreclaimable", INF)],
+            ),
         ],
     ),
-    case("high-read", grade(0, 0.0, 1.00), grade(26, 0.3, 1.02), time(8, 2.2, 1), &[]),
+    case("group-writers-v1", grade(0, 0.0, 1.00), grade(48, 0.0, 1.03), time(29, 10.9, 0), &[]),
+    case(
+        "groups",
+        grade(153, 2.2, 1.42),
+        grade(1048, 3.4, 1.48),
+        time(140, 7.8, 8),
+        &[
+            off("low", "a.acc0.two", OVERLAP, &[("pgsteal_total", 1.51)]),
+            off("equal", "a.acc1", BY_COSTS, &[("pgdeactivate", 1.54)]),
+            off("equal", "a.acc1.two", BY_COSTS, &[("pgdeactivate", 1.61), ("pgrefill", 1.61)]),
+            off("equal", "a.acc2.one", BY_COSTS, &[("pgdeactivate", 1.55), ("pgrefill", 1.55)]),
+            off(
+                "equal-2cpus",
+                "b.rest",
+                SEVERAL_CPUS,
+                &[("pgmajfault", INF), ("pswpin", INF), ("workingset_refault_anon", INF)],
+            ),
+            off(
+                "equal-2cpus",
+                "b.rest.one",
+                SEVERAL_CPUS,
+                &[("pgmajfault", INF), ("workingset_refault_anon", INF)],
+            ),
+        ],
+    ),
+    case("high-read", grade(0, 0.0, 1.00), grade(26, 0.3, 1.02), time(8, 4.5, 1), &[]),
     case(
         "huge",
         grade(0, 0.0, 1.00),
-        grade(93, 1.8, 1.50),
-        time(47, 5.7, 0),
+        grade(93, 1.8, 1.45),
+        time(47, 5.0, 2),
         &[
             off("always", "t.second", KEPT_BLOCKS, &[("compact_free_scanned", 10.62)]),
             off("full", "t.compact", WHERE_THEY_MEET, &[("compact_migrate_scanned", 1.87)]),
@@ -196,21 +232,19 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "mixed",
-        grade(148, 0.5, 1.12),
-        grade(243, 2.8, 1.54),
-        time(94, 6.7, 2),
+        grade(148, 0.5, 1.17),
+        grade(243, 2.0, 1.43),
+        time(94, 5.9, 4),
         &[
-            off("sw150", "wset.acc2", GIVES_WAY, &[("pgsteal_file", 1.55)]),
-            off("sw150", "wset.acc1", GIVES_WAY, &[("pgsteal_file", 3.6)]),
-            off("sw150", "wset.acc0", GIVES_WAY, &[("pgscan_file", 2.38)]),
-            off("sw150", "wset.acc3", GIVES_WAY, &[("pgsteal_file", 2.12)]),
+            off("sw150", "wset.acc0", GIVES_WAY, &[("pgscan_file", 2.52)]),
+            off("sw150-2cpus", "wset.acc2", SEVERAL_CPUS, &[("pgscan_anon", 1.74)]),
         ],
     ),
     case(
         "objects",
         grade(0, 0.0, 1.00),
-        grade(3529, 0.3, 1.48),
-        time(118, 11.2, 42),
+        grade(3529, 0.3, 1.45),
+        time(118, 12.0, 42),
         &[
             off("accounted", "t0.missing.g0", GRACE_TICK, &[("slab_unreclaimable", 1.82)]),
             off("accounted", "t1.missing.g1", GRACE_TICK, &[("slab_unreclaimable", 1.82)]),
@@ -250,15 +284,15 @@ pub const CASES: &[Case] = &[
                 GRACE_PERIOD,
                 &[("slabinfo.filp.active_objs", 1.58)],
             ),
-            off("nokmem-2cpus", "t6.pipes", GRACE_PERIOD, &[("slabinfo.filp.active_objs", 1.55)]),
+            off("nokmem-2cpus", "t6.pipes", GRACE_PERIOD, &[("slabinfo.filp.active_objs", 1.56)]),
         ],
     ),
-    case("objects-max", grade(0, 0.0, 1.00), grade(48, 0.1, 1.02), time(10, 8.6, 3), &[]),
-    case("read-ahead", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(20, 3.4, 0), &[]),
-    case("scan", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(23, 7.6, 0), &[]),
-    case("swap", grade(20, 0.8, 1.04), grade(53, 1.8, 1.34), time(53, 5.6, 0), &[]),
+    case("objects-max", grade(0, 0.0, 1.00), grade(48, 0.1, 1.02), time(10, 8.6, 2), &[]),
+    case("read-ahead", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(20, 3.7, 0), &[]),
+    case("scan", grade(6, 0.1, 1.01), grade(16, 0.2, 1.09), time(23, 7.3, 0), &[]),
+    case("swap", grade(20, 0.9, 1.05), grade(53, 1.9, 1.11), time(53, 5.2, 0), &[]),
     case("swap-max", grade(12, 0.1, 1.00), grade(97, 0.2, 1.02), time(26, 17.3, 0), &[]),
-    case("watermarks", grade(12, 3.1, 1.13), grade(56, 1.4, 1.13), time(71, 9.7, 7), &[]),
-    case("watermarks-long", grade(12, 0.3, 1.33), grade(33, 1.5, 1.33), time(48, 11.7, 5), &[]),
-    case("zipf", grade(10, 0.2, 1.00), grade(34, 0.7, 1.07), time(28, 6.0, 0), &[]),
+    case("watermarks", grade(12, 2.9, 1.18), grade(56, 1.2, 1.18), time(71, 9.4, 7), &[]),
+    case("watermarks-long", grade(12, 0.3, 1.28), grade(33, 1.5, 1.28), time(48, 11.6, 4), &[]),
+    case("zipf", grade(10, 0.3, 1.00), grade(34, 0.8, 1.10), time(28, 3.8, 0), &[]),
 ];
