@@ -247,7 +247,7 @@ impl Machine {
         wb
     }
 
-    /// The group whose limits the writeback must keep besides those of the machine.
+    /// The group whose limits the writeback must keep in addition to those of the machine.
     fn domain_of(&self, wb: WbId) -> Option<MemcgId> {
         Some(self.owners.writeback.wbs[wb].memcg).filter(|&memcg| memcg != ROOT)
     }

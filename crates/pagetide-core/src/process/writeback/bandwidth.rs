@@ -15,7 +15,7 @@ use crate::units::{Nanos, TICK};
 pub(super) const HZ: u64 = 1_000_000_000 / TICK;
 /// Interval of the estimate in ticks (Linux `BANDWIDTH_INTERVAL`).
 const INTERVAL: u64 = HZ / 5;
-/// An estimate after a longer idle time starts anew (Linux `WB_BANDWIDTH_IDLE_JIF`).
+/// An estimate after a longer idle time starts again (Linux `WB_BANDWIDTH_IDLE_JIF`).
 const IDLE: u64 = HZ;
 /// Ticks over which the speed of writes is averaged: 3 s, rounded up to a power of two.
 const PERIOD: u64 = (3 * HZ).next_power_of_two();

@@ -28,7 +28,7 @@ pub(super) struct LocalCompletions {
 }
 
 impl Default for DomainCompletions {
-    /// Linux starts with one event, which belongs to nobody.
+    /// Linux starts with one event, which belongs to no writeback.
     fn default() -> Self {
         DomainCompletions { events: 1, period: 0, period_end: 0 }
     }

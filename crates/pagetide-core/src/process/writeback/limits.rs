@@ -69,7 +69,7 @@ pub(super) struct DirtyLevels {
 }
 
 impl DirtyLevels {
-    /// Dirty pages below which nobody is throttled (Linux `dirty_freerun_ceiling`).
+    /// Dirty pages below which no task is throttled (Linux `dirty_freerun_ceiling`).
     pub(super) fn freerun(&self) -> u64 {
         (self.thresh + self.background) / 2
     }

@@ -1,4 +1,4 @@
-//! What the flusher has to do for one device and group: lists of files, and work.
+//! Work of the flusher for one device and group: lists of files, and orders to write them.
 //!
 //! Linux: the lists `b_dirty`, `b_io` and `b_more_io` of `struct bdi_writeback`, `struct
 //! wb_writeback_work`, `wbc_account_cgroup_owner`, `wbc_detach_inode` (6.1).
