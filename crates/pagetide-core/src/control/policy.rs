@@ -11,7 +11,9 @@ use crate::config::{Policy, PolicyChoice};
 use crate::effect::Effects;
 use crate::era::Era;
 use crate::manager::Manager;
+use crate::memcg::ROOT;
 use crate::owners::Owners;
+use crate::units::MemcgId;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -79,6 +81,11 @@ impl<O: Owners> Manager<O> {
         let before = core::mem::replace(&mut self.era, Era::of(&self.config));
         if before.counts_memory_and_swap != self.era.counts_memory_and_swap {
             self.recount_cached_swap();
+        }
+        if !before.no_group_writeback && self.era.no_group_writeback {
+            for id in 1..self.memcgs.len() {
+                O::group_removed(self, MemcgId(id as u16), ROOT);
+            }
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ mod flusher;
 mod foreign;
 mod limits;
 pub(super) mod pauses;
+#[cfg(test)]
+mod tests;
 mod throttle;
 pub(super) mod work;
 
@@ -436,6 +438,17 @@ impl Machine {
     /// Moves the writebacks of a removed group to its parent.
     pub(crate) fn reparent_writeback(&mut self, memcg: MemcgId, parent: MemcgId) {
         let now = self.owners.writeback.now;
+        if let Some(domain) = self.owners.writeback.groups.get_mut(memcg.idx()) {
+            *domain = DirtyDomain::default();
+        }
+        if let Some(records) = self.owners.writeback.foreign.get_mut(memcg.idx()) {
+            *records = [ForeignRecord::FREE; NR_RECORDS];
+        }
+        for record in self.owners.writeback.foreign.iter_mut().flatten() {
+            if record.memcg == memcg {
+                *record = ForeignRecord::FREE;
+            }
+        }
         let bdis = match self.owners.writeback.by_group.get_mut(memcg.idx()) {
             Some(bdis) => core::mem::take(bdis),
             None => return,
@@ -462,14 +475,10 @@ impl Machine {
             for (asker, at) in asked {
                 self.owners.writeback.foreign_records(asker)[at as usize].in_flight = false;
             }
-            if has_dirty_io {
+            if has_dirty_io && self.config.dirty_writeback_centisecs > 0 {
                 self.plan_old_flush(to, now);
             }
         }
-        if let Some(domain) = self.owners.writeback.groups.get_mut(memcg.idx()) {
-            *domain = DirtyDomain::default();
-        }
-        *self.owners.writeback.foreign_records(memcg) = [ForeignRecord::FREE; NR_RECORDS];
     }
 
     pub(crate) fn submit_file_write(&mut self, file: FileId, start: u32, end: u32) {

@@ -91,7 +91,7 @@ impl WritebackSpeed {
 
     /// Plans an update for when no page of a file is under writeback any more.
     pub(super) fn update_later(&mut self, now: Nanos) {
-        self.update_at = self.update_at.min(now + INTERVAL * TICK);
+        self.update_at = self.update_at.min(now.saturating_add(INTERVAL * TICK));
     }
 
     /// Starts a new interval if the device has been idle.

@@ -44,7 +44,7 @@ impl DomainCompletions {
             }
             self.events /= 2;
             self.period = self.period.wrapping_add(1);
-            self.period_end += PERIOD;
+            self.period_end = self.period_end.saturating_add(PERIOD);
         }
     }
 
@@ -55,7 +55,7 @@ impl DomainCompletions {
         local.events += 1;
         self.events += 1;
         if self.period_end == 0 {
-            self.period_end = now + PERIOD;
+            self.period_end = now.saturating_add(PERIOD);
         }
     }
 

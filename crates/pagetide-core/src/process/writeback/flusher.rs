@@ -312,7 +312,7 @@ impl Machine {
             }
             run.dirty.push_back(file);
         }
-        if !had_dirty_io {
+        if !had_dirty_io && self.config.dirty_writeback_centisecs > 0 {
             self.plan_old_flush(wb, now);
         }
     }
