@@ -202,12 +202,14 @@ impl Machine {
     fn audit_page_cache(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut nr_file = 0;
+        let mut of_writebacks = alloc::vec![(0, 0, 0); self.owners.writeback.counts().count()];
         for (id, file) in self.owners.files.iter().enumerate() {
-            let mut found = 0;
+            let (mut found, mut written) = (0, 0);
             let mut wrong = None;
             file.for_each_cached(|index, pfn| {
                 found += 1;
                 let page = &pages[pfn.idx()];
+                written += u64::from(page.has(PageFlags::WRITEBACK));
                 let matches =
                     page.has(PageFlags::FILE) && page.mapping as usize == id && page.index == index;
                 if !matches {
@@ -228,9 +230,20 @@ impl Machine {
                 check!(marked, "file{id} page {index} is tagged dirty, but its page is clean");
             }
             check!(dirty == file.nr_dirty, "file{id}: {} dirty, {dirty} found", file.nr_dirty);
-            let queued = self.owners.writeback.nr_queued(FileId(id as u32));
+            let queued = self.owners.writeback.nr_queued(FileId(id as u32), file.wb);
             check!(queued <= 1, "file{id} is queued for writeback {queued} times");
             check!(dirty == 0 || queued == 1, "file{id} is dirty, but not queued for writeback");
+            let counted = file.nr_writeback;
+            check!(written == counted, "file{id}: {counted} under writeback, {written} found");
+            if let Some(wb) = file.wb {
+                let (nr_dirty, nr_writeback, nr_files) = &mut of_writebacks[wb as usize];
+                *nr_dirty += dirty;
+                *nr_writeback += written;
+                *nr_files += u32::from(written > 0);
+            }
+        }
+        for (counted, found) in self.owners.writeback.counts().zip(of_writebacks) {
+            check!(counted == found, "a writeback counts {counted:?}, its files have {found:?}");
         }
         let by_page = pages.opened().filter(|(_, page)| page.has(PageFlags::FILE)).count() as u64;
         check!(by_page == nr_file, "{by_page} file pages, {nr_file} in page caches");

@@ -24,6 +24,7 @@ mod throttle;
 pub(super) mod work;
 
 use crate::ctx::Ctx;
+use crate::daemon::DaemonRest;
 use crate::digest::State;
 use crate::effect::{Effect, Io, Throttle};
 use crate::memcg::ROOT;
@@ -159,9 +160,22 @@ impl Writeback {
         self.queues.iter().any(|queue| queue.congested)
     }
 
-    /// Number of times that a file is queued, for the audit.
-    pub(crate) fn nr_queued(&self, file: FileId) -> usize {
-        self.wbs.iter().map(|it| it.run.nr_queued(file)).sum()
+    /// Number of times that a file is queued in its writeback, for the audit.
+    pub(crate) fn nr_queued(&self, file: FileId, wb: Option<u32>) -> usize {
+        wb.map_or(0, |wb| self.wbs[wb as usize].run.nr_queued(file))
+    }
+
+    /// Dirty pages, pages and files under writeback of each writeback, for the audit.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, u64, u32)> + '_ {
+        self.wbs.iter().map(|it| (it.nr_dirty, it.nr_writeback, it.writeback_files))
+    }
+
+    /// The flusher's rest before its first step.
+    pub(super) fn first_rest(&self) -> DaemonRest {
+        match self.wbs.iter().all(|it| !it.run.running && it.run.wake_at == Nanos::MAX) {
+            true => DaemonRest::UNTIL_WOKEN,
+            false => DaemonRest::of(0),
+        }
     }
 
     /// Leaves the pages that an ended task has not paid for to other tasks of the CPU.
@@ -345,6 +359,7 @@ impl Machine {
         if memcg.is_some() && memcg != owner && !self.era.no_group_writeback {
             self.track_foreign_dirty(memcg, wb, now);
         }
+        self.settle_wb(wb, now);
         let writeback = &mut self.owners.writeback;
         writeback.wbs[wb].nr_dirty += 1;
         writeback.wbs[wb].nr_dirtied += 1;

@@ -127,7 +127,7 @@ impl Side {
         let dentry = CacheSpec { name, object_size: 192, reclaimable: true, account: true };
         let dentry = machine.create_cache(dentry).unwrap();
         world.may_starve = true;
-        world.patience = 20_000;
+        world.patience = 100_000;
         let (groups, tasks, kept) = (vec![ROOT], Vec::new(), Vec::new());
         let (work, events) = (Work::default(), Vec::new());
         Side { world, groups, tasks, kept, dentry, work, events, plugins }

@@ -44,10 +44,15 @@ impl Machine {
         })
     }
 
-    /// The domain of a group, without pages under writeback.
-    pub(super) fn group_levels(&self, memcg: MemcgId, machine: &DirtyLevels) -> DirtyLevels {
+    /// The domain of a group with `dirty` pages. If they include those under writeback, then those
+    /// of `machine` do so, too.
+    pub(super) fn group_levels(
+        &self,
+        memcg: MemcgId,
+        dirty: u64,
+        machine: &DirtyLevels,
+    ) -> DirtyLevels {
         let group = &self.memcgs[memcg.idx()];
-        let dirty = group.file_dirty;
         let filepages: u64 = group.lruvecs.iter().map(Lruvec::nr_file_pages_in_subtree).sum();
         let clean = filepages.saturating_sub(dirty);
         let machine_clean = machine.avail.saturating_sub(machine.dirty);

@@ -13,7 +13,7 @@
 
 use super::bandwidth::{ticks, HZ};
 use super::work::{FlushChunk, FlushKind, FlushWork, OwnerVotes};
-use super::WbId;
+use super::{WbId, Writeback};
 use crate::daemon::{Daemon, DaemonRest};
 use crate::effect::{Effect, Sleep, Step, Throttle, Token};
 use crate::process::filemap::BIO_MAX_PAGES;
@@ -171,12 +171,15 @@ impl Machine {
     /// The work of a kind that is to be done now, if any.
     fn work_of(&mut self, wb: WbId, kind: FlushKind, now: Nanos) -> Option<FlushWork> {
         let interval = self.config.dirty_writeback_centisecs;
-        let expire = u64::from(self.config.dirty_expire_centisecs) * 10_000_000;
+        let expire = self.dirty_expire();
         let dirty = self.global_node_stat(NodeStat::NrDirty);
         let share = self.owners.writeback.share_of_device(wb, dirty);
         let run = &mut self.owners.writeback.wbs[wb].run;
         let (nr_pages, dirtied_before) = match kind {
-            FlushKind::Foreign => return run.queued.pop_front(),
+            FlushKind::Foreign => {
+                let work = run.queued.pop_front()?;
+                return Some(FlushWork { dirtied_before: now, ..work });
+            }
             FlushKind::All if run.start_all => (share, now),
             FlushKind::Old
                 if interval > 0
@@ -204,12 +207,15 @@ impl Machine {
 
     /// Begins a round. If no file is left to write, chooses files (Linux `queue_io`).
     fn queue_io(&mut self, wb: WbId, now: Nanos) {
+        let expire = self.dirty_expire();
         let files = &self.owners.files;
         let run = &mut self.owners.writeback.wbs[wb].run;
         let Some(work) = &mut run.work else { return };
         work.round = Some((ticks(now), 0));
-        if work.kind == FlushKind::Background {
-            work.dirtied_before = now;
+        match work.kind {
+            FlushKind::Background => work.dirtied_before = now,
+            FlushKind::Old => work.dirtied_before = now.saturating_sub(expire),
+            FlushKind::Foreign | FlushKind::All => {}
         }
         if run.io.is_empty() {
             run.io.append(&mut run.more_io);
@@ -219,25 +225,19 @@ impl Machine {
         }
     }
 
-    /// Whether the background threshold of a domain is exceeded (Linux `wb_over_bg_thresh`).
+    /// Whether the background threshold of a domain is exceeded, or by the writeback's own dirty
+    /// pages its share of it among all writebacks (Linux `wb_over_bg_thresh`).
     fn is_over_background(&mut self, wb: WbId, now: Nanos) -> bool {
         let machine = self.machine_levels();
-        let group = self.domain_of(wb).map(|memcg| self.group_levels(memcg, &machine));
-        let levels = [Some(machine), group];
-        if levels.iter().flatten().any(|level| level.dirty > level.background) {
-            return true;
-        }
-        // Compare the writeback's own dirty pages with its share of the background thresholds.
-        let shares = levels.map(|level| {
-            level.map(|mut level| {
-                level.thresh = level.background;
-                level
-            })
-        });
-        let [Some(mut machine), mut group] = shares else { return false };
-        self.fill_shares(wb, &mut machine, group.as_mut(), now);
-        let own = self.owners.writeback.wbs[wb].nr_dirty;
-        own > machine.wb_thresh || group.is_some_and(|group| own > group.wb_thresh)
+        let group = self
+            .domain_of(wb)
+            .map(|memcg| self.group_levels(memcg, self.memcgs[memcg.idx()].file_dirty, &machine));
+        let Writeback { machine: domain, wbs, .. } = &mut self.owners.writeback;
+        let it = &mut wbs[wb];
+        [Some(machine), group].into_iter().flatten().any(|level| {
+            let share = domain.completions.share(&mut it.completions, level.background, now);
+            level.dirty > level.background || it.nr_dirty > share
+        })
     }
 
     fn begin_chunk(&mut self, wb: WbId, file: FileId, now: Nanos) {
@@ -260,6 +260,7 @@ impl Machine {
 
     /// Starts writing the next dirty pages of the chunk's file, as one request at most.
     fn write_chunk(&mut self, wb: WbId, now: Nanos) {
+        self.settle_wb(wb, now);
         let Some(mut chunk) = self.owners.writeback.wbs[wb].run.chunk.take() else { return };
         let file = chunk.file;
         let most = chunk.left.min(BIO_MAX_PAGES.into()) as u32;
@@ -277,10 +278,11 @@ impl Machine {
         }
         let is_clean = cache.nr_dirty == 0;
         let owner = cache.foreign.add(&chunk.votes, it.speed.avg_write_bandwidth);
-        if let Some(owner) = owner {
-            self.switch_wb(file, owner, now);
+        let moved_to = owner.and_then(|owner| self.switch_wb(file, owner, now));
+        self.requeue_file(file, chunk.left == 0 && moved_to.is_none(), now);
+        if let Some(new) = moved_to {
+            self.wake_wb(new, 0);
         }
-        self.requeue_file(file, chunk.left == 0, now);
         let it = &mut self.owners.writeback.wbs[wb];
         let Some(work) = &mut it.run.work else { return };
         work.nr_pages = work.nr_pages.saturating_sub(chunk.written);

@@ -18,13 +18,14 @@ use crate::process::Machine;
 use crate::units::{FileId, MemcgId, Nanos, TICK};
 
 impl Machine {
-    fn expire(&self) -> Nanos {
+    /// Age at which a file is old (`vm.dirty_expire_centisecs`).
+    pub(super) fn dirty_expire(&self) -> Nanos {
         u64::from(self.config.dirty_expire_centisecs) * 10_000_000
     }
 
     /// Notes that a page of `memcg` was dirtied in a file of another group's writeback.
     pub(super) fn track_foreign_dirty(&mut self, memcg: MemcgId, wb: WbId, now: Nanos) {
-        let update_interval = (self.expire() / 8).min(1_000_000_000) / TICK;
+        let update_interval = (self.dirty_expire() / 8).min(1_000_000_000) / TICK;
         let now = ticks(now);
         let writeback = &mut self.owners.writeback;
         let (bdi, owner) = (writeback.wbs[wb].bdi, writeback.wbs[wb].memcg);
@@ -43,7 +44,7 @@ impl Machine {
 
     /// Asks for the writeback of the groups whose files a group has dirtied lately.
     pub(super) fn flush_foreign(&mut self, memcg: MemcgId, now: Nanos) {
-        let expire = self.expire() / TICK;
+        let expire = self.dirty_expire() / TICK;
         for at in 0..self.owners.writeback.foreign_records(memcg).len() {
             let record = &mut self.owners.writeback.foreign_records(memcg)[at];
             if record.in_flight || record.at == 0 || record.at + expire <= ticks(now) {
@@ -69,20 +70,21 @@ impl Machine {
         }
     }
 
-    /// Moves a file to the writeback of another group (Linux `inode_do_switch_wbs`). The caller
-    /// queues the file.
-    pub(super) fn switch_wb(&mut self, file: FileId, to: MemcgId, now: Nanos) {
+    /// Moves a file to the writeback of another group, which it returns, unless the group was
+    /// removed (Linux `inode_do_switch_wbs`). The caller queues the file.
+    pub(super) fn switch_wb(&mut self, file: FileId, to: MemcgId, now: Nanos) -> Option<WbId> {
         if !self.memcg_is_online(to) {
-            return;
+            return None;
         }
         let bdi = self.owners.files[file.idx()].bdi;
         let to = self.find_wb(bdi, to, now);
         let cache = &mut self.owners.files[file.idx()];
-        let Some(from) = cache.wb.replace(to as u32) else { return };
+        let from = cache.wb.replace(to as u32)?;
         cache.foreign = Default::default();
         let (dirty, writeback) = (cache.nr_dirty, cache.nr_writeback);
         let wbs = &mut self.owners.writeback.wbs;
         wbs[from as usize].take_counts(dirty, writeback, u32::from(writeback > 0));
         wbs[to].add_counts(dirty, writeback, u32::from(writeback > 0));
+        Some(to)
     }
 }

@@ -35,9 +35,7 @@ impl DirtyAccount {
             unbalanced: None,
         }
     }
-}
 
-impl DirtyAccount {
     /// The pause would be too short: the task pays for the pages later.
     pub(super) fn go_on(&mut self, pause: i64, period: u64, pages_dirtied: u64, now: u64) {
         if pause < -(HZ as i64) {

@@ -69,13 +69,13 @@ impl Machine {
         let now = ticks(ctx.now);
         self.settle_wb(wb, ctx.now);
         let mut machine = self.machine_levels();
-        let mut group = self.domain_of(wb).map(|memcg| self.group_levels(memcg, &machine));
         let nr_dirty = machine.dirty;
         machine.dirty += self.global_node_stat(NodeStat::NrWriteback);
-        if let (Some(group), Some(memcg)) = (&mut group, self.domain_of(wb)) {
-            group.dirty += self.memcgs[memcg.idx()].writeback;
-        }
-        if nr_dirty > machine.background {
+        let group = self.domain_of(wb).map(|memcg| {
+            let counts = &self.memcgs[memcg.idx()];
+            self.group_levels(memcg, counts.file_dirty + counts.writeback, &machine)
+        });
+        if nr_dirty > machine.background && self.config.laptop_mode == 0 {
             self.start_background_writeback(wb);
         }
         let levels = [Some(machine), group];

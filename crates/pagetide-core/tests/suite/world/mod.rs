@@ -438,7 +438,7 @@ impl TestWorld {
 
     /// Whether a group is at its limit, pays for slots, and ran out of memory without a task to
     /// kill: it has no task, or none that has started.
-    fn is_anybody_stuck(&self) -> bool {
+    pub fn is_anybody_stuck(&self) -> bool {
         self.machine.memcg_ids().any(|id| {
             let group = &self.machine.memcgs()[id.idx()];
             let events = self.machine.read_group_control(id, "memory.events", self.now).unwrap();
