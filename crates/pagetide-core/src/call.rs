@@ -216,6 +216,7 @@ impl<O: RequestOwners> Manager<O> {
     ) -> Step<Outcome> {
         self.leave_queue(call.throttle_queue.take());
         self.nr_over_high = call.nr_over_high;
+        self.plugged = false;
         let step = self.call_work(call, cpu, now);
         call.nr_over_high = core::mem::take(&mut self.nr_over_high);
         if let Step::Wait(sleep) = step {

@@ -61,6 +61,8 @@ pub struct Manager<O> {
     pub(crate) soft_limit_trees: SoftLimitTrees,
     /// Page under writeback that reclaim for a group must wait for (cgroup version 1).
     pub(crate) legacy_wait: Option<Pfn>,
+    /// The last step ended inside a plug ([`Manager::is_plugged`]).
+    pub(crate) plugged: bool,
     pub(crate) slabs: Slabs,
     pub(crate) swap: SwapArea,
     pub(crate) lru_batches: Vec<LruBatches>,
@@ -123,6 +125,7 @@ impl<O: Owners> Manager<O> {
             stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
             soft_limit_trees: SoftLimitTrees::new(nr_nodes),
             legacy_wait: None,
+            plugged: false,
             slabs,
             swap: SwapArea::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
@@ -220,6 +223,13 @@ impl<O: Owners> Manager<O> {
     /// up.
     pub fn set_need_resched(&mut self, wanted: bool) {
         self.need_resched = wanted;
+    }
+
+    /// Whether the last step of a call or daemon ended inside a plug: its requests for I/O should
+    /// wait for more until a step ends outside, or the thread sleeps (Linux `blk_start_plug`, in
+    /// `shrink_lruvec` and in swap read-ahead).
+    pub fn is_plugged(&self) -> bool {
+        self.plugged
     }
 
     /// Called at the end of every function that may have effects: returns the effects to the world.

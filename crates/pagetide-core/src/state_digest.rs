@@ -42,6 +42,7 @@ impl<O: Owners> Manager<O> {
             scratch_free: _,
             // Always zero between two steps.
             nr_over_high: _,
+            plugged: _, // set by each step
             parents: _, // also in the groups
         } = self;
         let slabs = slabs.settled();

@@ -15,6 +15,7 @@ pub mod expected;
 pub mod fitted_costs;
 pub mod json;
 pub mod judge;
+mod plug_times;
 pub mod summary;
 pub mod table;
 mod used_costs;

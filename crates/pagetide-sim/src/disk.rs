@@ -28,12 +28,14 @@
 //! `queue_depth` requests are in service. The channel carries one at a time.
 
 mod elevator;
+mod plug;
 mod preset;
 #[cfg(test)]
 mod tests;
 mod throttle;
 
 pub use elevator::{FIFO_BATCH, MERGE_PAGES_MAX, READ_EXPIRE_NS, WRITES_STARVED, WRITE_EXPIRE_NS};
+pub(crate) use plug::{DiskRange, IoPlug};
 pub use preset::{DiskLane, DiskMechanics, DiskParams, IoScheduler};
 pub use throttle::Submitter;
 
@@ -66,6 +68,8 @@ pub struct DiskRequest {
     /// Number of pages, at least one.
     pub pages: u32,
     pub submitter: Submitter,
+    /// Time for which it was in a plug before its submission.
+    pub plugged: Nanos,
 }
 
 /// Error of a request.
@@ -83,7 +87,7 @@ pub struct DiskCompletion {
     pub id: u64,
     pub kind: IoKind,
     pub result: Result<(), IoError>,
-    /// Time of submission.
+    /// Time of submission, or of the start of its plug.
     pub submitted: Nanos,
     /// Time of completion.
     pub at: Nanos,
@@ -112,6 +116,16 @@ pub struct DiskStats {
     pub queue_ns: Nanos,
     /// Sum of the times of requests in service.
     pub service_ns: Nanos,
+    /// Requests that were started, after merging, and their time in plugs and in the queue; reads
+    /// and writes.
+    pub waits: [DiskWaits; 2],
+}
+
+/// Time of requests before their start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskWaits {
+    pub requests: u64,
+    pub ns: Nanos,
 }
 
 impl DiskStats {
@@ -306,7 +320,8 @@ impl Disk {
         let slow = self.slow_prng.below(1_000_000) < u64::from(self.faults.slow_ppm);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        let part = MergedPart { id: request.id, pages: request.pages, submitted: self.now, fails };
+        let submitted = self.now.saturating_sub(request.plugged);
+        let part = MergedPart { id: request.id, pages: request.pages, submitted, fails };
         let merged = self.elevator.add(QueuedRequest {
             sequence,
             kind: request.kind,
@@ -379,6 +394,9 @@ impl Disk {
         if request.slow {
             latency_ns = latency_ns.saturating_mul(u64::from(self.faults.slow_factor.max(1)));
         }
+        let waits = &mut self.stats.waits[request.kind as usize];
+        waits.requests += 1;
+        waits.ns += now - request.submitted();
         for part in &request.parts {
             self.stats.queue_ns += now - part.submitted;
         }

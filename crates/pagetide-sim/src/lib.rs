@@ -21,7 +21,8 @@ pub mod task;
 pub mod world;
 
 pub use run::{
-    count_work, record, run, watermarks, PhaseWork, RunIdentity, RunOptions, SimError, CUT,
+    count_work, mean_waits, record, run, watermarks, PhaseWork, RunIdentity, RunOptions, SimError,
+    CUT,
 };
 pub use world::{outside, Decisions};
 

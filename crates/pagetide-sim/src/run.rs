@@ -4,7 +4,7 @@
 //! the start delay of each task (at most a timer tick), and nothing else.
 
 use crate::boot_objects;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskWaits};
 use crate::foresight;
 use crate::meter::operations;
 use crate::metrics::{latencies, metrics};
@@ -283,6 +283,22 @@ pub fn count_work(
         }
     }
     Ok(found)
+}
+
+/// Runs `setup` with `seed`, and returns the mean time of each disk's reads and writes in plugs and
+/// in the queue.
+pub fn mean_waits(
+    setup: &Setup,
+    seed: u64,
+    cancel: &AtomicBool,
+) -> Result<Vec<[Nanos; 2]>, SimError> {
+    let mut world = build(setup, seed)?;
+    world.run(setup.time_limit_ns, 0, |_| cancel.load(Ordering::Relaxed))?;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(SimError::Cancelled);
+    }
+    let mean = |waits: DiskWaits| waits.ns.checked_div(waits.requests).unwrap_or(0);
+    Ok(world.disk_stats().map(|stats| stats.waits.map(mean)).collect())
 }
 
 /// Identity of a run: scenario, variant and seed.

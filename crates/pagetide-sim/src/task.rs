@@ -4,6 +4,7 @@
 //! are carried out at its end. It ends when it has an effect, when the task must wait, or after
 //! [`PIECE_NS`]. Another thread may preempt it (`world/piece.rs`).
 
+use crate::disk::IoPlug;
 use crate::histogram::LatencyHistogram;
 use crate::meter::OperationCounts;
 use crate::world::names::FdTable;
@@ -293,6 +294,7 @@ pub struct SimTask {
     pub(crate) reporting: Option<(u32, Nanos)>,
     /// Remaining CPU time of a compute operation.
     pub compute_left: Nanos,
+    pub(crate) plug: IoPlug,
     pub blocked: Blocked,
     /// PSI counts the task as stalled.
     pub stalled: bool,
@@ -415,6 +417,7 @@ impl SimTask {
             wait_began: 0,
             reporting: None,
             compute_left: 0,
+            plug: IoPlug::default(),
             blocked: Blocked::Sleeping,
             stalled: false,
             waits_for: None,

@@ -37,7 +37,7 @@ pub use decisions::Decisions;
 pub(crate) use observing::ShownCall;
 
 use crate::cost::CostModel;
-use crate::disk::{Disk, Submitter};
+use crate::disk::{Disk, IoPlug, Submitter};
 use crate::event_queue::{EventId, EventQueue};
 use crate::meter::{ChargedThread, CostMeter};
 use crate::observe::ObserverError;
@@ -112,6 +112,7 @@ struct DaemonSleep {
     stalled: bool,
     /// Its last step, which may still be in progress, ended its work.
     rests: bool,
+    plug: IoPlug,
 }
 
 impl DaemonSleep {
@@ -463,11 +464,12 @@ impl SimWorld {
                 self.scheduler.block(cpu);
             }
             self.waker = Some(WakeSource { cpu, task: Some(id) });
-            let mut full = self.apply_effects(thread, cpu);
+            let has_plug = after == SliceEnd::Runnable && self.plug(thread).is_open;
+            let mut full = self.apply_effects(thread, cpu, has_plug);
             if let WorldThread::Task(task) = thread {
                 if after == SliceEnd::Exit || self.tasks[task].must_exit() {
                     self.exit_task(task, cpu);
-                    self.apply_effects(thread, cpu);
+                    self.apply_effects(thread, cpu, false);
                     full = None;
                     // It may be asleep, running, or (if its own effects killed it) on the queue of
                     // any CPU.
@@ -563,21 +565,20 @@ impl SimWorld {
         Ok(())
     }
 
-    /// Carries out the effects of the time slice of `thread` that ended on `cpu`. Returns a disk
-    /// that is now full for this thread, if any.
-    fn apply_effects(&mut self, thread: WorldThread, cpu: Cpu) -> Option<FullDisk> {
+    /// Carries out the effects of the time slice of `thread` that ended on `cpu`. If the thread
+    /// has no open plug, it submits its plug, too. Returns a disk that is now full for it, if any.
+    fn apply_effects(&mut self, thread: WorldThread, cpu: Cpu, has_plug: bool) -> Option<FullDisk> {
         let mut effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
         let mut full = None;
-        while !effects.is_empty() {
-            let ios: Vec<Io> = effects
-                .iter()
-                .filter_map(|effect| match effect {
-                    Effect::Submit(io) => Some(*io),
-                    _ => None,
-                })
-                .collect();
-            if !ios.is_empty() {
-                full = self.submit_all(&ios, thread, cpu).or(full);
+        loop {
+            let ios = effects.iter().filter_map(|effect| match effect {
+                Effect::Submit(io) => Some(*io),
+                _ => None,
+            });
+            let ios: Vec<Io> = ios.collect();
+            full = self.submit_or_plug(&ios, thread, cpu, has_plug).or(full);
+            if effects.is_empty() {
+                break;
             }
             for effect in effects.drain(..) {
                 self.apply(effect, cpu);

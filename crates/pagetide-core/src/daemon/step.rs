@@ -34,6 +34,7 @@ impl<O: Owners> Manager<O> {
         let at = daemon.idx(self.nr_nodes());
         let counted = self.daemon_sleeps[at].take();
         self.leave_queue(counted);
+        self.plugged = false;
         let step = match daemon {
             Daemon::Kswapd(node) => self.kswapd_step(node, cpu, now),
             Daemon::Kcompactd(node) => self.kcompactd_step(node, cpu, now),

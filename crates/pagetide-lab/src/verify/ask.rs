@@ -4,7 +4,7 @@
 //! Invariant: all finished runs are in the result, whatever fails later.
 
 use super::compare::{ComparedSides, Comparison, VariantComparison};
-use super::{expected, fitted_costs};
+use super::{expected, fitted_costs, plug_times};
 use crate::execute::{execute, JobOutcome};
 use crate::plan::RunPlan;
 use crate::verify::costs::{self, FittedCosts, KnownCosts};
@@ -174,6 +174,9 @@ pub fn compare_with_kernel(
             used.push(costs);
         }
         tell(VerifyProgress::Simulating(&variant.name));
+        let seed = reference.seeds.first().copied().unwrap_or(1);
+        // The runs meet a setup that cannot be simulated again, and report it.
+        let _ = plug_times::subtract(&mut setup, seed, cancel);
         let simulated = Variant { setup, ..variant.clone() };
         // After ^C while the kernel ran, the finished runs are still simulated, which is short. A
         // second ^C ends everything.

@@ -62,7 +62,8 @@ impl QueuedRequest {
         self.offset + u64::from(self.pages)
     }
 
-    fn submitted(&self) -> Nanos {
+    /// Start of the oldest part, in the plug if there was one.
+    pub(super) fn submitted(&self) -> Nanos {
         self.parts.iter().map(|part| part.submitted).min().expect("a request has parts")
     }
 

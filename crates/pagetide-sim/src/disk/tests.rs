@@ -25,11 +25,18 @@ fn disk(model: &str) -> Disk {
 }
 
 fn read(id: u64, offset: u64, pages: u32) -> DiskRequest {
-    DiskRequest { id, kind: IoKind::Read, offset, pages, submitter: Submitter::Reader }
+    DiskRequest { id, kind: IoKind::Read, offset, pages, submitter: Submitter::Reader, plugged: 0 }
 }
 
 fn write(id: u64, offset: u64, pages: u32) -> DiskRequest {
-    DiskRequest { id, kind: IoKind::Write, offset, pages, submitter: Submitter::Writeback }
+    DiskRequest {
+        id,
+        kind: IoKind::Write,
+        offset,
+        pages,
+        submitter: Submitter::Writeback,
+        plugged: 0,
+    }
 }
 
 /// Keeps `depth` requests outstanding until `total` are done; returns the completions in order.
@@ -318,6 +325,7 @@ fn the_seed_decides_everything() {
                     offset: scattered(i) % 100_000,
                     pages: 1 + i as u32 % 8,
                     submitter: Submitter::Reader,
+                    plugged: 0,
                 }
             })
         };
@@ -377,7 +385,14 @@ fn every_request_completes_once() {
                 let (offset, pages) = (prng.below(5000), 1 + prng.below(64) as u32);
                 disk.submit(
                     now,
-                    DiskRequest { id, kind, offset, pages, submitter: Submitter::Reader },
+                    DiskRequest {
+                        id,
+                        kind,
+                        offset,
+                        pages,
+                        submitter: Submitter::Reader,
+                        plugged: 0,
+                    },
                 );
                 open.insert(id, now);
                 assert!(disk.in_service() <= depth as usize);

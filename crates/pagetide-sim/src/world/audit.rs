@@ -3,6 +3,7 @@
 //! Tests request it ([`RunOptions::audit_every`](crate::RunOptions)); nothing else depends on it.
 
 use super::{SimWorld, WorldError, WorldThread};
+use crate::disk::IoPlug;
 use crate::scheduler::TaskId;
 use crate::task::Blocked;
 use pagetide_core::audit::Violation;
@@ -115,16 +116,19 @@ impl SimWorld {
         Ok(())
     }
 
-    /// File writes in flight are the submitted ones, and those to be submitted at the end of a time
-    /// slice (also of a preempted one).
+    /// File writes in flight are the submitted ones, those in plugs, and those to be submitted at
+    /// the end of a time slice (also of a preempted one).
     fn audit_requests(&self) -> Result<(), Violation> {
         let is_file_write = |io: &Io| matches!(io, Io::WriteFile { .. });
         let submitted = self.pending.iter().flatten().filter(|pending| is_file_write(&pending.io));
         let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects).chain(self.preempted_effects());
         let coming =
             effects.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
-        let (known, found) =
-            (self.machine.nr_file_writes_in_flight(), submitted.count() + coming.count());
+        let plugs = self.tasks.iter().map(|task| &task.plug);
+        let plugs = plugs.chain(self.daemons.iter().map(|daemon| &daemon.plug));
+        let plugged = plugs.flat_map(IoPlug::ios).filter(|io| is_file_write(io));
+        let known = self.machine.nr_file_writes_in_flight();
+        let found = submitted.count() + plugged.count() + coming.count();
         check!(known as usize == found, "{known} file writes in flight, {found} found");
         Ok(())
     }

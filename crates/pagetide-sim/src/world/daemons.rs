@@ -30,6 +30,8 @@ impl SimWorld {
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         self.note_events(thread, cpu, self.now);
         let cost = self.meter.work(self.machine.take_work());
+        let is_plugged = self.machine.is_plugged();
+        self.daemon(daemon).plug.step_ended(is_plugged, cost);
         match daemon {
             Daemon::Kswapd(node) => self.times.kswapd_ran(&self.machine, node, self.now, cost),
             Daemon::Kcompactd(node) => {

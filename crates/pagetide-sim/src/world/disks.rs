@@ -1,52 +1,101 @@
 //! The world's disks: submission and completion of requests.
 //!
-//! Linux: blk-mq. The requests of a time slice are submitted together, as under a plug. A submitter
-//! sleeps while the disk is full (disk/throttle.rs).
+//! Linux: blk-mq. The requests of a time slice are submitted together. A thread with an
+//! open plug ([`IoPlug`]) collects them over several slices. A submitter sleeps while the disk is full (disk/throttle.rs).
 //!
-//! Invariant: a request has one entry in `pending` from its submission to its completion, and a
+//! Invariant: only an awake thread has requests in its plug. A request has one entry in `pending` from its submission to its completion, and a
 //! busy disk has exactly one event.
 
 use super::daemon_times::KswapdWait;
 use super::{drain, FullDisk, PendingIo, SimWorld, WorldEvent, WorldThread};
-use crate::disk::{DiskRequest, IoKind, Submitter};
+use crate::disk::{Disk, DiskRange, DiskRequest, DiskStats, IoKind, IoPlug, Submitter};
 use crate::observe::{ActivitySlice, WaitReason};
 use crate::scheduler::WakeSource;
 use crate::task::{Blocked, MemoryWait};
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Io};
-use pagetide_core::units::Cpu;
+use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 
 impl SimWorld {
-    /// Submits the requests of a time slice of `thread`, with one plug per disk. Returns a disk
-    /// that is now full for this thread, if any.
-    pub(super) fn submit_all(
+    pub(crate) fn disk_stats(&self) -> impl Iterator<Item = DiskStats> + '_ {
+        self.disks.iter().map(Disk::stats)
+    }
+
+    pub(super) fn plug(&mut self, thread: WorldThread) -> &mut IoPlug {
+        match thread {
+            WorldThread::Task(id) => &mut self.tasks[id].plug,
+            WorldThread::Daemon(daemon) => &mut self.daemon(daemon).plug,
+        }
+    }
+
+    /// Plugs or submits the requests of a time slice of `thread`. Returns a disk that is now full
+    /// for this thread, if any.
+    pub(super) fn submit_or_plug(
         &mut self,
         ios: &[Io],
         thread: WorldThread,
         cpu: Cpu,
+        is_open: bool,
+    ) -> Option<FullDisk> {
+        let mut full = None;
+        let now = self.now;
+        for (at, &io) in ios.iter().enumerate() {
+            let range = self.disk_range(io);
+            let plug = self.plug(thread);
+            let since = plug.time_in_step(at, ios.len(), now);
+            if let Some(before) = plug.add(io, range, since) {
+                full = self.submit_all(before, thread, cpu).or(full);
+            }
+        }
+        if is_open {
+            return full;
+        }
+        let ios = self.plug(thread).take();
+        if ios.is_empty() {
+            return full;
+        }
+        self.submit_all(ios, thread, cpu).or(full)
+    }
+
+    /// The pages of a disk that a request reads or writes.
+    fn disk_range(&self, io: Io) -> DiskRange {
+        let (disk, kind, offset, pages) = match io {
+            Io::ReadFile { file, index, nr } => {
+                let (disk, base) = self.file_base[file.idx()];
+                (disk, IoKind::Read, base + u64::from(index), nr)
+            }
+            Io::WriteFile { file, index, nr } => {
+                let (disk, base) = self.file_base[file.idx()];
+                (disk, IoKind::Write, base + u64::from(index), nr)
+            }
+            Io::SwapIn { slot, .. } => (self.swap_disk, IoKind::Read, u64::from(slot.0), 1),
+            Io::SwapOut { slot, .. } => (self.swap_disk, IoKind::Write, u64::from(slot.0), 1),
+        };
+        DiskRange { disk, kind, offset, pages }
+    }
+
+    /// Submits requests, each with the time of its arrival in the plug. Returns a disk that is now
+    /// full for this thread, if any.
+    fn submit_all(
+        &mut self,
+        ios: Vec<(Io, Nanos)>,
+        thread: WorldThread,
+        cpu: Cpu,
     ) -> Option<FullDisk> {
         let mut batch: Vec<(usize, DiskRequest)> = Vec::with_capacity(ios.len());
-        for &io in ios {
-            let (disk, kind, offset, pages) = match io {
-                Io::ReadFile { file, index, nr } => {
-                    let (disk, base) = self.file_base[file.idx()];
-                    (disk, IoKind::Read, base + u64::from(index), nr)
-                }
-                Io::WriteFile { file, index, nr } => {
-                    let (disk, base) = self.file_base[file.idx()];
-                    (disk, IoKind::Write, base + u64::from(index), nr)
-                }
-                Io::SwapIn { slot, .. } => (self.swap_disk, IoKind::Read, u64::from(slot.0), 1),
-                Io::SwapOut { slot, .. } => (self.swap_disk, IoKind::Write, u64::from(slot.0), 1),
-            };
+        for (io, since) in ios {
+            let DiskRange { disk, kind, offset, pages } = self.disk_range(io);
             let submitter = match (kind, thread) {
                 (IoKind::Read, _) => Submitter::Reader,
                 (IoKind::Write, WorldThread::Daemon(Daemon::Kswapd(_))) => Submitter::Kswapd,
                 (IoKind::Write, _) => Submitter::Writeback,
             };
             let id = self.pending_id(PendingIo { io, cpu });
-            batch.push((disk, DiskRequest { id: id as u64, kind, offset, pages, submitter }));
+            let plugged = self.now - since;
+            let id = id as u64;
+            let request = DiskRequest { id, kind, offset, pages, submitter, plugged };
+            batch.push((disk, request));
         }
         let mut full = None;
         for disk in 0..self.disks.len() {

@@ -277,6 +277,7 @@ impl SimWorld {
         }
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
+        task.plug.step_ended(self.machine.is_plugged(), cost);
         task.usage.system_ns += cost;
         task.usage.pgfault += vmstat.get(Counter::Pgfault) - faults_before;
         task.usage.pgmajfault += vmstat.get(Counter::Pgmajfault) - majors_before;

@@ -135,7 +135,10 @@ impl Machine {
             match slot {
                 Some(slot) if self.swap.cached(slot).is_none() => {
                     match self.read_swap_page(slot, wanted, slow, ctx) {
-                        Err(Some(step)) => return Some(step),
+                        Err(Some(step)) => {
+                            self.plugged = true;
+                            return Some(step);
+                        }
                         Err(None) if wanted => return Some(Step::Done(Outcome::NoMemory)),
                         Ok(()) | Err(None) => {}
                     }

@@ -358,6 +358,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
             if scanned {
+                self.plugged = true;
                 return false;
             }
         }
