@@ -26,6 +26,7 @@ pub mod kernel;
 pub mod live;
 pub mod machine_costs;
 pub mod modules;
+pub mod program_memory;
 pub mod program_times;
 pub mod qemu;
 pub mod reference;

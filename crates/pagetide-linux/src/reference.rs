@@ -7,7 +7,7 @@
 use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{StartMemory, StartZone};
-use crate::{disk_times, program_times, slab_start};
+use crate::{disk_times, program_memory, program_times, slab_start};
 use pagetide_core::config::PolicySet;
 use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::metric::declared::{is_state, FREE_BLOCKS};
@@ -135,6 +135,7 @@ impl KernelReference {
         self.origin.start.apply(setup);
         disk_times::apply(&self.metrics, setup);
         slab_start::apply(&self.metrics, setup);
+        program_memory::apply(&self.metrics, setup);
         program_times::apply(&self.metrics, setup);
     }
 

@@ -150,6 +150,13 @@ pub struct MachineSetup {
     pub costs: MachineCosts,
     /// Times that test programs need for themselves, if known.
     pub program_times: ProgramTimes,
+    /// Frames that each task's program has from boot until it ends, if known: for a program that
+    /// performs the operations on a real kernel.
+    pub program_frames: u64,
+    /// Tasks with the same start begin at the same moment, in their order, as those of a program
+    /// that performs them on a real kernel do. Otherwise each begins a little later, by the run's
+    /// seed.
+    pub starts_at_once: bool,
 }
 
 impl Default for MachineSetup {
@@ -168,6 +175,8 @@ impl Default for MachineSetup {
             call_times: CallTimes::default(),
             costs: MachineCosts::default(),
             program_times: ProgramTimes::default(),
+            program_frames: 0,
+            starts_at_once: false,
         }
     }
 }

@@ -474,8 +474,15 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         made.leader = id;
         made.group = task.group;
         tasks.push(made);
-        let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
-        jitter.push(prng.below(START_JITTER_NS));
+        let start_seed = match setup.machine.starts_at_once {
+            true => sub_seed(seed, "start"),
+            false => sub_seed(task_seed, "start"),
+        };
+        jitter.push(SplitMix64::new(start_seed).below(START_JITTER_NS));
+    }
+    let mms: Vec<_> = tasks.iter().map(|task| task.mm).collect();
+    if setup.machine.program_frames > 0 {
+        machine.give_boot_frames(&mms, setup.machine.program_frames);
     }
     for (id, task) in setup.tasks.iter().enumerate() {
         let threads = task.phases.iter().map(|phase| phase.workload.threads()).max().unwrap_or(1);

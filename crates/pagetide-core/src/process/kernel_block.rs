@@ -10,7 +10,7 @@
 
 use crate::ctx::Ctx;
 use crate::effect::Step;
-use crate::gfp::Gfp;
+use crate::gfp::{Gfp, MigrateType};
 use crate::outcome::Outcome;
 use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::Machine;
@@ -80,6 +80,27 @@ impl Machine {
         }
         self.mem.free_page(cpu, pfn, order);
         true
+    }
+
+    /// Gives frames that are reserved for the kernel since boot to address spaces, up to `each` to
+    /// one: they become free when it ends. So the memory of a program is part of what is in use at
+    /// the start. Frames in movable pageblocks come first, as for a program's memory. Call it
+    /// before any allocation.
+    pub fn give_boot_frames(&mut self, mms: &[MmId], each: u64) {
+        let mut frames = self.frames_held_by_kernel(0, u64::MAX);
+        let nodes = &self.mem.nodes;
+        frames.sort_by_key(|&pfn| {
+            let page = self.mem.pages.peek(pfn.idx());
+            let zone = &nodes[page.node().idx()].zones[page.zone()];
+            zone.block_type(pfn) != MigrateType::Movable
+        });
+        let mut frames = frames.into_iter();
+        for &mm in mms {
+            for pfn in frames.by_ref().take(each as usize) {
+                self.mem.pages.open(pfn);
+                self.hold_kernel_block(mm, pfn);
+            }
+        }
     }
 
     /// Kernel blocks that an address space holds.

@@ -66,7 +66,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Up to `wanted` aligned blocks of frames that are neither free nor in use, lowest first.
-    fn frames_held_by_kernel(&self, order: Order, wanted: u64) -> Vec<Pfn> {
+    pub(crate) fn frames_held_by_kernel(&self, order: Order, wanted: u64) -> Vec<Pfn> {
         let pages = &self.mem.pages;
         let is_held = |pfn: usize| {
             let page = pages.peek(pfn);
