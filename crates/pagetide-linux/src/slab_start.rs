@@ -103,11 +103,16 @@ fn call_times(metrics: &MetricRuns, setup: &Setup) -> CallTimes {
     CallTimes { file, missing, pipe, report: report_time(metrics, setup) }
 }
 
-/// Mean time between two phases of a task: its life minus its phases, per gap.
+/// Mean CPU time between two phases of a task: that of its life minus its phases, per gap. If CPU
+/// time was not recorded, elapsed time.
 fn report_time(metrics: &MetricRuns, setup: &Setup) -> Option<u64> {
+    mean_gap(metrics, setup, declared::CPU).or_else(|| mean_gap(metrics, setup, declared::WALLTIME))
+}
+
+fn mean_gap(metrics: &MetricRuns, setup: &Setup, metric: &MetricDecl) -> Option<u64> {
     let names = KeyNames::of(setup);
     let sum = |scope: Scope| -> Option<f64> {
-        times(metrics, &names, scope, declared::WALLTIME)?.iter().copied().sum()
+        times(metrics, &names, scope, metric)?.iter().copied().sum()
     };
     let (mut seconds, mut gaps) = (0.0, 0);
     for task in setup.tasks.iter().filter(|task| task.phases.len() > 1) {
@@ -119,7 +124,7 @@ fn report_time(metrics: &MetricRuns, setup: &Setup) -> Option<u64> {
         let (Some(life), Some(phases)) = (sum(of_life.clone()), phases.sum::<Option<f64>>()) else {
             continue;
         };
-        let runs = times(metrics, &names, of_life, declared::WALLTIME).map_or(0, <[_]>::len);
+        let runs = times(metrics, &names, of_life, metric).map_or(0, <[_]>::len);
         seconds += life - phases;
         gaps += (task.phases.len() - 1) * runs;
     }

@@ -7,7 +7,7 @@
 use crate::disk::IoPlug;
 use crate::histogram::LatencyHistogram;
 use crate::meter::OperationCounts;
-use crate::world::names::FdTable;
+use crate::world::names::{FdTable, FileCallCost};
 use crate::world::service::{RequestResults, Service};
 use crate::world::slab_levels::SlabLevels;
 use crate::world::ShownCall;
@@ -290,8 +290,10 @@ pub struct SimTask {
     pub call_page_wait: Nanos,
     /// Start of the current wait.
     pub wait_began: Nanos,
-    /// The phase that the task is reporting, and its end time.
-    pub(crate) reporting: Option<(u32, Nanos)>,
+    /// The phase that the task is reporting, with its end and the CPU time until then.
+    pub(crate) reporting: Option<(u32, Nanos, Nanos)>,
+    /// The measured call in progress, which object_step() adds to.
+    pub(crate) file_call: Option<FileCallCost>,
     /// Remaining CPU time of a compute operation.
     pub compute_left: Nanos,
     pub(crate) plug: IoPlug,
@@ -416,6 +418,7 @@ impl SimTask {
             call_page_wait: 0,
             wait_began: 0,
             reporting: None,
+            file_call: None,
             compute_left: 0,
             plug: IoPlug::default(),
             blocked: Blocked::Sleeping,

@@ -167,6 +167,9 @@ pub struct SimWorld {
     /// First page of each file on its disk; the swap area is at page 0 of its own.
     file_base: Vec<(usize, u64)>,
     swap_disk: usize,
+    /// Costs of the model, and number, of the calls whose time was measured: on missing names,
+    /// files and pipes.
+    costs_of_calls: [(Nanos, u64); 3],
     page_waiters: BTreeMap<u32, Vec<WorldThread>>,
     timers: Vec<Option<EventId>>,
     /// In the order of [`Daemon::all`].
@@ -297,6 +300,7 @@ impl SimWorld {
             pending_free: Vec::new(),
             file_base,
             swap_disk: setup.machine.swap.as_ref().map_or(0, |swap| swap.disk),
+            costs_of_calls: [(0, 0); 3],
             page_waiters: BTreeMap::new(),
             timers: vec![None; tasks.len()],
             daemons: Daemon::all(nr_nodes).map(|_| DaemonSleep::default()).collect(),

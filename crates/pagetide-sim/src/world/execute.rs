@@ -128,10 +128,12 @@ impl SimWorld {
                 elapsed += ns;
                 continue;
             }
-            if let Some((phase, ended)) = self.tasks[id].reporting.take() {
+            if let Some((phase, ended, cpu_ns)) = self.tasks[id].reporting.take() {
+                let began = self.tasks[id].phases.last().map_or(0, |run| run.times.cpu_ns);
                 self.report_phase(id, phase, elapsed);
                 if let Some(run) = self.tasks[id].phases.last_mut() {
                     run.ended = Some(ended);
+                    run.times.cpu_ns = cpu_ns.saturating_sub(began);
                 }
                 self.tasks[id].compute_left = self.report_ns() / 2;
                 continue;
@@ -506,6 +508,7 @@ impl SimWorld {
                 task.program_ns = program_ns;
                 task.paced = None;
                 task.until_base = None;
+                task.file_call = None;
                 task.phases.push(PhaseRun {
                     phase,
                     began: self.now + *elapsed,
@@ -531,7 +534,8 @@ impl SimWorld {
                 self.tasks[id].program_ns = 0;
                 // Reporting takes time; levels are read in the middle of it.
                 if self.report_ns() > 0 {
-                    self.tasks[id].reporting = Some((phase, self.now + *elapsed));
+                    let cpu_ns = self.times_of(id, *elapsed).cpu_ns;
+                    self.tasks[id].reporting = Some((phase, self.now + *elapsed, cpu_ns));
                     self.tasks[id].compute_left = self.report_ns() / 2;
                 } else {
                     self.report_phase(id, phase, *elapsed);

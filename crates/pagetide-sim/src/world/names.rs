@@ -158,20 +158,30 @@ fn is_table(key: ObjectKey) -> bool {
     key.is_pipe && key.number > TABLE_NUMBER - TABLE_SIZES.len() as u32
 }
 
+/// A call whose time was measured, for [`SimWorld::rest_of_call`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileCallCost {
+    kind: usize,
+    calls: u64,
+    /// CPU time of the task when its rest was charged.
+    since_ns: Nanos,
+}
+
 impl SimWorld {
     /// Starts a system call on a file or a pipe: charges its time and queues its steps.
     pub(super) fn begin_file_call(&mut self, id: usize, op: Op, elapsed: &mut Nanos) {
         let times = &self.setup.machine.call_times;
+        let (missing, file, pipe) = ((0, times.missing), (1, times.file), (2, times.pipe));
         // A new file is opened and closed; a pipe has two ends to close.
-        let (calls, known) = match op {
-            Op::MakeName { missing: true, .. } => (1, times.missing),
-            Op::MakeName { .. } => (2, times.file),
-            Op::RemoveName { .. } => (1, times.file),
-            Op::ClosePipe { .. } => (2, times.pipe),
-            _ => (1, times.pipe),
+        let (calls, (kind, known)) = match op {
+            Op::MakeName { missing: true, .. } => (1, missing),
+            Op::MakeName { .. } => (2, file),
+            Op::RemoveName { .. } => (1, file),
+            Op::ClosePipe { .. } => (2, pipe),
+            _ => (1, pipe),
         };
         let ns = match known {
-            Some(ns) => calls * ns,
+            Some(ns) => self.rest_of_call(id, kind, calls, ns),
             None => self.meter.charge(Price::Syscall, calls),
         };
         self.spend_in_kernel(id, ns, elapsed);
@@ -230,6 +240,23 @@ impl SimWorld {
             }
             _ => unreachable!("not an operation on names or pipes"),
         }
+    }
+
+    /// The part of a measured time that the model does not account for otherwise: the time is the
+    /// mean CPU time of such a call, so it contains the program's own time, the slabs and the
+    /// reclaim, which have costs of their own. Their mean in the calls so far is subtracted.
+    fn rest_of_call(&mut self, id: usize, kind: usize, calls: u64, mean_ns: Nanos) -> Nanos {
+        let task = &mut self.tasks[id];
+        let spent_ns = task.usage.system_ns + task.usage.user_ns;
+        if let Some(last) = task.file_call.take() {
+            let (sum_ns, nr) = &mut self.costs_of_calls[last.kind];
+            *sum_ns += spent_ns - last.since_ns;
+            *nr += last.calls;
+        }
+        let (sum_ns, nr) = self.costs_of_calls[kind];
+        let ns = calls * mean_ns.saturating_sub(sum_ns.checked_div(nr).unwrap_or(0));
+        task.file_call = Some(FileCallCost { kind, calls, since_ns: spent_ns + ns });
+        ns
     }
 
     /// Performs a step of a system call on a file or pipe.

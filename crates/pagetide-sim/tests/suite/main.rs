@@ -2,6 +2,7 @@
 
 mod blocks;
 mod catalogue;
+mod compared;
 mod dirty;
 mod ended;
 mod golden;
