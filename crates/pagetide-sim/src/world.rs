@@ -528,7 +528,10 @@ impl SimWorld {
         let next = self.scheduler.current(cpu).map(|id| self.thread_of(id));
         self.show_switch(cpu, next);
         let Some(thread) = next else {
-            self.cpus[cpu.idx()].idle_since.get_or_insert(self.now);
+            let state = &mut self.cpus[cpu.idx()];
+            state.idle_since.get_or_insert(self.now);
+            // The idle task ran in between, so there will be a switch.
+            state.last = None;
             return Ok(());
         };
         self.refresh_vm_stats(cpu);
