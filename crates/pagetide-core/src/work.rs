@@ -88,6 +88,8 @@ work! {
     refaults,
     /// Group walks: lruvecs visited by reclaim.
     lruvecs_visited,
+    /// Turns of an active list that reclaim may not age.
+    lists_spared,
     /// I/O requests submitted.
     bios,
     /// Pages in the I/O requests.

@@ -114,6 +114,8 @@ prices! {
     Refault refault,
     /// Visit the lists of a group in reclaim.
     LruvecVisit lruvec_visit,
+    /// Pass over an active list in reclaim that it may not age, for 32 pages of its target.
+    ListSpare list_spare,
     /// Submit a request to a disk: block layer and driver.
     Bio bio,
     /// A page of a disk request: add it to the request, and complete it after the answer.

@@ -73,6 +73,7 @@ impl<O: Owners> Manager<O> {
                 sc.plugin_spared |= self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
             } else {
                 sc.skipped_deactivate = true;
+                self.mem.work.lists_spared += 1;
             }
             return 0;
         }
