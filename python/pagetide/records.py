@@ -24,7 +24,8 @@ class Measured(NamedTuple):
 
     value: float
     unit: str
-    #: Why the run is incomplete: ``oom-killed``, ``io-error`` or ``cut``; else None.
+    #: Why the value is no measurement: ``oom-killed``, ``refused``, ``io-error``, ``cut``,
+    #: ``stopped``; else None.
     ended: str | None
 
 

@@ -1,41 +1,29 @@
 //! Which values of a table are marked with a dagger and not compared: values of incomplete runs.
 //!
 //! Invariant: all rows of a variant are marked if one of its runs is incomplete. A run whose task
-//! was killed did less work, so every counter of it looks better.
+//! was killed did less work, so every counter of it looks better. A run that stopped a background
+//! task is complete; only the task's walltime is marked.
 
 use crate::report::Report;
-use pagetide_scenario::metric::declared::WALLTIME;
-use pagetide_scenario::metric::Owner;
-use pagetide_scenario::model::Task;
 use pagetide_scenario::record::Incomplete;
 use std::collections::BTreeSet;
 
 /// Marks a value that is not compared.
 pub(crate) const DAGGER: &str = "\u{2020}";
 
-/// Why a value is not compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DaggerReason {
-    /// A run of the variant did not finish its work.
-    Run(Incomplete),
-    /// The walltime of a background task that still ran when the run ended.
-    Background,
-}
-
-impl DaggerReason {
-    fn reason(self) -> &'static str {
-        match self {
-            DaggerReason::Run(Incomplete::OomKilled) => "killed by the OOM killer",
-            DaggerReason::Run(Incomplete::IoError) => "killed by a read error",
-            DaggerReason::Run(Incomplete::Cut) => "cut by the time limit",
-            DaggerReason::Background => "background task cut by the end of the run",
-        }
+fn reason(ended: Incomplete) -> &'static str {
+    match ended {
+        Incomplete::OomKilled => "killed by the OOM killer",
+        Incomplete::Refused => "out of memory, and no task to kill",
+        Incomplete::IoError => "killed by a read error",
+        Incomplete::Cut => "cut by the time limit",
+        Incomplete::Stopped => "background task stopped by the end of the run",
     }
 }
 
 /// `† incomplete (killed by the OOM killer): not compared`.
-pub(crate) fn legend(reasons: &BTreeSet<DaggerReason>) -> String {
-    let reasons: Vec<&str> = reasons.iter().map(|it| it.reason()).collect();
+pub(crate) fn legend(reasons: &BTreeSet<Incomplete>) -> String {
+    let reasons: Vec<&str> = reasons.iter().map(|it| reason(*it)).collect();
     format!("{DAGGER} incomplete ({}): not compared", reasons.join(", "))
 }
 
@@ -53,32 +41,8 @@ impl<'a> Daggers<'a> {
     }
 
     /// Why `key` of `column` is not compared; `None`: it is.
-    pub(crate) fn of(&self, column: usize, key: &str) -> Option<DaggerReason> {
-        let run = self.incomplete[column].map(DaggerReason::Run);
-        run.or_else(|| self.is_of_stopped_task(column, key).then_some(DaggerReason::Background))
-    }
-
-    /// Whether `key` is the walltime of a background task that still ran at the end of a run: then
-    /// the record has no walltime of its last phase. (A task with `loops` that stops in a later
-    /// loop has one, and is not found; a task with `until` ends when it is meant to.)
-    fn is_of_stopped_task(&self, column: usize, key: &str) -> bool {
-        let Some(name) = key.strip_suffix(WALLTIME.name).and_then(|it| it.strip_suffix('.')) else {
-            return false;
-        };
-        let series = &self.report.columns[column].series;
-        let seeds = |owner: &str| -> BTreeSet<u64> {
-            let series = series.get(&format!("{owner}.{}", WALLTIME.name));
-            series.into_iter().flat_map(|it| &it.samples).map(|sample| sample.seed).collect()
-        };
-        let is_it =
-            |task: &&Task| task.name == name || Owner::new(&task.name).family().name == name;
-        let tasks = &self.report.plan.scenario.variants[column].setup.tasks;
-        tasks.iter().filter(|task| task.background && task.until.is_none()).filter(is_it).any(
-            |task| {
-                let Some(last) = task.phases.last() else { return false };
-                !seeds(&task.name).is_subset(&seeds(&format!("{}.{}", task.name, last.name)))
-            },
-        )
+    pub(crate) fn of(&self, column: usize, key: &str) -> Option<Incomplete> {
+        self.incomplete[column].or_else(|| self.report.ended(column, key))
     }
 }
 
@@ -86,7 +50,6 @@ impl<'a> Daggers<'a> {
 mod tests {
     use super::*;
     use crate::testing::{report_of, TestMetrics};
-    use pagetide_scenario::build::Builder;
 
     #[test]
     fn one_killed_task_marks_all_rows_of_its_variant() {
@@ -98,35 +61,26 @@ mod tests {
         let daggers = Daggers::new(&report);
         for key in ["batch.walltime", "web.walltime", "pswpin"] {
             assert_eq!(daggers.of(0, key), None, "{key}");
-            assert_eq!(daggers.of(1, key), Some(DaggerReason::Run(Incomplete::OomKilled)), "{key}");
+            assert_eq!(daggers.of(1, key), Some(Incomplete::OomKilled), "{key}");
         }
-        let reasons = [DaggerReason::Run(Incomplete::OomKilled), DaggerReason::Background];
+        let reasons = [Incomplete::OomKilled, Incomplete::Stopped];
         assert_eq!(
             legend(&reasons.into()),
-            "\u{2020} incomplete (killed by the OOM killer, background task cut by the end of the run): not compared"
+            "\u{2020} incomplete (killed by the OOM killer, background task stopped by the end of the \
+             run): not compared"
         );
     }
 
     #[test]
-    fn a_background_task_that_the_end_of_the_run_stops_has_no_walltime() {
-        const STOPPED: TestMetrics<'_> =
-            &[("log.walltime", 9.0), ("log.fill.walltime", 1.0), ("web.walltime", 9.0)];
-        const DONE: TestMetrics<'_> =
-            &[("log.walltime", 3.0), ("log.rest.walltime", 2.0), ("web.walltime", 9.0)];
-        let mut report = report_of(&[("a", vec![DONE, DONE]), ("b", vec![DONE, STOPPED])]);
-        let sleep = |name: &str| {
-            Builder::new().set("name", name).set("workload", "sleep").set("duration", "1ms")
-        };
-        let log = Builder::new().set("name", "log").set("background", true);
-        let log = log.push("phase", sleep("fill")).push("phase", sleep("rest"));
-        let machine = Builder::new().set("machine.memory", "2GiB");
-        let setup = machine.push("task", log).push("task", sleep("web")).setup().unwrap();
-        for variant in &mut report.plan.scenario.variants {
-            variant.setup = setup.clone();
-        }
+    fn a_stopped_background_task_marks_its_own_walltime() {
+        let run: TestMetrics<'_> = &[("log.walltime", 9.0), ("web.walltime", 9.0)];
+        let mut report = report_of(&[("a", vec![run, run]), ("b", vec![run, run])]);
+        report.columns[1].series.get_mut("log.walltime").unwrap().samples[0].ended =
+            Some(Incomplete::Stopped);
         let daggers = Daggers::new(&report);
         assert_eq!(daggers.of(0, "log.walltime"), None, "it finished in all runs");
-        assert_eq!(daggers.of(1, "log.walltime"), Some(DaggerReason::Background));
+        assert_eq!(daggers.of(1, "log.walltime"), Some(Incomplete::Stopped));
         assert_eq!(daggers.of(1, "web.walltime"), None);
+        assert!(report.ended_runs().is_empty(), "its runs are complete");
     }
 }

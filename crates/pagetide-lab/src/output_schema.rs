@@ -75,7 +75,7 @@ fn run() -> Value {
             },
             "ended": {
                 "type": "array",
-                "items": { "enum": [null, "oom-killed", "io-error", "cut"] },
+                "items": { "enum": [null, "oom-killed", "refused", "io-error", "cut", "stopped"] },
                 "description": "One entry per sample: why its work ended early, or null. Missing if all work is \
                                 complete.",
             },

@@ -173,7 +173,7 @@ impl Report {
         let mut found = Vec::new();
         for column in &self.columns {
             let samples = || column.series.values().flat_map(|series| &series.samples);
-            for ended in Incomplete::ALL {
+            for ended in Incomplete::ALL.into_iter().filter(|ended| ended.is_of_run()) {
                 let of = samples().filter(|sample| sample.ended == Some(ended));
                 let seeds: BTreeSet<u64> = of.map(|sample| sample.seed).collect();
                 if !seeds.is_empty() {
@@ -195,7 +195,8 @@ impl Report {
 
     /// Why a run of `column` ended early, if one did.
     pub fn incomplete(&self, column: usize) -> Option<Incomplete> {
-        self.columns[column].series.values().filter_map(MetricSeries::ended).min()
+        let ended = self.columns[column].series.values().filter_map(MetricSeries::ended);
+        ended.filter(|ended| ended.is_of_run()).min()
     }
 
     /// Why the work of a sample of `key` ended early, if it did.

@@ -10,14 +10,14 @@
 //!   published            503           364        -27.6%
 //! ```
 
-use crate::dagger::{self, DaggerReason, Daggers, DAGGER};
+use crate::dagger::{self, Daggers, DAGGER};
 use crate::format::Scale;
 use crate::layout::{self, TextCell, TextLine};
 use crate::report::Report;
 use crate::stats::{change, differs, MeanChange, Statistics};
 use crate::{heading, rows};
 use pagetide_scenario::metric::declared::is_state;
-use pagetide_scenario::record::Unit;
+use pagetide_scenario::record::{Incomplete, Unit};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -125,7 +125,7 @@ fn rows_and_legend(report: &Report) -> (Vec<TableRow>, Legend) {
 
 fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend) -> TableRow {
     let columns = 0..report.columns.len();
-    let incomplete: Vec<Option<DaggerReason>> =
+    let incomplete: Vec<Option<Incomplete>> =
         columns.clone().map(|column| daggers.of(column, &key)).collect();
     let ours: Vec<Option<Statistics>> =
         columns.clone().map(|column| report.shown_summary(column, &key)).collect();
@@ -237,7 +237,7 @@ struct Legend {
     from_published: bool,
     star: bool,
     new: bool,
-    incomplete: BTreeSet<DaggerReason>,
+    incomplete: BTreeSet<Incomplete>,
 }
 
 impl Legend {
@@ -306,7 +306,6 @@ mod tests {
     use super::*;
     use crate::testing::{report, report_of};
     use pagetide_scenario::model::Reference;
-    use pagetide_scenario::record::Incomplete;
 
     type Metrics = &'static [(&'static str, f64)];
 

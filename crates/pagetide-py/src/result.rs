@@ -492,6 +492,7 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<
     let [mut mean_a, mut mean_b, mut sd_a, mut sd_b] = [const { Vec::new() }; 4];
     let (mut changes, mut ps) = (Vec::new(), Vec::new());
     let (mut differ, mut ended) = (Vec::new(), Vec::new());
+    let incomplete = report.incomplete(a).or(report.incomplete(b));
     for key in keys {
         units.push(report.unit(key).map(unit_name));
         let (one, other) = (report.summary(a, key), report.summary(b, key));
@@ -503,7 +504,8 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<
             mean.push(summary.and_then(|it| finite(it.mean)));
             sd.push(summary.filter(|it| it.n > 1).and_then(|it| finite(it.stddev)));
         }
-        let why = report.incomplete(a).or(report.incomplete(b));
+        let of_key = || report.ended(a, key).or(report.ended(b, key));
+        let why = incomplete.or_else(of_key);
         ended.push(why.map(|ended| ended.word()));
         let both = one.zip(other).filter(|_| why.is_none());
         changes.push(both.and_then(|(one, other)| match change(one.mean, other.mean) {

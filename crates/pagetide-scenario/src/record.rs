@@ -23,28 +23,47 @@ impl Metric {
 
 /// Why work ended before it was done. If there are several reasons, the first in this order counts.
 ///
-/// A background task that is stopped because the others have ended is complete.
+/// A background task that is stopped because the others have ended is complete, except for its
+/// walltime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Incomplete {
     /// The OOM killer killed the task, or one of the tasks that the value sums up.
     OomKilled,
+    /// An allocation of the task failed, and the OOM killer had no task to kill.
+    Refused,
     /// A page that the task faulted on could not be read from its disk: SIGBUS.
     IoError,
     /// The run reached its time limit.
     Cut,
+    /// The task still ran when the run ended, which does not wait for tasks in the background.
+    Stopped,
 }
 
 impl Incomplete {
-    pub const ALL: [Incomplete; 3] = [Incomplete::OomKilled, Incomplete::IoError, Incomplete::Cut];
+    pub const ALL: [Incomplete; 5] = [
+        Incomplete::OomKilled,
+        Incomplete::Refused,
+        Incomplete::IoError,
+        Incomplete::Cut,
+        Incomplete::Stopped,
+    ];
 
     /// The word in records, JSON and CSV.
     pub const fn word(self) -> &'static str {
         match self {
             Incomplete::OomKilled => "oom-killed",
+            Incomplete::Refused => "refused",
             Incomplete::IoError => "io-error",
             Incomplete::Cut => "cut",
+            Incomplete::Stopped => "stopped",
         }
+    }
+
+    /// Whether the run did less work than its scenario asks for, so that none of its values is
+    /// compared.
+    pub fn is_of_run(self) -> bool {
+        self != Incomplete::Stopped
     }
 
     /// The reason why a value made of two values is incomplete, if it is.

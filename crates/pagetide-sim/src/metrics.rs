@@ -129,7 +129,12 @@ fn of_task(
     let mut put = metrics.of(Scope::Task(owner.clone())).with_incomplete(ended);
     if let Some(began) = task.began {
         let wall = task.ended.unwrap_or(world.now) - began;
+        // A task with `until` ends when it is meant to.
+        let is_stopped = task.ended.is_none() && model.until.is_none();
+        let stopped = is_stopped.then_some(Incomplete::Stopped);
+        put = put.with_incomplete(ended.or(stopped));
         put.put(declared::WALLTIME, seconds(wall));
+        put = put.with_incomplete(ended);
         put.put(declared::THROUGHPUT, throughput(task.usage.bytes, wall));
     }
     put_usage(&mut put, &task.usage);

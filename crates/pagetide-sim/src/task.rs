@@ -453,6 +453,7 @@ impl SimTask {
     /// How the task was killed, if it was. A stop with another task does not count.
     pub fn ended_by(&self) -> Option<Incomplete> {
         match (self.killed, self.crashed) {
+            (true, _) if self.refused => Some(Incomplete::Refused),
             (true, _) => Some(Incomplete::OomKilled),
             (false, true) => Some(Incomplete::IoError),
             (false, false) => None,

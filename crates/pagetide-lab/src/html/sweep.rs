@@ -11,7 +11,7 @@ use super::lines::{
 };
 use super::page::{anchor, HtmlPage, PageBlock, PageSection};
 use super::run::{self, PageSource};
-use crate::dagger::{self, DaggerReason, DAGGER};
+use crate::dagger::{self, Daggers, DAGGER};
 use crate::format::{counted, Scale};
 use crate::report::Report;
 use crate::rows;
@@ -21,7 +21,7 @@ use crate::sweep::store::{SweepKey, SweepRow};
 use crate::table::{our_cell, to_scale};
 use maud::html;
 use pagetide_scenario::model::PageSize;
-use pagetide_scenario::record::Unit;
+use pagetide_scenario::record::{Incomplete, Unit};
 use std::collections::BTreeSet;
 
 /// Metrics that are drawn; the table has all.
@@ -38,7 +38,8 @@ pub fn page(all: &[&SweepRow], wanted: &[String], source: &PageSource) -> HtmlPa
         report.plan.scenario.rows = wanted.to_vec();
     }
     let metrics = rows::rows(&report);
-    let sweep = Sweep { points: points(all.iter().copied()), metrics, report };
+    let (points, daggers) = (points(all.iter().copied()), Daggers::new(&report));
+    let sweep = Sweep { points, metrics, daggers, report: &report };
     let name = all.first().map_or("nothing", |row| row.record.scenario.as_str());
     let axes = sweep.axes();
     let title = match axes.as_slice() {
@@ -59,8 +60,9 @@ pub fn page(all: &[&SweepRow], wanted: &[String], source: &PageSource) -> HtmlPa
     }
 }
 
-struct Sweep {
-    report: Report,
+struct Sweep<'a> {
+    report: &'a Report,
+    daggers: Daggers<'a>,
     /// One per column of the report.
     points: Vec<SweepKey>,
     metrics: Vec<String>,
@@ -69,7 +71,7 @@ struct Sweep {
 /// Points that differ only in the axes: a name for what they share, and their columns.
 type Slice = (String, Vec<usize>);
 
-impl Sweep {
+impl Sweep<'_> {
     /// Knobs that have several values, with most values first.
     fn axes(&self) -> Vec<String> {
         let knobs: BTreeSet<&String> =
@@ -135,10 +137,10 @@ impl Sweep {
         slices
     }
 
-    /// Mean and spread of a metric; `None` if a run of the point is incomplete.
+    /// Mean and spread of a metric; `None` if it has a dagger.
     fn measured(&self, column: usize, metric: &str) -> Option<(f64, f64)> {
         let summary = self.report.summary(column, metric)?;
-        let is_incomplete = self.report.incomplete(column).is_some();
+        let is_incomplete = self.daggers.of(column, metric).is_some();
         (!is_incomplete && summary.mean.is_finite()).then_some((summary.mean, summary.stddev))
     }
 
@@ -270,7 +272,7 @@ impl Sweep {
     fn text(&self, column: usize, metric: &str, scale: &Scale) -> String {
         let summary = self.report.shown_summary(column, metric);
         let cell = our_cell(metric, summary.as_ref(), scale);
-        match (summary, self.report.incomplete(column)) {
+        match (summary, self.daggers.of(column, metric)) {
             (Some(_), Some(_)) => format!("{} {DAGGER}", cell.value),
             _ => cell.value,
         }
@@ -290,9 +292,9 @@ impl Sweep {
             }
         };
         let shown = self.points.len().min(MOST_POINTS);
-        let ended = self.report.ended_runs();
-        let incomplete: BTreeSet<DaggerReason> =
-            ended.iter().map(|it| DaggerReason::Run(it.ended)).collect();
+        let cells = (0..shown).flat_map(|it| self.metrics.iter().map(move |of| (it, of)));
+        let incomplete: BTreeSet<Incomplete> =
+            cells.filter_map(|(column, metric)| self.daggers.of(column, metric)).collect();
         vec![html! {
             p.filter data-of="table-points" data-label="Only points with" {}
             div.scroll tabindex="0" role="region" aria-label="All points" {

@@ -37,7 +37,10 @@ pub(super) fn incomplete_sentences(report: &Report, column: usize) -> Vec<String
         }
         let (killer, nameless) = match found.ended {
             Incomplete::OomKilled => ("the OOM killer killed", "the OOM killer killed a task"),
-            Incomplete::IoError | Incomplete::Cut => {
+            Incomplete::Refused => {
+                ("out of memory with no task to kill ended", "a task ended for lack of memory")
+            }
+            Incomplete::IoError | Incomplete::Cut | Incomplete::Stopped => {
                 ("a read error killed", "a read error killed a task")
             }
         };

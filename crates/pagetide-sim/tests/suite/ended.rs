@@ -81,7 +81,15 @@ fn a_task_in_the_background_has_a_rate() {
     let of = |key: &str| record.metrics[key].value;
     assert!(of("scan.throughput") > 0.0);
     assert_eq!(of("scan.throughput"), of("scan.bytes") / of("scan.walltime"));
-    check(&record, &[("scan.throughput", None)]);
+    check(
+        &record,
+        &[
+            ("scan.throughput", None),
+            ("scan.pgfault", None),
+            ("scan.walltime", Some(Incomplete::Stopped)),
+            ("elapsed", None),
+        ],
+    );
 }
 
 #[test]
@@ -159,7 +167,13 @@ fn a_background_task_that_is_stopped_has_ended_as_it_should() {
         "#,
         0,
     );
-    assert!(record.metrics.values().all(|metric| metric.ended.is_none()));
+    let ended: Vec<&str> = record
+        .metrics
+        .iter()
+        .filter(|(_, it)| it.ended.is_some())
+        .map(|(key, _)| key.as_str())
+        .collect();
+    assert_eq!(ended, ["beside.walltime"]);
     assert!(record.metrics["with.walltime"].value < 0.1);
 }
 
@@ -176,4 +190,23 @@ fn a_fault_that_cannot_be_read_ends_a_task() {
         0,
     );
     check(&record, &[("program.walltime", Some(Incomplete::IoError))]);
+}
+
+#[test]
+fn a_task_that_gets_no_memory_and_cannot_be_killed_is_not_a_victim_of_the_oom_killer() {
+    let record = run_text(
+        r#"
+        machine.memory = "64MiB"
+        group = [{ name = "limited", "memory.max" = "1M" }]
+        [[task]]
+        name = "spared"
+        group = "limited"
+        oom_score_adj = -1000
+        workload = "touch"
+        size = "2MiB"
+        "#,
+        0,
+    );
+    let refused = Some(Incomplete::Refused);
+    check(&record, &[("spared.walltime", refused), ("spared.pgfault", refused)]);
 }

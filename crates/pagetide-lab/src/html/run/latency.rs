@@ -4,6 +4,7 @@
 //! Invariant: each point is exact; some are left out if there are too many.
 
 use super::super::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape};
+use super::words::with_dagger;
 use crate::report::Report;
 use crate::table::RenderedTable;
 use pagetide_scenario::record::{Latencies, Unit};
@@ -33,7 +34,8 @@ pub fn figure(report: &Report, table: &RenderedTable) -> Option<ChartFigure> {
         id: "latency-ccdf".to_owned(),
         title: "Share that takes longer".to_owned(),
         about: "Share of a service's requests, or of a task's allocations, that takes longer than the time on the x \
-                axis; all seeds together. Lower is better. A line ends at the longest."
+                axis; all seeds together. Lower is better. A line ends at the longest. \u{2020}: some runs of \
+                the variant are incomplete."
             .to_owned(),
         x: ChartAxis::new("latency", Unit::Seconds).times(1e-9).log(),
         y: ChartAxis::new("take longer", Unit::Percent).log(),
@@ -51,7 +53,8 @@ fn choice(report: &Report, name: &str) -> ChartChoice {
     let bounds =
         thinned(all.iter().flat_map(|(.., it)| it.buckets.iter().map(|(bound, _)| *bound)));
     let lines = all.iter().map(|(number, variant, latencies)| {
-        ChartLine::new(*number, *variant, LineShape::After, longer(latencies, &bounds))
+        let name = with_dagger((*variant).to_owned(), report.incomplete(*number).is_some());
+        ChartLine::new(*number, name, LineShape::After, longer(latencies, &bounds))
     });
     let lines = lines.collect();
     let x = bounds.iter().map(|bound| *bound as f64).collect();

@@ -192,6 +192,7 @@ fn incomplete_runs_are_marked() {
     let text = page(&report, &PageSource::default()).render();
     assert!(text.contains("class=\"ended\""), "a hollow dot");
     assert!(text.contains("<td class=\"change\">\u{2020}</td>"), "a dagger in the table");
+    assert!(text.contains("\"case1\u{2020}\""), "a dagger in the chart of latencies");
     assert!(text.contains("case1: 1 of 2 runs are incomplete (oom-killed)"), "a warning");
     assert!(text.contains("task `web` was killed"), "the note");
 }
