@@ -1,18 +1,17 @@
-//! The sentences under the table: which task waited for memory, how busy kswapd was, which group
-//! lost memory and which task allocated then. They compare the first variant with the one that
-//! differs most from it.
+//! The sentences under the table: which task waited for memory or for disks, how busy kswapd was,
+//! which group lost memory and which task allocated then, what slab holds. They compare the first
+//! variant with the one that differs most from it.
 //!
 //! Invariant: each figure is the mean of a metric over the seeds, or a sum or share of such means.
+
+mod groups;
 
 use crate::format::Scale;
 use crate::heading::wrap;
 use crate::report::Report;
 use crate::rows;
-use pagetide_core::control::GroupControl;
 use pagetide_scenario::metric::Owner;
-use pagetide_scenario::model::{Setup, TargetWrite};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::workload::{Workload, WriteControl};
 use std::collections::BTreeSet;
 
 /// Smaller shares get no sentence.
@@ -20,12 +19,17 @@ const LITTLE: f64 = 0.001;
 /// A part is named if it is at least this share of the whole.
 const WORTH_NAMING: f64 = 0.1;
 
+/// A task is slowed down if its rate differs by this factor.
+const SLOWED: f64 = 2.0;
+
 /// Reasons to wait for memory: the metric of a task, in words.
-const WAITS: [(&str, &str); 4] = [
+const WAITS: [(&str, &str); 6] = [
     ("stall_refault", "for evicted pages"),
+    ("stall_reread", "re-reading evicted file pages"),
     ("stall_reclaim", "reclaiming"),
     ("stall_throttled", "throttled in reclaim"),
-    ("stall_dirty", "for dirty pages to be written"),
+    ("stall_high", "throttled above memory.high"),
+    ("stall_dirty", "throttled by dirty limits"),
 ];
 
 /// The sentences in lines of at most `width` characters; each starts a line. Empty without runs.
@@ -50,7 +54,8 @@ pub fn sentences(report: &Report) -> Vec<String> {
         return Vec::new();
     }
     let facts = Facts { report };
-    facts.stalls().into_iter().chain(facts.kswapd()).chain(facts.groups()).collect()
+    let others = facts.kswapd().into_iter().chain(facts.groups()).chain(facts.slab());
+    facts.stalls().into_iter().chain(others).collect()
 }
 
 struct Facts<'a> {
@@ -133,7 +138,8 @@ impl Facts<'_> {
         measured.or_else(|| rows.iter().find_map(owner).filter(|_| named).cloned())
     }
 
-    /// Waits of the task that the table is about, and of the task that waited longest.
+    /// Waits of the task that the table is about, of the one that waited longest for memory, and of
+    /// the one that disks slowed down most.
     fn stalls(&self) -> Vec<String> {
         let tasks = self.owners(true);
         let columns = || 0..self.report.columns.len();
@@ -143,11 +149,40 @@ impl Facts<'_> {
             return Vec::new();
         };
         let elapsed = columns().map(|it| self.value(it, "elapsed")).fold(0.0, f64::max);
-        if most(longest) <= LITTLE * elapsed {
-            return vec!["No task waited for memory for more than 0.1 % of the run.".to_owned()];
+        let is_short = most(longest) > LITTLE * elapsed;
+        let reads = |task: &&String| columns().any(|it| self.reading(it, task).is_some());
+        let subject = self.subject(&tasks);
+        let subject = subject.as_ref().filter(|task| is_short || reads(task));
+        let waiting = Some(longest).filter(|_| is_short);
+        let mut told: Vec<&String> = Vec::new();
+        for task in subject.into_iter().chain(waiting).chain(self.slowed(&tasks)) {
+            if !told.contains(&task) {
+                told.push(task);
+            }
         }
-        let subject = self.subject(&tasks).filter(|subject| subject != longest);
-        subject.iter().chain([longest]).map(|task| self.stall(task)).collect()
+        let none = "No task waited for memory for more than 0.1 % of the run.".to_owned();
+        let none = Some(none).filter(|_| !is_short);
+        none.into_iter().chain(told.into_iter().map(|task| self.stall(task))).collect()
+    }
+
+    /// The task whose rate differs most between the first variant and another, if it waits for
+    /// disks in the slower one.
+    fn slowed<'t>(&self, tasks: &'t [String]) -> Option<&'t String> {
+        let factor = |task: &String| {
+            let rate = |column: usize| self.value(column, &format!("{task}.throughput"));
+            let of = |column: usize| {
+                let (slow, fast) = if rate(0) < rate(column) { (0, column) } else { (column, 0) };
+                let waits = rate(slow) > 0.0 && self.reading(slow, task).is_some();
+                if waits {
+                    rate(fast) / rate(slow)
+                } else {
+                    0.0
+                }
+            };
+            (1..self.report.columns.len()).map(of).fold(0.0, f64::max)
+        };
+        let most = tasks.iter().max_by(|a, b| factor(a).total_cmp(&factor(b)));
+        most.filter(|task| factor(task) >= SLOWED)
     }
 
     /// `web (8 threads): waited for memory 7.4 s of 60 s in none (7.4 s for evicted pages).`
@@ -161,32 +196,51 @@ impl Facts<'_> {
         }
         let about =
             if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
-        let waits =
-            self.compared(|column| self.waited(column, longest)).into_iter().map(|column| {
-                let waited = self.waited(column, longest);
-                let walltime = self.value(column, &format!("{longest}.walltime"));
-                let in_variant = self.in_variant(column);
-                if waited <= LITTLE * walltime {
-                    let little = if waited == 0.0 { "not at all" } else { "hardly at all" };
-                    return format!("{little}{in_variant}");
-                }
-                let mut parts: Vec<(f64, &str)> = WAITS
-                    .iter()
-                    .map(|(metric, words)| {
-                        (self.value(column, &format!("{longest}.{metric}")), *words)
-                    })
-                    .filter(|(part, _)| *part >= WORTH_NAMING * waited)
-                    .collect();
-                parts.sort_by(|a, b| b.0.total_cmp(&a.0));
-                let parts: Vec<String> = parts
-                    .iter()
-                    .map(|(part, words)| format!("{} {words}", seconds(*part)))
-                    .collect();
-                let (waited, walltime) = (seconds(waited), seconds(walltime));
-                format!("{waited} of {walltime}{in_variant} ({})", parts.join(", "))
-            });
+        let all = |column| self.waited(column, longest) + self.disk_wait(column, longest);
+        let waits = self.compared(all).into_iter().map(|column| self.waits(column, longest));
         let waits: Vec<String> = waits.collect();
         format!("{longest}{about}: waited for memory {}.", waits.join("; "))
+    }
+
+    /// `7.4 s of 60 s in none (7.4 s for evicted pages), for disks 20 s (at 1.5 MiB/s)`.
+    fn waits(&self, column: usize, task: &str) -> String {
+        let waited = self.waited(column, task);
+        let walltime = self.value(column, &format!("{task}.walltime"));
+        let in_variant = self.in_variant(column);
+        let of = format!(" of {}", seconds(walltime));
+        let mut text = if waited <= LITTLE * walltime {
+            let little = if waited == 0.0 { "not at all" } else { "hardly at all" };
+            format!("{little}{in_variant}")
+        } else {
+            let value = |metric: &str| self.value(column, &format!("{task}.{metric}"));
+            let mut parts: Vec<(f64, &str)> =
+                WAITS.iter().map(|(metric, words)| (value(metric), *words)).collect();
+            parts.retain(|(part, _)| *part >= WORTH_NAMING * waited);
+            parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let parts: Vec<String> =
+                parts.iter().map(|(part, words)| format!("{} {words}", seconds(*part))).collect();
+            format!("{}{of}{in_variant} ({})", seconds(waited), parts.join(", "))
+        };
+        if let Some(reading) = self.reading(column, task) {
+            let of = if text.contains(&of) { "" } else { &of };
+            text += &format!(", for disks {}{of}", seconds(reading));
+            let rate = self.value(column, &format!("{task}.throughput"));
+            if rate > 0.0 {
+                text += &format!(" (at {})", shown(Unit::BytesPerSecond, rate));
+            }
+        }
+        text
+    }
+
+    /// Waits for disks that are not due to a lack of memory.
+    fn disk_wait(&self, column: usize, task: &str) -> f64 {
+        self.value(column, &format!("{task}.disk_wait"))
+    }
+
+    /// [`Facts::disk_wait`], if it is worth naming.
+    fn reading(&self, column: usize, task: &str) -> Option<f64> {
+        let walltime = self.value(column, &format!("{task}.walltime"));
+        Some(self.disk_wait(column, task)).filter(|it| *it > 0.0 && *it >= WORTH_NAMING * walltime)
     }
 
     /// `kswapd: awake 57 % of the run in none (mostly working), 36 % in low (mostly working).`
@@ -227,119 +281,6 @@ impl Facts<'_> {
         }
         Some(format!("kswapd: awake {}.", shares.join(", ")))
     }
-
-    /// Bytes that reclaim took from a group, including swapped pages.
-    fn lost(&self, column: usize, group: &str) -> f64 {
-        let page = self.report.plan.scenario.variants[column].setup.machine.page_size.bytes();
-        self.value(column, &format!("{group}.pgsteal")) * page as f64
-    }
-
-    /// The group that lost most to reclaim, why, and the task that allocated most in that time.
-    fn groups(&self) -> Option<String> {
-        let groups = self.owners(false);
-        let columns = || 0..self.report.columns.len();
-        let most = |group: &String| columns().map(|it| self.lost(it, group)).fold(0.0, f64::max);
-        let loser = groups.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
-        if most(loser) < 1e6 {
-            return Some("No group lost memory to reclaim.".to_owned());
-        }
-        let mut to = " to reclaim";
-        let mut losses: Vec<String> = Vec::new();
-        for column in self.compared(|column| self.lost(column, loser)) {
-            let lost = self.lost(column, loser);
-            let in_variant = self.in_variant(column);
-            if lost < 1e6 {
-                losses.push(format!("next to nothing{in_variant}"));
-                continue;
-            }
-            let mut text = format!("{}{to}{in_variant}", bytes(lost));
-            to = "";
-            let of = |metric: &str| self.value(column, &format!("{loser}.{metric}"));
-            let kswapd = of("pgsteal_kswapd") / of("pgsteal").max(1.0);
-            text += &match kswapd > 0.5 {
-                true => {
-                    format!(" ({} by kswapd: the machine was short of memory)", percent(kswapd))
-                }
-                false => format!(" (mostly by tasks: {})", self.why_by_tasks(column, loser)),
-            };
-            let setup = &self.report.plan.scenario.variants[column].setup;
-            // Pages of a group are counted in its ancestors, too: name only one of them.
-            let is_counted =
-                |group: &str| is_within(setup, group, loser) || is_within(setup, loser, group);
-            for other in groups.iter().filter(|group| !is_counted(group)) {
-                let too = self.lost(column, other);
-                if too >= WORTH_NAMING * lost {
-                    text += &format!(", group {other} {}", bytes(too));
-                }
-            }
-            if let Some((task, allocated)) = self.allocator(column) {
-                text += &format!(" while {task} allocated {}", bytes(allocated));
-            }
-            losses.push(text);
-        }
-        Some(format!("group {loser}: lost {}.", losses.join("; ")))
-    }
-
-    /// Why tasks reclaimed from a group. The machine's counters have no reclaim for a group.
-    fn why_by_tasks(&self, column: usize, group: &str) -> &'static str {
-        let of = |metric: &str| self.value(column, &format!("{group}.{metric}"));
-        let is_limited = of("memory.events.max") + of("memory.events.high") > 0.0;
-        let setup = &self.report.plan.scenario.variants[column].setup;
-        // With `measure`, the machine's counters are of one task, and do not show this.
-        let is_short = setup.measure.is_some()
-            || self.value(column, "pgsteal_direct") > WORTH_NAMING * of("pgsteal_direct");
-        let is_written = |controls: &[GroupControl]| is_written(setup, group, controls);
-        let is_asked = is_written(&[GroupControl::Reclaim, GroupControl::ForceEmpty]);
-        match (is_limited, is_asked) {
-            (true, true) => "a group was at its limit, and memory.reclaim was written",
-            (true, false) => "a group was at its limit",
-            (false, true) if is_short => {
-                "the machine was short of memory, and memory.reclaim was written"
-            }
-            (false, true) => "memory.reclaim was written",
-            (false, false) if is_short => "the machine was short of memory",
-            (false, false) if is_written(&LIMITS) => "its limit was lowered",
-            // An ancestor: its events are not counted in its descendants.
-            (false, false) => "a group was at its limit",
-        }
-    }
-
-    /// The task that allocated most memory.
-    fn allocator(&self, column: usize) -> Option<(String, f64)> {
-        let allocated = |task: String| {
-            let bytes = self.value(column, &format!("{task}.allocated"));
-            (task, bytes)
-        };
-        let tasks = self.owners(true).into_iter().map(allocated);
-        tasks.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, bytes)| *bytes > 0.0)
-    }
-}
-
-/// Controls whose write reclaims down to a new limit.
-const LIMITS: [GroupControl; 3] =
-    [GroupControl::Max, GroupControl::High, GroupControl::LimitInBytes];
-
-/// A group, or each of its copies, and the ancestors.
-fn around<'a>(setup: &'a Setup, group: &'a str) -> impl Iterator<Item = usize> + 'a {
-    let is_it = move |at: &usize| Owner::new(&setup.groups[*at].name).family().name == group;
-    let its = (0..setup.groups.len()).filter(is_it);
-    its.flat_map(|at| std::iter::successors(Some(at), |at| setup.groups[*at].parent))
-}
-
-/// Whether a group is `other` or a descendant of it.
-fn is_within(setup: &Setup, group: &str, other: &str) -> bool {
-    around(setup, group).any(|at| Owner::new(&setup.groups[at].name).family().name == other)
-}
-
-/// Whether a task writes one of these controls of a group, of its copies, or of an ancestor.
-fn is_written(setup: &Setup, group: &str, controls: &[GroupControl]) -> bool {
-    let is_of_it = |target: usize| around(setup, group).any(|at| at == target);
-    setup.tasks.iter().flat_map(|task| &task.phases).any(|phase| match &phase.workload {
-        Workload::WriteControl(WriteControl { write: TargetWrite::Group(target, write) }) => {
-            controls.contains(&write.control) && is_of_it(*target)
-        }
-        _ => false,
-    })
 }
 
 /// `mostly X` if one part is more than half of `whole`, else the two largest parts.

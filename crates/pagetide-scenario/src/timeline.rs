@@ -110,7 +110,7 @@ impl ZoneRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRow {
     /// Nanoseconds that its threads waited, summed, by [`TaskRow::STALLS`].
-    pub stalled_ns: [u64; 4],
+    pub stalled_ns: [u64; TaskRow::STALLS.len()],
     /// Faults that had to read.
     pub pgmajfault: u64,
     /// Pages allocated by the program and by the kernel on its behalf.
@@ -119,8 +119,14 @@ pub struct TaskRow {
 
 impl TaskRow {
     /// The metrics of the waits, in the order of [`TaskRow::stalled_ns`].
-    pub const STALLS: [&'static str; 4] =
-        ["stall_refault", "stall_reclaim", "stall_throttled", "stall_dirty"];
+    pub const STALLS: [&'static str; 6] = [
+        "stall_refault",
+        "stall_reread",
+        "stall_reclaim",
+        "stall_throttled",
+        "stall_high",
+        "stall_dirty",
+    ];
 
     /// The increase since `earlier`.
     pub fn since(&self, earlier: &TaskRow) -> TaskRow {
@@ -324,7 +330,8 @@ mod tests {
             low_pages: 2,
             high_pages: free_pages,
         };
-        let task = |ns| TaskRow { stalled_ns: [ns, 0, ns, 0], pgmajfault: ns, allocated_pages: 0 };
+        let task =
+            |ns| TaskRow { stalled_ns: [ns, 0, ns, 0, 0, 0], pgmajfault: ns, allocated_pages: 0 };
         let mut sample = TimelineSample {
             end_ns: 1,
             rows: vec![Some(row(5, 1, 9, 10)), None, None],

@@ -144,9 +144,12 @@ fn of_task(
     put.put(declared::TASK_PGMAJFAULT, task.usage.pgmajfault as f64);
     let waited = |wait: MemoryWait| seconds(task.lost.waited[wait as usize]);
     put.put(declared::STALL_REFAULT, waited(MemoryWait::Refault));
+    put.put(declared::STALL_REREAD, waited(MemoryWait::Reread));
     put.put(declared::STALL_RECLAIM, waited(MemoryWait::Reclaim));
     put.put(declared::STALL_THROTTLED, waited(MemoryWait::Throttled));
+    put.put(declared::STALL_HIGH, waited(MemoryWait::High));
     put.put(declared::STALL_DIRTY, waited(MemoryWait::Dirty));
+    put.put(declared::DISK_WAIT, seconds(task.lost.disk_ns));
     let allocated = world.machine.page_size().bytes_of(task.lost.allocated);
     put.put(declared::ALLOCATED, allocated as f64);
     let latency = &task.alloc_latency;

@@ -54,12 +54,16 @@ pub struct TaskUsage {
 /// Reason for a wait that is due to a lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWait {
-    /// A page that was evicted from the working set.
+    /// A page that was swapped out, or evicted from the working set.
     Refault,
+    /// A file page that was evicted while it was not in the working set. PSI does not count it.
+    Reread,
     /// Any wait during reclaim.
     Reclaim,
     /// Throttled until other reclaimers or writes make progress.
     Throttled,
+    /// Throttled because the group is above `memory.high`.
+    High,
     /// Throttled because of too many dirty pages.
     Dirty,
 }
@@ -68,7 +72,9 @@ pub enum MemoryWait {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStalls {
     /// By [`MemoryWait`]; for `Reclaim` it includes the CPU time.
-    pub waited: [Nanos; 4],
+    pub waited: [Nanos; 6],
+    /// Waits for disks for any other reason.
+    pub disk_ns: Nanos,
     /// Pages allocated to the task, and to the kernel on its behalf.
     pub allocated: u64,
 }
@@ -76,6 +82,7 @@ pub struct MemoryStalls {
 impl MemoryStalls {
     fn add(&mut self, other: &MemoryStalls) {
         self.waited.iter_mut().zip(other.waited).for_each(|(waited, more)| *waited += more);
+        self.disk_ns += other.disk_ns;
         self.allocated += other.allocated;
     }
 }
@@ -302,6 +309,11 @@ pub struct SimTask {
     pub stalled: bool,
     /// Reason of the current wait, if it is due to a lack of memory.
     pub waits_for: Option<MemoryWait>,
+    /// A page was added to the page cache after an eviction, and its read has not started.
+    pub has_refaulted: bool,
+    /// The last read from a disk has such a page. An asynchronous read is waited for by a later
+    /// call.
+    pub rereads: bool,
     /// CPU time, including context switches and interrupts charged to the task.
     pub cpu_ns: Nanos,
     /// User time of each operation in the current phase.
@@ -424,6 +436,8 @@ impl SimTask {
             blocked: Blocked::Sleeping,
             stalled: false,
             waits_for: None,
+            has_refaulted: false,
+            rereads: false,
             cpu_ns: 0,
             program_ns: 0,
             lost: MemoryStalls::default(),
@@ -445,8 +459,13 @@ impl SimTask {
 
     /// Ends the current wait.
     pub(crate) fn end_wait(&mut self, now: Nanos) {
-        if let Some(wait) = self.waits_for.take() {
-            self.lost.waited[wait as usize] += now.saturating_sub(self.wait_began);
+        let waited = now.saturating_sub(self.wait_began);
+        match self.waits_for.take() {
+            Some(wait) => self.lost.waited[wait as usize] += waited,
+            None if matches!(self.blocked, Blocked::Page | Blocked::Disk) => {
+                self.lost.disk_ns += waited;
+            }
+            None => {}
         }
     }
 

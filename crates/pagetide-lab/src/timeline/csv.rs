@@ -9,7 +9,7 @@ use pagetide_scenario::timeline::{
 };
 
 /// The columns.
-pub const HEADER: [&str; 38] = [
+pub const HEADER: [&str; 40] = [
     "ns",
     "group",
     "usage_pages",
@@ -45,8 +45,10 @@ pub const HEADER: [&str; 38] = [
     "low_pages",
     "high_pages",
     "stall_refault_ns",
+    "stall_reread_ns",
     "stall_reclaim_ns",
     "stall_throttled_ns",
+    "stall_high_ns",
     "stall_dirty_ns",
 ];
 
@@ -193,7 +195,8 @@ mod tests {
             low_pages: 2,
             high_pages: 4,
         }];
-        last.tasks = vec![TaskRow { stalled_ns: [1, 2, 3, 4], pgmajfault: 5, allocated_pages: 6 }];
+        last.tasks =
+            vec![TaskRow { stalled_ns: [1, 2, 3, 4, 5, 6], pgmajfault: 5, allocated_pages: 6 }];
         let csv = render_csv(&timeline);
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines.len(), 1 + 3 + 1 + 3 + 2);
@@ -212,9 +215,8 @@ mod tests {
         let zone =
             "ns=3000000 group=zone node0 DMA32 free_pages=9 min_pages=1 low_pages=2 high_pages=4";
         assert_eq!(cells(lines[8]), zone);
-        let task =
-            "ns=3000000 group=task batch pgmajfault=5 stall_refault_ns=1 stall_reclaim_ns=2 \
-                    stall_throttled_ns=3 stall_dirty_ns=4";
+        let task = "ns=3000000 group=task batch pgmajfault=5 stall_refault_ns=1 stall_reread_ns=2 \
+                    stall_reclaim_ns=3 stall_throttled_ns=4 stall_high_ns=5 stall_dirty_ns=6";
         assert_eq!(cells(lines[9]), task);
         let whole = lines.iter().filter(|line| !line.contains('"'));
         assert!(whole.into_iter().all(|line| line.split(',').count() == HEADER.len()));

@@ -34,12 +34,14 @@ const OUTCOMES: [&str; 16] = [
 
 /// Causes of outcomes. Reported after them, and only if the table shows them: waiting is a part of
 /// a time, and may grow while the time shrinks.
-const CAUSES: [&str; 10] = [
+const CAUSES: [&str; 12] = [
     "memory.pressure.full",
     "memory.pressure.some",
     "stall_refault",
+    "stall_reread",
     "stall_reclaim",
     "stall_throttled",
+    "stall_high",
     "stall_dirty",
     "pgmajfault",
     "workingset_refault_anon",

@@ -98,7 +98,7 @@ fn a_group_at_its_limit_is_why_its_task_waits() {
     assert!(!said.iter().any(|sentence| sentence.starts_with("kswapd")), "{said:#?}");
 }
 
-/// Pages of a group are counted in its ancestors, too, and are named once.
+/// Pages of a group are counted in its ancestors, too, and are named once, at the bottom.
 #[test]
 fn the_loss_of_a_group_is_not_repeated_for_its_ancestor() {
     let report = report(
@@ -115,7 +115,7 @@ fn the_loss_of_a_group_is_not_repeated_for_its_ancestor() {
     assert_eq!(mean(&report, 0, "pod.pgsteal"), mean(&report, 0, "jobs.pgsteal"));
     let said = sentences(&report);
     let last = said.last().unwrap();
-    assert!(last.starts_with("group "), "{said:#?}");
+    assert!(last.starts_with("group jobs: "), "{said:#?}");
     assert!(!last.contains(", group "), "{said:#?}");
 }
 
@@ -143,7 +143,7 @@ fn kswapd_is_busy_while_a_file_is_read_through_a_small_machine() {
     assert!(kswapd.starts_with(&expected), "{share}: {said:#?}");
     // A writer faster than its disk waits for that, not for memory as a whole.
     assert!(said[0].starts_with("dd: waited for memory "), "{said:#?}");
-    assert!(said[0].contains(" for dirty pages to be written"), "{said:#?}");
+    assert!(said[0].contains(" throttled by dirty limits"), "{said:#?}");
 }
 
 #[test]
@@ -189,4 +189,142 @@ fn requested_reclaim_is_not_a_shortage_of_memory() {
     }
     let said = write("memory.high", "web", "40M");
     assert!(said.contains("(mostly by tasks: its limit was lowered)"), "{said}");
+}
+
+/// The pages are evicted while they are not in use, so PSI counts no stall for their reads.
+#[test]
+fn a_file_that_does_not_fit_is_read_again_and_again() {
+    let report = report(
+        r#"
+        repeats = 1
+        machine.memory = "512MiB"
+        file = [{ name = "code", size = "64MiB" }]
+        group = [{ name = "ct" }]
+        [[task]]
+        name = "svc"
+        group = "ct"
+        workload = "mapped-read"
+        file = "code"
+        passes = 10
+        [[variant]]
+        name = "fits"
+        [[variant]]
+        name = "too-small"
+        set = { "group.ct.memory.max" = "32MiB" }
+        "#,
+    );
+    let of = |column, name: &str| mean(&report, column, &format!("svc.{name}"));
+    assert_eq!(of(0, "stall_reread"), 0.0, "its only reads are the first ones");
+    assert!(of(0, "disk_wait") > 0.3 * of(0, "walltime"));
+    assert!(of(1, "stall_refault") < 0.1 * of(1, "walltime"));
+    assert!(of(1, "stall_reread") > 0.5 * of(1, "walltime"));
+    let said = sentences(&report);
+    assert!(
+        said[0].starts_with("svc: waited for memory not at all in fits, for disks "),
+        "{said:#?}"
+    );
+    assert!(said[0].contains(" re-reading evicted file pages"), "{said:#?}");
+}
+
+#[test]
+fn sleeps_above_memory_high_are_told_apart() {
+    let report = report(
+        r#"
+        repeats = 1
+        machine.memory = "512MiB"
+        group = [{ name = "pod", "memory.high" = "16M" }]
+        task = [{ name = "job", group = "pod", workload = "touch", size = "20MiB" }]
+        "#,
+    );
+    assert_eq!(mean(&report, 0, "job.stall_throttled"), 0.0);
+    assert!(mean(&report, 0, "job.stall_high") > 0.5 * mean(&report, 0, "job.walltime"));
+    let said = sentences(&report);
+    assert!(said[0].contains(" throttled above memory.high"), "{said:#?}");
+}
+
+#[test]
+fn slab_that_fills_a_group_is_named() {
+    let report = report(
+        r#"
+        repeats = 1
+        machine.memory = "512MiB"
+        group = [{ name = "pod" }, { name = "ct", parent = "pod" }]
+        [[task]]
+        name = "shipper"
+        group = "ct"
+        workload = "names"
+        kind = "missing"
+        make = 100_000
+        "#,
+    );
+    let said = sentences(&report);
+    let last = said.last().unwrap();
+    assert!(last.starts_with("slab: at the end ") && last.contains(" of group ct"), "{said:#?}");
+}
+
+#[test]
+fn khugepaged_is_named_if_it_allocated_most() {
+    let with = |limit: &str| {
+        let report = report(&format!(
+            r#"
+            repeats = 1
+            machine = {{ memory = "256MiB", swap = "256MiB" }}
+            policy.thp = "madvise"
+            sysctl."transparent_hugepage.khugepaged.scan_sleep_millisecs" = 10
+            group = [{{ name = "pod", "memory.max" = "{limit}" }}]
+            [[task]]
+            name = "web"
+            group = "pod"
+            phase = [
+              {{ name = "map", workload = "advise", size = "64MiB", advice = "normal" }},
+              {{ name = "fill", workload = "touch", size = "64MiB", stride = "64KiB" }},
+              {{ name = "ask", workload = "advise", advice = "huge" }},
+              {{ name = "rest", workload = "sleep", duration = "1s" }},
+            ]
+            "#
+        ));
+        sentences(&report).pop().unwrap()
+    };
+    let said = with("40M");
+    assert!(said.contains(" while khugepaged allocated "), "{said}");
+    let said = with("max");
+    assert!(said.starts_with("No group lost memory to reclaim; khugepaged allocated "), "{said}");
+}
+
+#[test]
+fn a_reader_beside_a_writer_waits_for_the_disk() {
+    let report = report(
+        r#"
+        repeats = 1
+        time_limit = "20s"
+        file = [{ name = "log" }, { name = "data", size = "4GiB", sparse = false }]
+        [machine]
+        memory = "512MiB"
+        cpus = 2
+        disk = [{ name = "disk", model = "rotating" }]
+        [[task]]
+        name = "reader"
+        background = true
+        workload = "mapped-read"
+        file = "data"
+        order = "random"
+        [[task]]
+        name = "other"
+        workload = "sleep"
+        duration = "5s"
+        [[task]]
+        name = "writer"
+        background = true
+        workload = "file-write"
+        file = "log"
+        [[variant]]
+        name = "beside"
+        [[variant]]
+        name = "fast"
+        set = { "machine.disk.disk.model" = "nvme" }
+        "#,
+    );
+    let said = sentences(&report);
+    let reader = said.iter().find(|sentence| sentence.starts_with("reader: ")).unwrap();
+    assert!(reader.contains(", for disks ") && reader.contains("/s)"), "{said:#?}");
 }

@@ -229,15 +229,24 @@ metrics! {
     STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, swapin and thrashing":
         "time it waited for pages that had been swapped out, or evicted while in use; for a \
          service, the sum over its threads; for copies, the mean";
+    STALL_REREAD = "stall_reread", Seconds, [Task], "Pagetide":
+        "time it waited for reads of file pages that had been evicted while not in use, which \
+         psi.memory does not count; for a service, the sum over its threads; for copies, the mean";
     STALL_RECLAIM = "stall_reclaim", Seconds, [Task], "Pagetide; delayacct, direct reclaim":
         "time it spent in direct reclaim, on a CPU or waiting for a page; for a service, the sum \
          over its threads; for copies, the mean";
     STALL_THROTTLED = "stall_throttled", Seconds, [Task], "Pagetide":
-        "time it slept in reclaim: for writeback, for a disk, for kswapd, or above \
-         `memory.high`; for a service, the sum over its threads; for copies, the mean";
+        "time it slept in reclaim: for writeback, for a disk, or for kswapd; for a service, the \
+         sum over its threads; for copies, the mean";
+    STALL_HIGH = "stall_high", Seconds, [Task], "Pagetide":
+        "time it slept because its group was above `memory.high`; for a service, the sum over its \
+         threads; for copies, the mean";
     STALL_DIRTY = "stall_dirty", Seconds, [Task], "Pagetide":
         "time it slept because too many pages were dirty; for a service, the sum over its \
          threads; for copies, the mean";
+    DISK_WAIT = "disk_wait", Seconds, [Task], "Pagetide":
+        "time it waited for disks, without the times of the metrics stall_*; for a service, the \
+         sum over its threads; for copies, the mean";
     ALLOCATED = "allocated", Bytes, [Task] Work, "Pagetide":
         "memory allocated while it ran in the kernel: its pages, page cache, page tables, kernel memory";
     ALLOC_LATENCY_P50 = "alloc_latency_p50", Seconds, [Task], "Pagetide":

@@ -132,11 +132,15 @@ impl SimWorld {
     pub(super) fn wait_for_disk(&mut self, thread: WorldThread, full: FullDisk) {
         match thread {
             WorldThread::Task(id) => {
-                self.tasks[id].blocked = Blocked::Disk;
-                self.tasks[id].wait_began = self.now;
-                let reclaims =
-                    self.tasks[id].call.as_ref().is_some_and(|held| held.0.is_reclaiming());
-                self.tasks[id].waits_for = reclaims.then_some(MemoryWait::Throttled);
+                let task = &mut self.tasks[id];
+                task.blocked = Blocked::Disk;
+                task.wait_began = self.now;
+                let reclaims = task.call.as_ref().is_some_and(|held| held.0.is_reclaiming());
+                let rereads = full.submitter == Submitter::Reader && task.rereads;
+                task.waits_for = match reclaims {
+                    true => Some(MemoryWait::Throttled),
+                    false => rereads.then_some(MemoryWait::Reread),
+                };
             }
             WorldThread::Daemon(daemon) => {
                 if let Daemon::Kswapd(node) = daemon {

@@ -246,6 +246,8 @@ impl SimWorld {
         let faults_before = vmstat.get(Counter::Pgfault);
         let majors_before = vmstat.get(Counter::Pgmajfault);
         let allocated_before = allocated(vmstat);
+        let [refaults, reads] = [Counter::WorkingsetRefaultFile, Counter::Pgpgin];
+        let [refaults_before, reads_before] = [refaults, reads].map(|event| vmstat.get(event));
         let compacting = call.is_compacting();
         if compacting {
             self.machine.set_need_resched(self.scheduler.should_resched(cpu, now));
@@ -284,6 +286,10 @@ impl SimWorld {
         task.usage.pgfault += vmstat.get(Counter::Pgfault) - faults_before;
         task.usage.pgmajfault += vmstat.get(Counter::Pgmajfault) - majors_before;
         task.lost.allocated += allocated(vmstat) - allocated_before;
+        task.has_refaulted |= vmstat.get(refaults) > refaults_before;
+        if vmstat.get(reads) > reads_before {
+            task.rereads = std::mem::take(&mut task.has_refaulted);
+        }
         if reclaiming {
             task.lost.waited[MemoryWait::Reclaim as usize] += cost;
         }
@@ -296,6 +302,7 @@ impl SimWorld {
                 task.wait_began = self.now + *elapsed;
                 task.waits_for = match sleep.token {
                     Token::Throttled(_, Throttle::Dirty) => Some(MemoryWait::Dirty),
+                    Token::Throttled(_, Throttle::MemoryHigh) => Some(MemoryWait::High),
                     Token::Throttled(..) => Some(MemoryWait::Throttled),
                     _ => {
                         let is_swapped = match sleep.token {
@@ -309,7 +316,7 @@ impl SimWorld {
                         match (was_evicted, call.is_reclaiming()) {
                             (true, _) => Some(MemoryWait::Refault),
                             (false, true) => Some(MemoryWait::Reclaim),
-                            (false, false) => None,
+                            (false, false) => task.rereads.then_some(MemoryWait::Reread),
                         }
                     }
                 };

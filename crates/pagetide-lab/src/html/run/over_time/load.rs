@@ -34,11 +34,13 @@ pub fn services(all: &[Variant]) -> Option<ChartFigure> {
 
 /// Time that tasks have waited for memory so far.
 pub fn stalls(all: &[Variant]) -> Option<ChartFigure> {
-    const REASONS: [&str; 4] = [
+    const REASONS: [&str; TaskRow::STALLS.len()] = [
         "evicted pages (stall_refault)",
+        "file pages read again (stall_reread)",
         "reclaiming (stall_reclaim)",
         "throttled in reclaim (stall_throttled)",
-        "dirty pages to be written (stall_dirty)",
+        "throttled above memory.high (stall_high)",
+        "throttled by dirty limits (stall_dirty)",
     ];
     let of = |name: &str, value: &dyn Fn(&TaskRow) -> u64| {
         choice(name, all, |variant| {
