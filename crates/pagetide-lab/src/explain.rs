@@ -2,13 +2,15 @@
 //! as text and JSON.
 //!
 //! All texts are declared elsewhere: metrics in the catalogue, control files and policies in the
-//! core, keys and workloads in the schema of scenarios, functions in the index of the core's files.
+//! core, keys and workloads in the schema of scenarios, functions in the index of the core's files,
+//! the parts of Linux that are not modelled in `pagetide_scenario::unmodelled`.
 //!
 //! Invariant: every knob of the loader and every metric of a record has a topic.
 
 mod keys;
 mod knobs;
 mod linux;
+mod unmodelled;
 
 use crate::csv::unit_name;
 use crate::heading::wrap;
@@ -20,6 +22,7 @@ use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 use pagetide_scenario::metric::{better, declared, MetricDirection, ScopeKind as Scope};
 use pagetide_scenario::near::nearest_few;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Most names to suggest.
@@ -45,6 +48,8 @@ pub enum TopicKind {
     Workload,
     /// A Linux function that the core implements.
     LinuxFunction,
+    /// A part of Linux that Pagetide does not model.
+    NotModelled,
 }
 
 impl TopicKind {
@@ -58,6 +63,7 @@ impl TopicKind {
             TopicKind::Key => "key of scenarios",
             TopicKind::Workload => "workload",
             TopicKind::LinuxFunction => "Linux function",
+            TopicKind::NotModelled => "not modelled",
         }
     }
 }
@@ -99,6 +105,9 @@ pub struct Topic {
     /// Linux functions, each with the core's files that implement it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<TopicChoice>,
+    /// The nearest thing in Pagetide, for a part of Linux that is not modelled.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub instead: String,
     /// Command line option.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub set: String,
@@ -124,6 +133,7 @@ impl Topic {
             since: empty(),
             linux: empty(),
             functions: Vec::new(),
+            instead: empty(),
             set: empty(),
             choices: Vec::new(),
             document: empty(),
@@ -138,6 +148,7 @@ pub fn all(plugins: &PluginNames) -> Vec<Topic> {
     all.extend(knobs::all(&index));
     all.extend(keys::all(plugins));
     all.extend(index.into_iter().map(linux::topic));
+    all.extend(unmodelled::all());
     all
 }
 
@@ -169,6 +180,9 @@ fn metric(entry: &MetricEntry) -> Topic {
 /// The topics that match a pattern: a name with owner (`stream.walltime`, `group.web.memory.high`,
 /// `sysctl.vm.swappiness`) or without (`swappiness`), a part of names, or a pattern with `*`.
 pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
+    if let Some(topic) = unmodelled::find(all, pattern) {
+        return vec![topic];
+    }
     if let Some((kind, of_it)) = of_moment(pattern) {
         let found = matching(all, |topic| &topic.name, of_it, &[&|name: &str| is_end(of_it, name)]);
         let has_kind = |topic: &&Topic| topic.of.iter().any(|of| of == kind.word());
@@ -179,14 +193,18 @@ pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
     }
     let is_end = |name: &str| is_end(pattern, name);
     // `slab.dentry.min_partial` of `slab.CACHE.min_partial`, `task.web.accesses` of
-    // `task.accesses`.
+    // `task.accesses`. A metric or a control file has no name in the middle: `memory.swap.high` is
+    // not `memory.high`.
+    let has_owner = |topic: &&Topic| matches!(topic.kind, TopicKind::Key | TopicKind::CacheFile);
+    let owned: BTreeSet<&str> = all.iter().filter(has_owner).map(|it| it.name.as_str()).collect();
     let is_of_one = |name: &str| {
         let (Some((first, _)), Some((_, last))) = (name.split_once('.'), name.rsplit_once('.'))
         else {
             return false;
         };
         let parts: Vec<&str> = pattern.split('.').collect();
-        parts.len() > 2 && parts.first() == Some(&first) && parts.last() == Some(&last)
+        let is_it = parts.first() == Some(&first) && parts.last() == Some(&last);
+        parts.len() > 2 && is_it && owned.contains(name)
     };
     let is_last = |name: &str| ends_with_name(name, pattern);
     let found = matching(all, |topic| &topic.name, pattern, &[&is_end, &is_of_one, &is_last]);
@@ -272,6 +290,7 @@ fn in_full(topic: &Topic, width: usize) -> String {
         ("default", &topic.default),
         ("since", &topic.since),
         ("Linux", &topic.linux),
+        ("nearest", &topic.instead),
     ] {
         fact(&mut out, label, text, width);
     }

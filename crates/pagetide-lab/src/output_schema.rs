@@ -230,6 +230,7 @@ fn explain() -> Value {
                 "enum": [
                     "metric", "sysctl", "group-file", "cache-file", "policy", "key", "workload",
                     "linux-function",
+                    "not-modelled",
                 ],
             },
             "about": text(),
@@ -241,6 +242,7 @@ fn explain() -> Value {
             "since": text(),
             "linux": text(),
             "functions": named(),
+            "instead": text(),
             "set": text(),
             "choices": named(),
             "document": text(),
@@ -254,6 +256,7 @@ fn explain() -> Value {
             "since",
             "linux",
             "functions",
+            "instead",
             "set",
             "choices",
         ],

@@ -20,5 +20,6 @@ pub mod schema;
 pub mod switches;
 pub mod takes;
 pub mod timeline;
+pub mod unmodelled;
 pub mod workload;
 pub mod zipf;

@@ -125,3 +125,24 @@ fn a_knob_is_explained_in_full() {
     assert!(one("machine.swap.size").takes.contains("2GiB"));
     assert_eq!(one("walltime").better, "less");
 }
+
+#[test]
+fn what_is_not_modelled_is_said() {
+    for (name, topic) in [
+        ("zram", "zram"),
+        ("MGLRU", "mglru"),
+        ("lru_gen", "mglru"),
+        ("memory.swap.high", "memory.swap.high"),
+        ("group.web.memory.swap.high", "memory.swap.high"),
+    ] {
+        let found = one(name);
+        assert_eq!((found.name.as_str(), found.kind), (topic, TopicKind::NotModelled), "{name}");
+        assert!(text(&[&found], name, 100).contains("    nearest  "), "{name}");
+    }
+    // No metric or knob is hidden behind such a name.
+    let all = topics();
+    for topic in all.iter().filter(|it| it.kind != TopicKind::NotModelled) {
+        assert_eq!(unmodelled::find(&all, &topic.name), None, "{}", topic.name);
+    }
+    assert!(names("memory.nothing.high").is_empty());
+}

@@ -364,7 +364,7 @@ fn quantity(
         TomlValue::Text(text) => match parse(text, sink.page_size) {
             Ok(value) => Some(value),
             Err(UnitError { message, hint }) => {
-                sink.hinted(node.span, format!("`{}`: {message}", clip(text)), hint);
+                sink.unknown(node.span, format!("`{}`: {message}", clip(text)), text, hint);
                 None
             }
         },
@@ -487,7 +487,7 @@ pub(crate) fn unknown_name<'a>(
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("it is one of {}", list_names(names)),
     };
-    sink.hinted(span, format!("unknown {what} `{}`", clip(text)), hint);
+    sink.unknown(span, format!("unknown {what} `{}`", clip(text)), text, hint);
 }
 
 macro_rules! named {

@@ -1,6 +1,7 @@
 //! Positions in the source texts: the scenario file, and the arguments of the command line.
 
 use super::{NamedFiles, PluginNames};
+use crate::unmodelled::UnmodelledFeature;
 use pagetide_core::page_size::PageSize;
 use std::collections::BTreeSet;
 
@@ -80,6 +81,21 @@ impl ProblemSink {
     ) {
         let hint = Some(hint.into());
         self.push(SpannedProblem { span, message: message.into(), hint, also: None });
+    }
+
+    /// Reports a name that is not known here. For a feature of Linux that is not modelled, its own
+    /// words replace `hint`.
+    pub(crate) fn unknown(
+        &mut self,
+        span: SourceSpan,
+        message: impl Into<String>,
+        name: &str,
+        hint: impl Into<String>,
+    ) {
+        match UnmodelledFeature::named(name) {
+            Some(feature) => self.hinted(span, message, feature.hint(&clip(name))),
+            None => self.hinted(span, message, hint),
+        }
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -123,7 +123,7 @@ pub(crate) fn unknown_key<'a>(
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the keys here are {}", known.collect::<Vec<_>>().join(", ")),
     };
-    sink.hinted(entry.key_span, message, hint);
+    sink.unknown(entry.key_span, message, &entry.key, hint);
 }
 
 /// Decodes a table that has no other keys than `T`'s.

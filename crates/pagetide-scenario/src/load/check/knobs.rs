@@ -229,7 +229,8 @@ fn unknown(
         Some(near) => format!("did you mean `{near}`?"),
         None => "docs/scenario.md lists them".to_owned(),
     };
-    sink.hinted(name.span, format!("unknown {what} `{}`", clip(&name.value)), hint);
+    let message = format!("unknown {what} `{}`", clip(&name.value));
+    sink.unknown(name.span, message, &name.value, hint);
 }
 
 /// The value of the text; reports a text that the kernel would refuse.
