@@ -1,55 +1,36 @@
 //! Selection of metrics: `run --metrics PATTERN`.
 //!
-//! Invariant: a pattern that matches no metric is an error; before anything runs, if it has a word
-//! that is in no metric name and in no name of the scenario.
+//! Invariant: a pattern that matches no metric is an error; before anything runs, if no run of the
+//! scenario can have such a metric.
 
 use crate::pattern::matching;
 use crate::report::Report;
 use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::load::{may_have_metric, metric_key};
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
-use pagetide_scenario::metric::declared::file_prefix;
-use pagetide_scenario::metric::{Owner, ScopeKind};
+use pagetide_scenario::metric::{KeyNames, Owner, ScopeKind};
 use pagetide_scenario::model::{Scenario, Setup};
-use pagetide_scenario::near::nearest_few;
+use pagetide_scenario::near::{matches, nearest_few};
 use std::collections::BTreeSet;
 
 /// Most names to suggest.
 const SUGGESTED: usize = 3;
 
 /// The error names the first pattern that no run of `scenario` can match, with similar names.
-pub fn check(scenario: &Scenario, patterns: &[String]) -> Result<(), Mistake> {
-    if patterns.is_empty() {
-        return Ok(());
-    }
-    let all = catalogue::all();
-    let mut words: BTreeSet<String> = all.iter().map(|entry| entry.name.to_string()).collect();
-    words.extend(ScopeKind::ALL.map(|kind| kind.word().to_owned()));
+/// `takes_parts`: a pattern without `*` may be a part of a key.
+pub fn check(scenario: &Scenario, patterns: &[String], takes_parts: bool) -> Result<(), Mistake> {
     let setups = || scenario.variants.iter().map(|variant| &variant.setup);
-    words.extend(setups().flat_map(names));
-    for pattern in patterns {
-        let is_word = |part: &str| {
-            part.bytes().all(|b| b.is_ascii_digit()) || words.iter().any(|word| word.contains(part))
+    let is_unknown = |pattern: &&String| {
+        let may_have = |setup: &Setup| match takes_parts || pattern.contains('*') {
+            true => may_have_metric(pattern, setup),
+            false => metric_key(pattern, setup).is_ok(),
         };
-        // Caches and zones are known only after the run.
-        let fits = file_prefix(pattern).is_some()
-            || pattern.split(['*', '.', ':']).filter(|part| !part.is_empty()).all(is_word);
-        if pattern.is_empty() || !fits {
-            return Err(unknown(pattern, likely(&all, setups())));
-        }
+        !setups().any(may_have)
+    };
+    match patterns.iter().find(is_unknown) {
+        Some(pattern) => Err(unknown(pattern, likely(&catalogue::all(), setups()))),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-/// All names of the setup that are in keys.
-fn names(setup: &Setup) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    for task in &setup.tasks {
-        names.insert(Owner::new(&task.name).family().name);
-        names.extend(task.phases.iter().map(|phase| phase.name.clone()));
-    }
-    names.extend(setup.groups.iter().map(|group| Owner::new(&group.name).family().name));
-    names.extend(setup.machine.disks.iter().map(|disk| disk.name.clone()));
-    names
 }
 
 /// Keys to suggest before a run: of the machine, of tasks and of groups.
@@ -82,22 +63,32 @@ fn unknown(pattern: &str, keys: BTreeSet<String>) -> Mistake {
 }
 
 /// The keys that match the patterns, in order, each once. A pattern is a key, a part of keys, or
-/// has `*`.
-/// Fails if a pattern matches no key; the error has similar keys.
-pub fn keys(report: &Report, patterns: &[String]) -> Result<Vec<String>, Mistake> {
+/// has `*`; with a colon, it is matched with the full forms of the keys.
+/// A pattern that matches no key is a mistake, which has similar keys.
+pub fn keys(report: &Report, patterns: &[String]) -> (Vec<String>, Vec<Mistake>) {
     let all: BTreeSet<String> =
         report.columns.iter().flat_map(|column| column.series.keys().cloned()).collect();
     let list: Vec<&String> = all.iter().collect();
+    let setups = report.plan.scenario.variants.iter().map(|variant| &variant.setup);
+    let names: Vec<KeyNames> = setups.map(KeyNames::of).collect();
     let mut chosen: Vec<String> = Vec::new();
+    let mut mistakes: Vec<Mistake> = Vec::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for pattern in patterns {
-        let found = matching(&list, |key| key.as_str(), pattern, &[]);
+        let is_full = |key: &&&String| {
+            let key = names.iter().find_map(|names| names.read(key));
+            key.is_some_and(|key| matches(pattern, &key.to_string()))
+        };
+        let mut found = matching(&list, |key| key.as_str(), pattern, &[]);
+        if found.is_empty() && pattern.contains(':') {
+            found = list.iter().filter(is_full).collect();
+        }
         if found.is_empty() {
-            return Err(unknown(pattern, all.clone()));
+            mistakes.push(unknown(pattern, all.clone()));
         }
         chosen.extend(found.into_iter().filter(|key| seen.insert(key)).map(|key| (*key).clone()));
     }
-    Ok(chosen)
+    (chosen, mistakes)
 }
 
 /// The report with only these metrics, for formats that print all.
@@ -115,7 +106,7 @@ mod tests {
     use super::*;
     use crate::testing::{report, scenario};
 
-    fn wanted(report: &Report, patterns: &[&str]) -> Result<Vec<String>, Mistake> {
+    fn wanted(report: &Report, patterns: &[&str]) -> (Vec<String>, Vec<Mistake>) {
         let patterns: Vec<String> = patterns.iter().map(|it| (*it).to_owned()).collect();
         keys(report, &patterns)
     }
@@ -126,14 +117,16 @@ mod tests {
             ("a", &[("pgscan_direct", 0.0), ("web.pgscan", 1.0), ("pswpin", 2.0)]),
             ("b", &[("pgscan_kswapd", 3.0), ("web.walltime", 4.0)]),
         ]);
-        let found = |patterns: &[&str]| wanted(&report, patterns).unwrap();
+        let found = |patterns: &[&str]| wanted(&report, patterns).0;
         assert_eq!(found(&["pswpin"]), ["pswpin"]);
         assert_eq!(found(&["pgscan"]), ["pgscan_direct", "pgscan_kswapd", "web.pgscan"]);
         assert_eq!(found(&["web.*", "pgscan*"]).len(), 4);
         assert_eq!(found(&["pswpin", "*"]).first().map(String::as_str), Some("pswpin"));
-        let mistake = wanted(&report, &["pswpin", "pswpni"]).unwrap_err();
-        assert_eq!(mistake.message, "no run has a metric `pswpni`");
-        assert!(mistake.hint.contains("`pswpin`"), "{}", mistake.hint);
+        let (keys, mistakes) = wanted(&report, &["pswpin", "pswpni"]);
+        assert_eq!(keys, ["pswpin"], "the others are shown");
+        assert_eq!(mistakes[0].message, "no run has a metric `pswpni`");
+        assert!(mistakes[0].hint.contains("`pswpin`"), "{}", mistakes[0].hint);
+        assert_eq!(found(&["machine:pgscan*"]), ["pgscan_direct", "pgscan_kswapd"]);
         let narrow = narrowed(&report, &found(&["pswpin"]));
         let left: Vec<&String> = narrow.columns[0].series.keys().collect();
         assert_eq!((left.len(), narrow.columns[1].series.len()), (1, 0));
@@ -142,15 +135,15 @@ mod tests {
     #[test]
     fn impossible_patterns_are_refused_before_the_run() {
         let scenario = scenario(&["a"]);
-        let check = |pattern: &str| check(&scenario, &[pattern.to_owned()]);
+        let check = |pattern: &str| check(&scenario, &[pattern.to_owned()], true);
         for pattern in
-            ["walltime", "pgscan*", "*", "machine:pgfault", "slabinfo.dentry.num_objs", "refault"]
+            ["pgfault", "pgscan*", "*", "machine:pgfault", "slabinfo.dentry.num_objs", "refault"]
         {
             assert!(check(pattern).is_ok(), "{pattern}");
         }
-        for pattern in ["pgscam", "web.walltime", "", "\u{1b}[1m", "walltime "] {
+        for pattern in ["pgscam", "web.walltime", "", "\u{1b}[1m", "pgfault "] {
             assert!(check(pattern).is_err(), "{pattern}");
         }
-        assert!(check("walltme").unwrap_err().hint.contains("walltime"));
+        assert!(check("pgfualt").unwrap_err().hint.contains("pgfault"));
     }
 }

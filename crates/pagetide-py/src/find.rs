@@ -11,7 +11,7 @@ use pagetide_lab::find::emit::{self, DeployFormat};
 use pagetide_lab::find::question::{Find, FindJob, FindResult, Question};
 use pagetide_lab::find::search::WantedEnd;
 use pagetide_lab::find::{json, plane, text};
-use pagetide_scenario::criterion::Criterion;
+use pagetide_scenario::load;
 use pagetide_scenario::model;
 use pagetide_scenario::near::nearest;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
@@ -180,7 +180,7 @@ impl Search {
                 }
             }
         }
-        let criterion = Criterion::parse(want, setup.machine.page_size).map_err(mistake)?;
+        let criterion = load::criterion(want, setup).map_err(mistake)?;
         let wanted = if largest { WantedEnd::Largest } else { WantedEnd::Smallest };
         let question =
             Question { scenario: base, knobs: given, criterion, wanted, share, prices: price };

@@ -482,7 +482,9 @@ impl Result {
             Ok(one) => vec![one],
             Err(_) => metrics.extract::<Vec<String>>()?,
         };
-        select::keys(report, &patterns).map_err(|mistake| errors::mistake(py, mistake))
+        let (keys, mistakes) = select::keys(report, &patterns);
+        let first = mistakes.into_iter().next();
+        first.map_or(Ok(keys), |mistake| Err(errors::mistake(py, mistake)))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::PageSize;
 use crate::model::{Scenario, Variant};
 pub use added::AddedVariant;
-pub use check::object_mix;
+pub use check::{criterion, may_have_metric, metric_key, object_mix};
 use loader::Loader;
 pub use loader::SCENARIO_BYTES_MAX;
 pub use named_files::NamedFiles;

@@ -18,8 +18,8 @@ use pagetide_lab::html;
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::knob::Knob;
 use pagetide_lab::world::Simulator;
-use pagetide_scenario::criterion::{Criterion, Mistake};
-use pagetide_scenario::load::Overrides;
+use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::{Scenario, Variant};
 use std::num::NonZeroUsize;
 use std::thread;
@@ -111,14 +111,15 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
             }
         }
     }
-    let criterion = Criterion::parse(&args.want, setup.machine.page_size).map_err(refused)?;
+    let criterion = load::criterion(&args.want, setup).map_err(refused)?;
+    let prices = args.price.iter().map(|price| load::metric_key(price, setup));
     let question = Question {
         scenario: scenario.clone(),
         knobs,
         criterion,
         wanted: if args.largest { WantedEnd::Largest } else { WantedEnd::Smallest },
         share: args.share,
-        prices: args.price.clone(),
+        prices: prices.collect::<Result<Vec<String>, Mistake>>().map_err(refused)?,
     };
     Find::new(question).map_err(refused)
 }

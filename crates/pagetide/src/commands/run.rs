@@ -58,7 +58,7 @@ pub fn run(
         .map(|file| OutputFile::openmetrics(file, &[&args.scenario.file, &loaded.file]))
         .transpose()?;
     let mut plan = loaded.plan(overrides.sets)?;
-    select::check(&plan.scenario, &args.metrics).map_err(refused)?;
+    select::check(&plan.scenario, &args.metrics, true).map_err(refused)?;
     for variant in &mut plan.scenario.variants {
         args.metrics.iter().for_each(|pattern| variant.setup.request_metric(pattern));
     }
@@ -87,12 +87,12 @@ pub fn run(
     // written.
     let mut wrong: Vec<CliError> = Vec::new();
     if report.has_data() {
-        match select::keys(&report, &args.metrics) {
-            Ok(keys) if keys.is_empty() => {}
-            Ok(keys) => report.plan.scenario.rows = keys,
-            Err(mistake) => wrong.push(refused(mistake)),
+        let (keys, missing) = select::keys(&report, &args.metrics);
+        wrong.extend(missing.into_iter().map(refused));
+        let chosen: &[String] = if keys.is_empty() { &[] } else { &args.metrics };
+        if !keys.is_empty() {
+            report.plan.scenario.rows = keys;
         }
-        let chosen: &[String] = if wrong.is_empty() { &args.metrics } else { &[] };
         let text = match args.format {
             OutputFormat::Table => {
                 let width = printer::table_width();

@@ -13,6 +13,7 @@ use pagetide_lab::execute::RunProgress;
 use pagetide_lab::html;
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::knob::Knob;
+use pagetide_lab::select;
 use pagetide_lab::sweep::grid::{digest, points};
 use pagetide_lab::sweep::output;
 use pagetide_lab::sweep::run::{jobs, run, SweepJob, SweepOutcome};
@@ -21,7 +22,6 @@ use pagetide_lab::world::Simulator;
 use pagetide_scenario::criterion::{check_name, RunMetrics};
 use pagetide_scenario::diagnostic::Style;
 use pagetide_scenario::load::Overrides;
-use pagetide_scenario::metric::{catalogue, KeyNames};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::near::matches;
 use std::collections::BTreeSet;
@@ -60,6 +60,7 @@ pub fn sweep(
     let loaded = scenario_file::load(&file, &overrides)?;
     let plan = loaded.plan(overrides.sets.clone())?;
     let (mut scenario, all) = grid(&loaded, &overrides, &plan.scenario, &args.grid)?;
+    select::check(&scenario, &args.metric, false).map_err(refused)?;
     for variant in &mut scenario.variants {
         args.metric.iter().for_each(|metric| variant.setup.request_metric(metric));
     }
@@ -83,17 +84,6 @@ pub fn sweep(
             SweepStore::open(directory, &file, origin).map_err(refused)?
         }
     };
-    let unknown = unknown_metrics(&args.metric, &scenario);
-    if !unknown.is_empty() {
-        // Run one job first: its metrics show whether the wanted metrics exist.
-        let first = &all[..all.len().min(1)];
-        let ended = perform(&scenario, first, &mut store, &args, plugins);
-        if !ended.failed.is_empty() || ended.cancelled > 0 {
-            return conclude(&ended, &args, printer);
-        }
-        let is_first = |row: &&SweepRow| first.iter().any(|job| job.key == row.key());
-        check_metrics(&unknown, store.rows().filter(is_first))?;
-    }
     let ended = perform(&scenario, &all, &mut store, &args, plugins);
     let is_whole = ended.cancelled == 0 && ended.failed.is_empty();
     if is_whole {
@@ -134,24 +124,6 @@ fn grid(
         variants.extend(scenario.variants);
     }
     Ok((Scenario { variants, ..scenario.clone() }, points))
-}
-
-/// Wanted metrics that no run of the scenario can have, by the list of metrics.
-fn unknown_metrics(wanted: &[String], scenario: &Scenario) -> Vec<String> {
-    if wanted.is_empty() {
-        return Vec::new();
-    }
-    let all = catalogue::all();
-    let mut unknown: Vec<String> =
-        wanted.iter().filter(|name| !name.contains('*')).cloned().collect();
-    for variant in &scenario.variants {
-        let names = KeyNames::of(&variant.setup);
-        unknown.retain(|name| {
-            let key = names.read(name);
-            !key.is_some_and(|key| catalogue::has(&all, key.scope.kind(), &key.name))
-        });
-    }
-    unknown
 }
 
 /// Checks that each wanted metric or pattern matches a metric of some row.

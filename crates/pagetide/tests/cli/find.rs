@@ -224,7 +224,7 @@ fn mistakes_are_named_and_nothing_is_written() {
         ([&swappiness[..], &["--want", "t.walltime < 2GB"]].concat(), "2GiB"),
         (
             [&swappiness[..], &["--want", "pswpout == 0", "--price", "x.y"]].concat(),
-            "no run has a metric",
+            "no task or group is called `x`",
         ),
         ([&swappiness[..], &["--want", "pswpout == 0", "--in", "0%"]].concat(), "above 0"),
         (
@@ -330,4 +330,15 @@ fn what_is_reported_on_request_is_asked_for_by_the_command_line() {
     let grid = ["sweep", "tiny.toml", "--grid", "group.web.memory.max=32M,max", "--repeats", "1"];
     let ran = place.run(grid.iter().chain(&["--metric", "web.memory.max"])).quietly();
     assert!(ran.stdout.contains("32.00") && ran.stdout.contains(" max\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_metric_that_no_run_has_is_refused_at_once() {
+    let place = TestDir::with("tiny.toml", TINY);
+    let knob = ["--knob", "vm.swappiness"];
+    let ask = |more: &[&str]| find(&place, &[&knob[..], more].concat());
+    ask(&["--want", "alocstall == 0"]).fails(2, &["`alocstall`", "did you mean `allocstall`?"]);
+    ask(&["--want", "t.waltime <= 1s"]).fails(2, &["`t.waltime`", "did you mean `t.walltime`?"]);
+    let price = ["--want", "allocstall == 0", "--price", "t.main.pgmajfalt"];
+    ask(&price).fails(2, &["`t.main` has no metric `pgmajfalt`", "did you mean `pgmajfault`?"]);
 }

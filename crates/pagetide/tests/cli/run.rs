@@ -191,10 +191,18 @@ fn metrics_are_chosen_by_patterns() {
         .fails(2, &["no run has a metric `pgscan_kswapt`", "`pgscan_kswapd`"]);
     run(&["--metrics", "reader.waltime"]).fails(2, &["did you mean `reader.walltime`"]);
     run(&["--metrics", ""]).fails(2, &["no run has a metric ``"]);
-    // Each word exists, but not their combination. Only the run shows this, and its results are
-    // still printed.
-    let ran = run(&["--metrics", "reader.pgscan"]);
+    // Each word exists, but not their combination.
+    let ran =
+        run(&["--metrics", "reader.pgscan"]).fails(2, &["no run has a metric `reader.pgscan`"]);
+    assert_eq!(ran.stdout, "", "nothing was run");
+    // Zones are known only after the run. The other rows are still printed, and no default rows.
+    let zone = "buddyinfo.node7.DMA.nr_free_blocks_0";
+    let ran = run(&["--metrics", zone, "--metrics", "reader.walltime"]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stdout.contains("reader.walltime"), "{}", ran.stdout);
-    ran.says(&["no run has a metric `reader.pgscan`"]);
+    assert!(
+        ran.stdout.contains("reader.walltime") && !ran.stdout.contains("\npg"),
+        "{}",
+        ran.stdout
+    );
+    ran.says(&[&format!("no run has a metric `{zone}`")]);
 }

@@ -58,6 +58,34 @@ fn expectation(
         }
     }
     let (text, that) = (expect.text.as_ref()?, expect.that.as_ref()?);
+    let criterion = criterion(that, known, setup, sink)?;
+    if criterion.is_relative() {
+        let hint = "only `pagetide find` knows `before`: compare two metrics by name";
+        sink.hinted(that.span, "an expectation cannot use `before`", hint);
+        return None;
+    }
+    let of: Vec<&Spanned<Label>> = expect.variants.iter().flatten().collect();
+    for variant in &of {
+        if !variants.contains(&variant.value.0.as_str()) {
+            let hint = match sink.suggest(&variant.value.0, variants.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known: {}", list_names(variants.iter().copied())),
+            };
+            let message = format!("there is no variant `{}`", clip(&variant.value.0));
+            sink.hinted(variant.span, message, hint);
+        }
+    }
+    let variants = of.into_iter().map(|variant| variant.value.0.clone()).collect();
+    Some(Expectation { text: text.value.clone(), criterion, variants })
+}
+
+/// Parses a criterion, and checks its metrics and units. Its metrics are keys of records.
+pub(super) fn criterion(
+    that: &Spanned<String>,
+    known: &ReportKeys,
+    setup: &Setup,
+    sink: &mut ProblemSink,
+) -> Option<Criterion> {
     let mut criterion = match Criterion::parse(&that.value, setup.machine.page_size) {
         Ok(criterion) => criterion,
         Err(mistake) => {
@@ -65,14 +93,9 @@ fn expectation(
             return None;
         }
     };
-    if criterion.is_relative() {
-        let hint = "only `pagetide find` knows `before`: compare two metrics by name";
-        sink.hinted(that.span, "an expectation cannot use `before`", hint);
-        return None;
-    }
     if let Some(pattern) = criterion.metrics().find(|metric| metric.contains('*')) {
         let message = format!("a criterion names one metric, and `{}` is a pattern", clip(pattern));
-        sink.hinted(that.span, message, "write an [[expect]] for each metric");
+        sink.hinted(that.span, message, "write a criterion for each metric, joined by `and`");
         return None;
     }
     for metric in criterion.metrics() {
@@ -90,17 +113,5 @@ fn expectation(
         sink.hinted(that.span, mistake.message, mistake.hint);
     }
     criterion.rename(|metric| as_recorded(metric, &known.names));
-    let of: Vec<&Spanned<Label>> = expect.variants.iter().flatten().collect();
-    for variant in &of {
-        if !variants.contains(&variant.value.0.as_str()) {
-            let hint = match sink.suggest(&variant.value.0, variants.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known: {}", list_names(variants.iter().copied())),
-            };
-            let message = format!("there is no variant `{}`", clip(&variant.value.0));
-            sink.hinted(variant.span, message, hint);
-        }
-    }
-    let variants = of.into_iter().map(|variant| variant.value.0.clone()).collect();
-    Some(Expectation { text: text.value.clone(), criterion, variants })
+    Some(criterion)
 }

@@ -1,6 +1,7 @@
 //! From decoded tables to the model: resolves every name and checks every size. After a mistake the
 //! checks go on with a stand-in value, so that one run reports all mistakes.
 
+mod asked;
 mod caches;
 mod expect;
 mod files;
@@ -25,6 +26,7 @@ use pagetide_core::control::GroupControl;
 use std::cell::RefCell;
 use std::path::Path;
 
+pub use asked::{criterion, may_have_metric, metric_key};
 pub use object_mix::parse as object_mix;
 
 /// Pages of the largest machine: 2 TiB.

@@ -6,7 +6,7 @@ use crate::kernel_objects::reported_caches;
 use crate::load::raw;
 use crate::load::span::{clip, list_names, ProblemSink, Spanned, SpannedProblem};
 use crate::metric::catalogue::{self, MetricEntry};
-use crate::metric::declared::{file_prefix, requested_by, slabinfo_names, ON_REQUEST};
+use crate::metric::declared::{file_prefix, requested_by, slabinfo_names, ON_REQUEST, WALLTIME};
 use crate::metric::{KeyNames, MetricKey, Owner, Scope, ScopeKind};
 use crate::model::{PageSize, Reference, Setup, Task};
 use crate::near::matches;
@@ -51,7 +51,8 @@ impl ReportKeys {
     /// Whether a record of the setup may have a key that matches a pattern with `*`. There may be
     /// thousands of tasks and groups, with metrics per phase and group. So this tests the rest of
     /// the pattern after each owner, which is the same for most owners, instead of every key.
-    fn may_match(&self, pattern: &str, setup: &Setup) -> bool {
+    /// `only`: keys of this kind of scope.
+    pub(super) fn may_match(&self, pattern: &str, only: Option<ScopeKind>, setup: &Setup) -> bool {
         if file_prefix(pattern).is_some() {
             // The caches and zones are known only at run time.
             return true;
@@ -84,6 +85,7 @@ impl ReportKeys {
                 behind.insert((ScopeKind::PhaseGroup, phase.owner(pattern, group)));
             }
         }
+        behind.retain(|(kind, _)| only.is_none_or(|only| only == *kind));
         let caches = match setup.has_objects() {
             true => reported_caches(setup.machine.kmem_accounting),
             false => Vec::new(),
@@ -258,7 +260,7 @@ pub(super) fn check_row(
 ) {
     let text = &row.value;
     if text.contains('*') {
-        if !known.may_match(text, setup) {
+        if !known.may_match(text, None, setup) {
             let hint = "`pagetide metrics` lists the metrics; keys are NAME, TASK.NAME, GROUP.NAME";
             sink.hinted(row.span, format!("no metric matches `{}`", clip(text)), hint);
         }
@@ -269,12 +271,17 @@ pub(super) fn check_row(
     if catalogue::has(&known.metrics, kind, &key.name) {
         return;
     }
-    let of_kind = known.metrics.iter().filter(|entry| entry.of.contains(&kind));
+    // A task and a group may have one name.
+    let owner = key.scope.short();
+    let task = known.names.read(&format!("{owner}.{}", WALLTIME.name));
+    let is_task = task.is_some_and(|task| task.scope.kind() == ScopeKind::Task);
+    let fits = |of: &ScopeKind| *of == kind || is_task && *of == ScopeKind::Task;
+    let of_kind = known.metrics.iter().filter(|entry| entry.of.iter().any(fits));
     let hint = match sink.suggest(&key.name, of_kind.map(|entry| &*entry.name)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`pagetide metrics` lists them".to_owned(),
     };
-    let message = match key.scope.short().as_str() {
+    let message = match owner.as_str() {
         "" => format!("the machine has no metric `{}`", clip(&key.name)),
         owner => format!("`{}` has no metric `{}`", clip(owner), clip(&key.name)),
     };
@@ -301,9 +308,16 @@ fn check_key(
         false => parts[0],
     };
     if !is_sound || parts.len() == 1 || known.owners.contains(owner) {
-        let hint =
-            "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME; \
-                    `pagetide metrics` lists the names";
+        let owners = [parts[..1].join("."), parts[..parts.len().min(2)].join(".")];
+        let names = || known.metrics.iter().map(|entry| &*entry.name);
+        let keys = owners.iter().flat_map(|of| names().map(move |name| format!("{of}.{name}")));
+        let keys: Vec<String> = keys.filter(|key| known.names.read(key).is_some()).collect();
+        let hint = match sink.suggest(&key.value, keys.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or \
+                     TASK.PHASE.GROUP.NAME; `pagetide metrics` lists the names"
+                .to_owned(),
+        };
         sink.hinted(key.span, format!("`{}` is not a metric", clip(&key.value)), hint);
         return None;
     }
