@@ -112,6 +112,11 @@ impl ProgressLine {
         line
     }
 
+    /// Prints a line above the bar, or on a log.
+    pub fn print(&self, words: &str) {
+        print_above(&lock(&self.state).bar, words);
+    }
+
     /// Adds `runs` to the total.
     pub fn grow(&self, runs: usize) {
         let mut state = lock(&self.state);
@@ -231,4 +236,21 @@ impl Drop for Ticker {
 
 fn lock(state: &Mutex<ProgressState>) -> MutexGuard<'_, ProgressState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn print_above(bar: &ProgressBar, words: &str) {
+    match io::stderr().is_terminal() {
+        true => bar.println(words),
+        // If stderr is closed, the line is lost.
+        false => drop(io::stderr().write_all(format!("{words}\n").as_bytes())),
+    }
+}
+
+/// A duration as an estimate: `7.2 s`, `12 min`.
+pub fn lasting(seconds: f64) -> String {
+    match seconds {
+        short if short < 10.0 => format!("{short:.1} s"),
+        short if short < 120.0 => format!("{short:.0} s"),
+        long => format!("{:.0} min", long / 60.0),
+    }
 }

@@ -1,13 +1,13 @@
 //! The answer as JSON.
 //!
-//! `{"scenario","version","machine","load","knobs","criterion","wanted","share","verdict","points":[{"set",
-//! "shared","fresh","lower_bound","confirmed","failing","prices","worse"}],"before","looked_at","values","runs",
-//! "unfinished","result"}`. `verdict` is `threshold`, `everything`, `nothing`, `not-monotone` or
-//! `front`.
+//! `{"scenario", "version", "machine", "load", "knobs", "criterion", "wanted", "share", "verdict",
+//! "points":[{"set", "shared", "fresh", "lower_bound", "confirmed", "failing", "prices", "worse"}],
+//! "before", "before_measured", "looked_at", "values", "runs", "unfinished", "result"}`. `verdict`
+//! is `threshold`, `everything`, `nothing`, `not-monotone` or `front`.
 
 use super::answer::{wanted_word, AnswerKind, AnswerPoint, FindAnswer, MetricCost};
 use super::question::Find;
-use super::search::SeedCount;
+use super::search::{SearchPlace, SeedCount};
 use super::text;
 use crate::stats::{MeanChange, Statistics};
 use serde_json::{json, Map, Value};
@@ -24,7 +24,11 @@ pub fn render(find: &Find, answer: &FindAnswer, command: &str) -> String {
     let looked_at: Vec<Value> = answer
         .looked_at
         .iter()
-        .map(|(at, of)| json!({ "set": sets(at), "seeds": count(*of) }))
+        .zip(find.search().tried())
+        .map(|((set, of), (at, _))| {
+            let measured = measured(find, SearchPlace::At(at));
+            json!({ "set": sets(set), "seeds": count(*of), "measured": measured })
+        })
         .collect();
     let document = json!({
         "scenario": question.scenario.name,
@@ -39,6 +43,7 @@ pub fn render(find: &Find, answer: &FindAnswer, command: &str) -> String {
         "verdict": verdict(answer.kind),
         "points": answer.points.iter().map(point).collect::<Vec<Value>>(),
         "before": count(answer.before),
+        "before_measured": measured(find, SearchPlace::Before),
         "looked_at": looked_at,
         "values": answer.nr_values,
         "runs": answer.nr_runs,
@@ -91,6 +96,15 @@ fn cost(cost: &MetricCost) -> Value {
         "differs": cost.differs,
         "ended": { "before": cost.ended[0], "after": cost.ended[1] },
     })
+}
+
+/// Mean, deviation and unit of each metric of the criterion at a place.
+fn measured(find: &Find, place: SearchPlace) -> Value {
+    let of = |metric: &&String| {
+        let (unit, it) = find.measured(place, metric)?;
+        Some(((*metric).clone(), json!({ "mean": it.mean, "stddev": it.stddev, "unit": unit })))
+    };
+    Value::Object(find.measured_metrics().iter().filter_map(of).collect())
 }
 
 fn sets(sets: &[(String, String)]) -> Value {

@@ -12,11 +12,13 @@ use crate::execute::{self, RunResult};
 use crate::knob::Knob;
 use crate::plan::{self, RunPlan};
 use crate::report::Report;
+use crate::stats::Statistics;
+use crate::sweep::store::SweepKey;
 use crate::world::Failure;
 use pagetide_scenario::criterion::{check_name, is_complete, Criterion, Mistake, RunMetrics};
 use pagetide_scenario::metric::declared;
 use pagetide_scenario::model::{Scenario, Variant};
-use pagetide_scenario::record::{Incomplete, RunRecord};
+use pagetide_scenario::record::{Incomplete, Metric, RunRecord, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
@@ -173,6 +175,24 @@ impl Find {
         FindJob { place, sets: self.sets(place), seed }
     }
 
+    /// The key of a job in a store. A sweep's run with the same settings has the same key.
+    pub fn key(&self, job: &FindJob) -> SweepKey {
+        let variant = self.question.scenario.variants[0].name.clone();
+        SweepKey { variant, knobs: job.sets.iter().cloned().collect(), seed: job.seed }
+    }
+
+    /// About how many runs a search of this kind takes from its start to its end.
+    pub fn nr_runs_expected(&self) -> usize {
+        match self.columns() {
+            None => self.search.nr_runs_expected(),
+            // The front may have as many points as the shorter side.
+            Some(columns) => {
+                let (points, seeds) = (self.search.task().values, self.search.task().seeds);
+                (1 + points + columns.min(points / columns)) * seeds as usize
+            }
+        }
+    }
+
     /// The settings at a place.
     pub fn sets(&self, place: SearchPlace) -> Vec<(String, String)> {
         let SearchPlace::At(at) = place else { return Vec::new() };
@@ -293,6 +313,29 @@ impl Find {
         let is_stopped =
             |seed, run: &RunRecord| self.is_stopped(run, self.record(SearchPlace::Before, seed));
         runs.filter(|(seed, run)| is_unfinished(run) || is_stopped(*seed, run)).count()
+    }
+
+    /// The metrics of the criterion, each once.
+    pub fn measured_metrics(&self) -> Vec<&String> {
+        let mut metrics: Vec<&String> = Vec::new();
+        for metric in self.question.criterion.metrics() {
+            if !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+        }
+        metrics
+    }
+
+    /// Unit and values of a metric in the runs of a place, as far as their work is complete.
+    pub fn measured(&self, place: SearchPlace, metric: &str) -> Option<(Unit, Statistics)> {
+        let runs = self.records.range((place, 0)..=(place, u64::MAX));
+        let found = runs.filter_map(|(_, told)| match told {
+            FindResult::Record(record) => record.metrics.get(metric).filter(|it| is_complete(it)),
+            FindResult::Failed(_) => None,
+        });
+        let found: Vec<&Metric> = found.collect();
+        let values: Vec<f64> = found.iter().map(|metric| metric.value).collect();
+        Some((found.first()?.unit, Statistics::of(&values)))
     }
 
     pub fn count(&self, place: SearchPlace) -> SeedCount {

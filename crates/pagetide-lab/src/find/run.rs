@@ -1,16 +1,20 @@
-//! Makes the runs that a search needs, until it has an answer.
+//! Makes the runs that a search needs and that its store does not have, until it has an answer.
+//!
+//! Invariant: the store is that of a sweep with the same settings, so each can continue the other.
 
 use super::question::{Find, FindJob, FindResult};
 use super::search::SearchPlace;
-use crate::execute::{perform, JobOutcome, RunProgress};
-use crate::plan;
+use crate::execute::RunProgress;
+use crate::sweep::run::{run as run_missing, SweepJob};
+use crate::sweep::store::SweepStore;
 use crate::world::{Failure, RunBackend};
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{Scenario, Variant};
 use std::collections::BTreeMap;
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Why a search has no answer.
 #[derive(Debug)]
@@ -21,19 +25,23 @@ pub enum FindError {
     Mistake(Mistake),
     /// The unchanged scenario cannot be run.
     Failed(Failure),
+    /// The store cannot be written.
+    Unwritable(io::Error),
 }
 
 /// Loads the scenario with these changes; `Err`: why it is refused.
 pub type LoadVariant<'a> = &'a dyn Fn(&[(String, String)]) -> Result<Variant, String>;
 
-/// Runs the search to its answer. `on_batch` gets the jobs before they run.
+/// Runs the search to its answer. `on_batch` gets the number of runs that follow.
+#[allow(clippy::too_many_arguments, reason = "each is a part of the environment of the runs")]
 pub fn run(
     find: &mut Find,
     load: LoadVariant<'_>,
     world: &dyn RunBackend,
+    store: &mut SweepStore,
     threads: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
-    on_batch: &dyn Fn(&[FindJob]),
+    on_batch: &dyn Fn(&Find, usize),
     on_progress: &(dyn Fn(RunProgress<'_>) + Sync),
 ) -> Result<(), FindError> {
     loop {
@@ -41,12 +49,17 @@ pub fn run(
         if jobs.is_empty() {
             return Ok(());
         }
-        on_batch(&jobs);
         let is_first = find.nr_runs() == 0;
         let mut setups: Vec<Variant> = Vec::new();
         let mut index_of: BTreeMap<SearchPlace, Result<usize, String>> = BTreeMap::new();
-        let mut planned: Vec<(plan::RunJob, SearchPlace)> = Vec::new();
+        let mut planned: Vec<(FindJob, SweepJob)> = Vec::new();
         for job in jobs {
+            let key = find.key(&job);
+            if let Some(row) = store.row(&key) {
+                let record = FindResult::Record(Box::new(row.record.clone()));
+                find.add_result(job.place, job.seed, record);
+                continue;
+            }
             let index = index_of.entry(job.place).or_insert_with(|| {
                 let mut variant = load(&job.sets)?;
                 find.question().metrics().for_each(|metric| variant.setup.request_metric(metric));
@@ -54,37 +67,35 @@ pub fn run(
                 Ok(setups.len() - 1)
             });
             match index {
-                Ok(variant) => {
-                    planned.push((plan::RunJob { variant: *variant, seed: job.seed }, job.place));
-                }
+                Ok(setup) => planned.push((job, SweepJob { setup: *setup, key })),
                 Err(refused) => {
-                    find.add_result(job.place, job.seed, FindResult::Failed(refused.clone()))
+                    find.add_result(job.place, job.seed, FindResult::Failed(refused.clone()));
                 }
             }
         }
-        let scenario = Scenario { variants: setups, ..find.question().scenario.clone() };
-        let jobs: Vec<plan::RunJob> = planned.iter().map(|(job, _)| *job).collect();
-        let outcomes: Mutex<Vec<(usize, JobOutcome)>> = Mutex::new(Vec::new());
-        perform(&scenario, &jobs, world, threads, cancel, on_progress, &|index, outcome| {
-            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-            outcomes.push((index, outcome));
-        });
-        let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let is_done =
-            |(_, outcome): &(usize, JobOutcome)| !matches!(outcome, JobOutcome::Cancelled);
-        let nr_done = outcomes.iter().filter(|it| is_done(it)).count();
-        for (index, outcome) in outcomes {
-            let (job, place) = planned[index];
-            let told = match outcome {
-                JobOutcome::Finished(record) => FindResult::Record(record),
-                JobOutcome::Cancelled => continue,
-                JobOutcome::Failed(failure) if is_first => return Err(FindError::Failed(failure)),
-                JobOutcome::Failed(failure) => FindResult::Failed(failure.message),
-            };
-            find.add_result(place, job.seed, told);
-        }
-        if nr_done < jobs.len() {
-            return Err(FindError::Cancelled);
+        if !planned.is_empty() {
+            on_batch(find, planned.len());
+            let scenario = Scenario { variants: setups, ..find.question().scenario.clone() };
+            let jobs: Vec<SweepJob> = planned.iter().map(|(_, job)| job.clone()).collect();
+            let ended = run_missing(&scenario, &jobs, store, world, threads, cancel, on_progress);
+            if let Some(error) = ended.unwritable {
+                return Err(FindError::Unwritable(error));
+            }
+            for (job, SweepJob { key, .. }) in planned {
+                let failed = ended.failed.iter().find(|(failed, _)| *failed == key);
+                let told = match (store.row(&key), failed) {
+                    (Some(row), _) => FindResult::Record(Box::new(row.record.clone())),
+                    (None, Some((_, failure))) if is_first => {
+                        return Err(FindError::Failed(failure.clone()))
+                    }
+                    (None, Some((_, failure))) => FindResult::Failed(failure.message.clone()),
+                    (None, None) => continue,
+                };
+                find.add_result(job.place, job.seed, told);
+            }
+            if ended.cancelled > 0 {
+                return Err(FindError::Cancelled);
+            }
         }
         if is_first {
             find.check().map_err(FindError::Mistake)?;
@@ -100,6 +111,7 @@ mod tests {
     use super::super::{json, text};
     use super::*;
     use crate::knob::Knob;
+    use crate::sweep::store::StoreOrigin;
     use crate::testing::{failure, record, scenario};
     use crate::world::RunControl;
     use pagetide_scenario::criterion::Criterion;
@@ -134,7 +146,14 @@ mod tests {
         };
         let threads = NonZeroUsize::new(2).unwrap();
         let cancel = Arc::default();
-        run(&mut find, &load, &world, threads, &cancel, &|_| {}, &|_| {}).map(|()| find)
+        let origin = StoreOrigin {
+            scenario: "fake".to_owned(),
+            digest: String::new(),
+            version: crate::VERSION.to_owned(),
+        };
+        let mut store = SweepStore::in_memory(origin);
+        run(&mut find, &load, &world, &mut store, threads, &cancel, &|_, _| {}, &|_| {})
+            .map(|()| find)
     }
 
     fn stalls(value: u32, seed: u64, stalls: u32) -> Result<RunRecord, Failure> {
@@ -161,7 +180,9 @@ mod tests {
              seeds, 95 % confidence; 0 of 10 at 76); t.walltime +28.3 %; 13 values, 116 runs"
         );
         let text = text::render(&find, &answer);
-        assert!(text.contains("   77  20 of 20 seeds  <--\n"), "{text}");
+        assert!(text.contains(" value  seeds in which it holds   allocstall\n"), "{text}");
+        assert!(text.contains("    42  0 of 6 seeds                      35\n"), "{text}");
+        assert!(text.contains("    77  20 of 20 seeds                     0  <--\n"), "{text}");
         let json: serde_json::Value =
             serde_json::from_str(&json::render(&find, &answer, "pagetide")).unwrap();
         assert_eq!(json["points"][0]["set"]["vm.swappiness"], "77");

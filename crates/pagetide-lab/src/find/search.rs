@@ -164,6 +164,18 @@ impl ValueSearch {
         first..=first + seeds - 1
     }
 
+    /// About how many runs the search takes: the unchanged scenario, the grid on its first seeds,
+    /// its best value and the values of the bisection on all seeds, the confirmation.
+    pub fn nr_runs_expected(&self) -> usize {
+        let grid = self.grid();
+        let gap = grid.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(1);
+        let halvings = gap.next_power_of_two().ilog2() as usize;
+        let halvings = halvings.min(PLACES_MAX.saturating_sub(grid.len() + 1));
+        let seeds = self.task.seeds as usize;
+        let first = seeds.min(GRID_SEEDS as usize);
+        seeds + grid.len() * first + (seeds - first) + (halvings + 1) * seeds
+    }
+
     /// The last seed of all runs.
     pub fn last_seed(&self) -> u64 {
         self.held.keys().map(|(_, seed)| *seed).max().unwrap_or(self.task.seed)

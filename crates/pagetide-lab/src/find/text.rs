@@ -1,13 +1,16 @@
 //! The answer as text. One line starts with `Result: `, for scripts.
 
-use super::answer::{wanted_word, AnswerKind, AnswerPoint, FindAnswer, MetricCost, CONFIDENCE};
+use super::answer::{
+    load, wanted_word, AnswerKind, AnswerPoint, FindAnswer, MetricCost, CONFIDENCE,
+};
 use super::question::Find;
 use super::search::{SearchPlace, SeedCount};
 use crate::format::{counted, Scale};
-use crate::heading::wrap;
+use crate::heading::{self, wrap};
 use crate::report::Report;
 use crate::stats::MeanChange;
 use crate::table;
+use pagetide_scenario::record::Unit;
 use std::fmt::Write;
 
 const WIDTH: usize = 100;
@@ -15,9 +18,10 @@ const LABEL: usize = 11;
 
 /// Renders the question, the evidence, the costs and the result.
 pub fn render(find: &Find, answer: &FindAnswer) -> String {
-    let mut out = heading(find, answer);
+    let mut out = heading(find);
     out.push('\n');
-    out += &evidence(answer);
+    let points: Vec<_> = answer.points.iter().map(|point| &point.sets).collect();
+    out += &evidence(find, &points);
     if let [point] = answer.points.as_slice() {
         out += &costs(find, point);
     } else if answer.kind == AnswerKind::Front {
@@ -41,9 +45,9 @@ fn push(out: &mut String, line: &str) {
     writeln!(out, "{line}").expect("writing to a string");
 }
 
-fn heading(find: &Find, answer: &FindAnswer) -> String {
+fn heading(find: &Find) -> String {
     let mut out = String::new();
-    for (label, text) in entries(find, answer) {
+    for (label, text) in entries(find) {
         let mut label = label;
         for line in wrap(&text, WIDTH - LABEL) {
             push(&mut out, &format!("{label:<LABEL$}{line}"));
@@ -54,7 +58,7 @@ fn heading(find: &Find, answer: &FindAnswer) -> String {
 }
 
 /// The question: pairs of label and text.
-pub fn entries(find: &Find, answer: &FindAnswer) -> Vec<(&'static str, String)> {
+pub fn entries(find: &Find) -> Vec<(&'static str, String)> {
     let question = find.question();
     let scenario = &question.scenario;
     let knobs: Vec<String> =
@@ -84,8 +88,8 @@ pub fn entries(find: &Find, answer: &FindAnswer) -> Vec<(&'static str, String)> 
     vec![
         ("scenario", name),
         ("version", format!("pagetide {}", crate::VERSION)),
-        ("machine", answer.machine.clone()),
-        ("load", answer.load.clone()),
+        ("machine", heading::machine(&scenario.variants[0].setup.machine)),
+        ("load", load(&scenario.variants[0].setup)),
         ("asked", asked),
         ("seeds", seeds),
     ]
@@ -100,39 +104,68 @@ fn from_to(first: u64, last: u64) -> String {
     }
 }
 
-/// The evidence of a stopped search: one line per value tried.
+/// The question and the evidence of a stopped search.
 pub fn tried(find: &Find) -> String {
-    let tried = find.search().tried().into_iter();
-    let tried: Vec<Tried> = tried.map(|(at, of)| (find.sets(SearchPlace::At(at)), of)).collect();
-    match tried.is_empty() {
-        true => String::new(),
-        false => lines(&tried, None, &[]),
+    match find.nr_runs() {
+        0 => String::new(),
+        _ => format!("{}\n{}", heading(find), evidence(find, &[])),
     }
 }
 
-type Tried = (Vec<(String, String)>, SeedCount);
-
-fn evidence(answer: &FindAnswer) -> String {
-    let points: Vec<_> = answer.points.iter().map(|point| &point.sets).collect();
-    lines(&answer.looked_at, Some(answer.before), &points)
-}
-
-fn lines(tried: &[Tried], before: Option<SeedCount>, points: &[&Vec<(String, String)>]) -> String {
-    let shown = |sets: &[(String, String)]| -> String {
-        sets.iter().map(|(_, value)| value.as_str()).collect::<Vec<&str>>().join(", ")
-    };
-    let width = tried.iter().map(|(sets, _)| shown(sets).chars().count()).max();
-    let width = width.unwrap_or(0).max("before".len());
+/// One line per value tried: the seeds in which the criterion holds, and the mean of each metric
+/// of the criterion. `points` are marked.
+fn evidence(find: &Find, points: &[&Vec<(String, String)>]) -> String {
+    let before = Some(find.count(SearchPlace::Before)).filter(|count| count.of > 0);
+    let before = before.map(|of| (SearchPlace::Before, of));
+    let tried = find.search().tried().into_iter().map(|(at, of)| (SearchPlace::At(at), of));
+    let places: Vec<(SearchPlace, SeedCount)> = before.into_iter().chain(tried).collect();
+    let metrics = find.measured_metrics();
+    let measured: Vec<Vec<String>> =
+        metrics.iter().map(|metric| column(find, metric, &places)).collect();
+    let mut lines: Vec<Vec<String>> = vec![vec!["value".into(), "seeds in which it holds".into()]];
+    lines.extend(places.iter().map(|(place, of)| vec![value(find, *place), count(*of)]));
     let mut out = String::new();
-    push(&mut out, &format!("{:>width$}  seeds in which it holds", "value"));
-    if let Some(before) = before {
-        push(&mut out, &format!("{:>width$}  {}", "before", count(before)));
-    }
-    for (sets, of) in tried {
-        let mark = if points.contains(&sets) { "  <--" } else { "" };
-        push(&mut out, &format!("{:>width$}  {}{mark}", shown(sets), count(*of)));
+    for (at, line) in lines.iter().enumerate() {
+        let wide = |column: usize| lines.iter().map(|it| it[column].chars().count()).max();
+        let width = wide(0).unwrap_or(0);
+        let mut text = format!("{:>width$}  {}", line[0], line[1]);
+        if !measured.is_empty() {
+            let width = width + 2 + wide(1).unwrap_or(0);
+            text = format!("{text:<width$}");
+        }
+        for column in &measured {
+            let width = column.iter().map(|it| it.chars().count()).max().unwrap_or(0);
+            text += &format!("   {:>width$}", column[at]);
+        }
+        let sets = at.checked_sub(1).map(|at| find.sets(places[at].0));
+        let mark = if sets.is_some_and(|sets| points.contains(&&sets)) { "  <--" } else { "" };
+        push(&mut out, &format!("{}{mark}", text.trim_end()));
     }
     out
+}
+
+/// `before`, or the values of the knobs.
+fn value(find: &Find, place: SearchPlace) -> String {
+    let values: Vec<String> = find.sets(place).into_iter().map(|(_, value)| value).collect();
+    match place {
+        SearchPlace::Before => "before".to_owned(),
+        SearchPlace::At(_) => values.join(", "),
+    }
+}
+
+/// The heading and the means of a metric at these places; `-` without a measurement.
+fn column(find: &Find, metric: &str, places: &[(SearchPlace, SeedCount)]) -> Vec<String> {
+    let found: Vec<_> = places.iter().map(|(place, _)| find.measured(*place, metric)).collect();
+    let means: Vec<(f64, f64)> = found.iter().flatten().map(|(_, it)| (it.mean, 0.0)).collect();
+    let unit = found.iter().flatten().next().map_or(Unit::Count, |(unit, _)| *unit);
+    let scale = Scale::new(unit, &means);
+    let cells = found.iter().map(|it| match it {
+        Some((_, it)) => scale.print(it.mean, it.stddev).0,
+        None => "-".to_owned(),
+    });
+    std::iter::once(format!("{metric} {}", scale.symbol).trim_end().to_owned())
+        .chain(cells)
+        .collect()
 }
 
 /// The unchanged scenario beside a point, with the costs as rows; `None`: the point was not run.
@@ -249,7 +282,7 @@ pub fn result(find: &Find, answer: &FindAnswer) -> String {
             let best = best.or_else(|| answer.looked_at.iter().max_by_key(|(_, count)| count.held));
             // No value is nearest if none ever meets the criterion.
             let nearest = best.map_or(String::new(), |(at, of)| match of.held {
-                0 => "; it holds in no seed of any value".to_owned(),
+                0 => format!("; it holds in no seed of any value{}", spans(find)),
                 _ => format!("; the nearest is {}: {}", sets(at), count(*of)),
             });
             let where_ = match question.knobs.len() {
@@ -292,6 +325,27 @@ pub fn result(find: &Find, answer: &FindAnswer) -> String {
             format!("{text}; {effort}")
         }
         (_, []) => format!("Result: none; {effort}"),
+    }
+}
+
+/// `, with web.latency_p99 from 16.10 to 60.20 ms`: the means of the metrics at the values tried.
+fn spans(find: &Find) -> String {
+    let tried = find.search().tried();
+    let of = |metric: &&String| {
+        let places = tried.iter().map(|(at, _)| SearchPlace::At(*at));
+        let found: Vec<_> = places.filter_map(|place| find.measured(place, metric)).collect();
+        let (unit, _) = *found.first()?;
+        let means = || found.iter().map(|(_, it)| it.mean);
+        let (low, high) = (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
+        let scale = Scale::new(unit, &[(low, 0.0), (high, 0.0)]);
+        let [low, high] = [low, high].map(|mean| scale.print(mean, 0.0).0);
+        Some(format!("{metric} from {low} to {high} {}", scale.symbol).trim_end().to_owned())
+    };
+    let spans: Vec<String> = find.measured_metrics().iter().filter_map(of).collect();
+    if spans.is_empty() {
+        String::new()
+    } else {
+        format!(", with {}", spans.join(" and "))
     }
 }
 

@@ -41,7 +41,7 @@ pub fn page(
     HtmlPage {
         title,
         kind: "pagetide find",
-        lead: run::facts(&text::entries(find, answer)),
+        lead: run::facts(&text::entries(find)),
         sections: vec![
             PageSection::new("answer", "Answer", vec![result(find, answer).into()]),
             PageSection::new("values", "Seeds in which it holds", values(find, answer)),

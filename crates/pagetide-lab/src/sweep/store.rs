@@ -215,6 +215,10 @@ impl SweepStore {
         self.origin.as_ref()
     }
 
+    pub fn row(&self, key: &SweepKey) -> Option<&SweepRow> {
+        self.rows.get(key)
+    }
+
     /// Whether the run has a row.
     pub fn has(&self, key: &SweepKey) -> bool {
         self.rows.contains_key(key)

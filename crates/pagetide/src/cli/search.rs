@@ -73,6 +73,10 @@ pub struct FindArgs {
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
+    /// Keep a row for each run in this directory, and run only what is missing there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
+
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,

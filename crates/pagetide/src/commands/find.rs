@@ -1,34 +1,41 @@
 //! `pagetide find`: finds the value of a knob at which a criterion holds.
 
 use crate::cli::{EmitForm, FindArgs};
+use crate::commands::sweep::{digest_of, unwritable};
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::{self, OutputFile};
 use crate::policy::Plugins;
 use crate::printer::Printer;
-use crate::progress::ProgressLine;
+use crate::progress::{lasting, ProgressLine};
 use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::execute::RunProgress;
 use pagetide_lab::find::answer::{AnswerKind, FindAnswer};
 use pagetide_lab::find::emit::{self, DeployFormat};
-use pagetide_lab::find::question::{Find, FindJob, Question};
+use pagetide_lab::find::question::{Find, Question};
 use pagetide_lab::find::run::{run, FindError, LoadVariant};
 use pagetide_lab::find::search::WantedEnd;
 use pagetide_lab::find::{json, plane, text};
 use pagetide_lab::html;
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::knob::Knob;
+use pagetide_lab::sweep::store::{StoreOrigin, SweepStore, FILE};
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::{Scenario, Variant};
+use std::cell::Cell;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Number of seeds that all values share, and of fresh seeds. 20 successes of 20 show a share of at
 /// least 86 %.
 const SEEDS: u32 = 20;
 /// Number of seeds for the points of a grid.
 const SEEDS_OF_GRID: u32 = 8;
+/// A search that takes at least so many seconds gets an estimate.
+const LONG: f64 = 30.0;
 
 /// Searches, and prints the answer or the file to deploy.
 pub fn find(
@@ -144,26 +151,82 @@ fn search(
     plugins: &Plugins,
     printer: &mut Printer,
 ) -> Result<Find, CliError> {
+    let scenario = &find.question().scenario;
+    let origin = StoreOrigin {
+        scenario: scenario.name.clone(),
+        digest: digest_of(scenario)?,
+        version: pagetide_lab::VERSION.to_owned(),
+    };
+    let mut store = match &args.store {
+        None => SweepStore::in_memory(origin),
+        Some(directory) => SweepStore::open(directory, FILE, origin).map_err(refused)?,
+    };
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
     let line = ProgressLine::growing();
-    let on_batch = |jobs: &[FindJob]| line.grow(jobs.len());
+    let first: Cell<Option<(Instant, usize)>> = Cell::new(None);
+    let on_batch = |find: &Find, runs: usize| {
+        line.grow(runs);
+        match first.get() {
+            None => first.set(Some((Instant::now(), runs))),
+            Some((began, of)) if of > 0 => {
+                if let Some(words) = expected(find, began.elapsed(), of, threads) {
+                    line.print(&words);
+                }
+                first.set(Some((began, 0)));
+            }
+            Some(_) => {}
+        }
+    };
     let on_progress = |progress: RunProgress<'_>| line.on_progress(&progress);
-    let result = run(&mut find, load, &simulator, threads, &cancel, &on_batch, &on_progress);
+    let result =
+        run(&mut find, load, &simulator, &mut store, threads, &cancel, &on_batch, &on_progress);
     drop(line);
+    let directory = args.store.as_deref().unwrap_or(Path::new("."));
     match result {
-        Ok(()) => Ok(find),
+        Ok(()) => {
+            store.finish().map_err(|error| unwritable(directory, &error))?;
+            Ok(find)
+        }
         Err(FindError::Cancelled) => {
             printer.data(text::tried(&find))?;
+            let files: Vec<&str> = [("-o", &args.output), ("--html", &args.html)]
+                .into_iter()
+                .filter_map(|(option, file)| file.as_ref().map(|_| option))
+                .collect();
+            let kept = match args.store {
+                Some(_) => "the store has the finished runs; the same command continues",
+                None => "--store DIR would keep finished runs",
+            };
+            let unwritten = match files.is_empty() {
+                true => String::new(),
+                false => format!("; without an answer nothing is written ({})", files.join(", ")),
+            };
+            let runs = find.nr_runs();
+            printer.warning(&format!(
+                "the search has no answer after {runs} runs{unwritten}\nhint: {kept}"
+            ));
             Err(CliError::Interrupted)
         }
         Err(FindError::Mistake(mistake)) => Err(refused(mistake)),
         Err(FindError::Failed(failure)) => {
             Err(CliError::of_run("the scenario without changes: ", &failure))
         }
+        Err(FindError::Unwritable(error)) => Err(unwritable(directory, &error)),
     }
+}
+
+/// How long the search will take, by the time that its first runs took; `None`: not long.
+fn expected(find: &Find, took: Duration, runs: usize, threads: NonZeroUsize) -> Option<String> {
+    let at_once = threads.get();
+    let each = took.as_secs_f64() * runs.min(at_once) as f64 / runs as f64;
+    let all = find.nr_runs_expected();
+    let left = all.saturating_sub(find.nr_runs()) as f64 * each / at_once as f64;
+    let words =
+        || format!("a search takes about {all} runs of {}: {} more", lasting(each), lasting(left));
+    (left >= LONG).then(words)
 }
 
 fn print(

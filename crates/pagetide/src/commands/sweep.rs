@@ -145,7 +145,7 @@ fn names(scenario: &Scenario) -> Vec<String> {
 }
 
 /// The digest of the scenario without the grid.
-fn digest_of(scenario: &Scenario) -> Result<String, CliError> {
+pub(super) fn digest_of(scenario: &Scenario) -> Result<String, CliError> {
     let variants: Vec<(&str, &Setup)> =
         scenario.variants.iter().map(|variant| (variant.name.as_str(), &variant.setup)).collect();
     digest(&scenario.name, &variants)
@@ -243,6 +243,6 @@ fn conclude(
     Ok(if ended.failed.is_empty() { ExitStatus::Success } else { ExitStatus::Failure })
 }
 
-fn unwritable(directory: &Path, error: &std::io::Error) -> CliError {
+pub(super) fn unwritable(directory: &Path, error: &std::io::Error) -> CliError {
     CliError::Failure(format!("cannot write to the store {}: {error}", directory.display()))
 }

@@ -108,7 +108,8 @@ fn nothing_and_everything_are_said() {
     assert_eq!(none.code, Some(1));
     assert!(result(&none.stdout).contains("no value of vm.swappiness from 0 to 200 was found"));
     let text = result(&none.stdout);
-    assert!(text.contains(" of the seeds; it holds in no seed of any value;"), "{text}");
+    let spans = " of the seeds; it holds in no seed of any value, with t.walltime from ";
+    assert!(text.contains(spans), "{text}");
     let all = find(&place, &[&knob[..], &["t.walltime <= 1h"]].concat());
     assert_eq!(all.code, Some(0));
     assert!(result(&all.stdout).contains("every value tried meets it"), "{}", all.stdout);
@@ -335,10 +336,61 @@ fn what_is_reported_on_request_is_asked_for_by_the_command_line() {
 #[test]
 fn a_metric_that_no_run_has_is_refused_at_once() {
     let place = TestDir::with("tiny.toml", TINY);
-    let knob = ["--knob", "vm.swappiness"];
+    let knob = ["--knob", "vm.swappiness", "--store", "s"];
     let ask = |more: &[&str]| find(&place, &[&knob[..], more].concat());
     ask(&["--want", "alocstall == 0"]).fails(2, &["`alocstall`", "did you mean `allocstall`?"]);
     ask(&["--want", "t.waltime <= 1s"]).fails(2, &["`t.waltime`", "did you mean `t.walltime`?"]);
     let price = ["--want", "allocstall == 0", "--price", "t.main.pgmajfalt"];
     ask(&price).fails(2, &["`t.main` has no metric `pgmajfalt`", "did you mean `pgmajfault`?"]);
+    assert!(!place.directory.join("s").exists(), "nothing was run");
+}
+
+#[test]
+fn each_value_is_shown_with_what_was_measured() {
+    let place = TestDir::with("tiny.toml", TINY);
+    let ask = "--knob group.web.memory.high=8M,32M --want 'web.memory.peak <= 20MiB' --seeds 2";
+    let ran = find(&place, &words(ask)).quietly();
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let head = lines.iter().position(|line| line.starts_with(" value  seeds ")).unwrap();
+    assert!(lines[head].ends_with("   web.memory.peak MiB"), "{}", ran.stdout);
+    let peak = |line: &str| -> f64 {
+        let line = line.trim_end_matches("<--");
+        line.split_whitespace().last().unwrap().parse().unwrap()
+    };
+    let peaks = [head + 1, head + 2, head + 3].map(|at| peak(lines[at]));
+    assert!(peaks[0] > 20.0 && peaks[1] < 20.0 && peaks[2] > 20.0, "{}", ran.stdout);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_search_goes_on_from_its_store() {
+    let place = TestDir::with("tiny.toml", TINY);
+    let ask =
+        "find tiny.toml --knob group.web.memory.high=4M..64M --want 'web.memory.peak <= 20MiB' \
+               --largest --seeds 40 --jobs 1 --store s";
+    let rows = || fs::read_to_string(place.directory.join("s/runs.jsonl")).unwrap_or_default();
+    let child = place.command().args(words(ask)).args(["--html", "p.html"]).spawn().unwrap();
+    while rows().lines().count() < 5 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let kill = std::process::Command::new("sh")
+        .args(["-c", &format!("kill -INT {}", child.id())])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let (stdout, stderr) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(stdout.starts_with("scenario   tiny\n") && stdout.contains("\nbefore  "), "{stdout}");
+    let hint = "nothing is written (--html)\nhint: the store has the finished runs";
+    assert!(stderr.contains(hint) && !place.directory.join("p.html").exists(), "{stderr}");
+    let kept = rows();
+    let whole = place.run(words(ask));
+    assert_eq!(whole.code, Some(0), "{}", whole.stderr);
+    let now = rows();
+    assert!(kept.lines().all(|line| now.contains(line)), "no run is made again");
+    let bare = ask.replace(" --store s", "");
+    assert_eq!(place.run(words(&bare)).stdout, whole.stdout);
+    let again = place.run(words(ask));
+    assert_eq!((again.stdout, rows()), (whole.stdout, now), "it runs nothing");
 }
