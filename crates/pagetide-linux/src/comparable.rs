@@ -58,6 +58,14 @@ fn variants_of_switch(choice: PolicyChoice, switches: &[String]) -> Option<&'sta
 /// One sentence for each part that exists only in the simulator. `switches`: the switches of the
 /// kernel.
 pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
+    let mut found = other_behaviour(setup, switches);
+    found.extend(approximate(setup));
+    found
+}
+
+/// The parts with which the kernel behaves otherwise, so that its counters say nothing about
+/// Pagetide.
+pub(crate) fn other_behaviour(setup: &Setup, switches: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let done: Vec<NeededSwitch> =
         needed(setup).filter(|needed| needed.switch.missing(switches).is_none()).collect();
@@ -82,15 +90,32 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
             found.push(format!("disk `{}`: injected faults", disk.name));
         }
     }
+    if machine.swap.as_ref().is_some_and(|swap| swap.full_after_pages.is_some()) {
+        found.push("swap.full_after: the kernel's swap area has its full size".to_owned());
+    }
+    let mut patched: Vec<GroupControl> = setup.group_controls().collect();
+    let has = |control| done.iter().any(|needed| needed.switch.of_groups == Some(control));
+    patched.retain(|&control| {
+        matches!(control.file().since, ControlOrigin::Patch(_)) && !has(control)
+    });
+    patched.sort();
+    patched.dedup();
+    for control in patched {
+        found.push(format!("{}: a patch that no kernel has", control.name()));
+    }
+    found
+}
+
+/// The parts that the kernel does about alike.
+fn approximate(setup: &Setup) -> Vec<String> {
+    let mut found = Vec::new();
+    let machine = &setup.machine;
     if !setup.files.is_empty() || machine.swap.is_some() {
         found.push(
             "disk speed: QEMU's disks run at host speed; each request in Pagetide takes the mean \
              time of a request in QEMU"
                 .to_owned(),
         );
-    }
-    if machine.swap.as_ref().is_some_and(|swap| swap.full_after_pages.is_some()) {
-        found.push("swap.full_after: the kernel's swap area has its full size".to_owned());
     }
     if machine.nodes.iter().any(|node| node.reserved > 0) {
         found.push("machine.reserved: the kernel reserves what it needs".to_owned());
@@ -112,16 +137,6 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     });
     if long.next().is_some() {
         found.push("calls of more than 1 MiB: split into calls of 1 MiB".to_owned());
-    }
-    let mut patched: Vec<GroupControl> = setup.group_controls().collect();
-    let has = |control| done.iter().any(|needed| needed.switch.of_groups == Some(control));
-    patched.retain(|&control| {
-        matches!(control.file().since, ControlOrigin::Patch(_)) && !has(control)
-    });
-    patched.sort();
-    patched.dedup();
-    for control in patched {
-        found.push(format!("{}: a patch that no kernel has", control.name()));
     }
     if phases().any(|phase| matches!(phase.workload, Workload::Service(_))) {
         found.push(

@@ -136,9 +136,11 @@ fn of_task(
             put.put(declared::ATTEMPTS, ended.blocks[0] as f64);
             put_blocks(&mut put, began, ended);
         }
-    } else {
-        // A task that was stopped, killed, or cut by the time limit: its usage is unknown.
-        put_walltime(&mut put, began, find(report, "task-stop", id).unwrap_or(end));
+    } else if let Some(stop) = find(report, "task-stop", id) {
+        // A task that was stopped or cut by the time limit: its usage is unknown.
+        put_walltime(&mut put, began, stop);
+    } else if !report.ended.iter().any(|(task, _)| *task == id) {
+        put_walltime(&mut put, began, end);
     }
 }
 
@@ -507,13 +509,13 @@ size = "1MiB"
     }
 
     #[test]
-    fn the_life_of_a_killed_task_ends_with_the_run() {
+    fn a_killed_task_has_no_walltime() {
         let mut report = whole();
         report.snapshots.retain(|snapshot| snapshot.kind != "task-end" || snapshot.task != 1);
         report.ended = vec![(1, "signal 9".into()), (0, "signal 7".into()), (5, "exit 3".into())];
         report.notes = vec!["cut by the time limit".into()];
         let record = of(&setup(SCENARIO), &report).unwrap();
-        assert_eq!(value(&record, "b.walltime"), Some(0.037));
+        assert_eq!(value(&record, "b.walltime"), None);
         assert_eq!(value(&record, "b.pgfault"), None, "unknown, not zero");
         assert_eq!(
             record.notes,

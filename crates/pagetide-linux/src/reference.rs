@@ -4,6 +4,7 @@
 //! memory, and a value for each metric and run, except for events of phases that occurred in no
 //! run.
 
+use crate::comparable::other_behaviour;
 use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{StartMemory, StartZone};
@@ -20,6 +21,9 @@ use std::path::{Path, PathBuf};
 
 /// The key that selects the policies of a kernel version.
 const KERNEL_POLICIES: &str = "policy.kernel";
+
+/// The start of a line of `not_comparable` about a setting that the kernel refused.
+pub(crate) const REJECTS: &str = "the kernel rejects";
 
 /// Version of the format.
 const FORMAT: u32 = 1;
@@ -58,6 +62,14 @@ pub struct ReferenceOrigin {
     pub notes: Vec<String>,
     /// The kernel's initial memory.
     pub start: StartMemory,
+}
+
+impl ReferenceOrigin {
+    /// Whether the kernel behaves as `setup` asks. If not, its counters say nothing about Pagetide.
+    pub fn is_alike(&self, setup: &Setup) -> bool {
+        let rejects = self.not_comparable.iter().any(|text| text.starts_with(REJECTS));
+        !rejects && other_behaviour(setup, &self.switches).is_empty()
+    }
 }
 
 /// Hash of a scenario's text and of the changes on the command line: 64-bit FNV-1a, in hexadecimal.

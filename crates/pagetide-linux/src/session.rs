@@ -12,7 +12,7 @@ use crate::error::{LinuxError, PANIC};
 use crate::initramfs::Initramfs;
 use crate::kernel::{KernelChoice, KernelImage};
 use crate::qemu::{self, names, Accelerator, Qemu, QemuMachine, QemuStart, WaitError, WaitLimit};
-use crate::reference::{is_possible_memory, scenario_hash, ReferenceOrigin};
+use crate::reference::{is_possible_memory, scenario_hash, ReferenceOrigin, REJECTS};
 use crate::start::StartMemory;
 use crate::{disk_times, disks, modules};
 use pagetide_scenario::load::AddedVariant;
@@ -190,7 +190,7 @@ impl<'a> KernelSession<'a> {
             self.origin.not_comparable.push(format!("the kernel lacks {lacks}"));
         }
         for refused in &report.rejected {
-            let text = format!("the kernel rejects {refused} and uses its default");
+            let text = format!("{REJECTS} {refused} and uses its default");
             self.origin.not_comparable.push(text);
         }
         self.origin.notes.extend(report.notes);

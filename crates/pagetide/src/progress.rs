@@ -39,6 +39,11 @@ impl Spinner {
         Spinner { bar, ticker }
     }
 
+    /// Prints a line above the status, or on a log.
+    pub fn print(&self, words: &str) {
+        print_above(&self.bar, words);
+    }
+
     /// Sets the text.
     pub fn say(&self, words: String) {
         self.bar.set_message(words);

@@ -203,6 +203,7 @@ pub fn compare_with_kernel(
                 &theirs,
                 &records,
             );
+            comparison.is_alike = reference.origin.is_alike(&variant.setup);
             comparison.expected =
                 expected::judge(&scenario.expectations, &variant.name, &theirs, &records);
             variants.push(comparison);
@@ -326,6 +327,9 @@ fn kernel_side(
         (0..u64::from(scenario.repeats)).map(|n| scenario.seed.wrapping_add(n)).collect();
     let mut records = Vec::new();
     let host = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let mut origin = session.origin.clone();
+    origin.notes.extend(busy_host(&load, variant.setup.machine.cpus, host));
     let jobs = machines_at_a_time(jobs, variant.setup.machine.cpus, host);
     for (seed, result) in run_all(&session, &seeds, jobs, tell) {
         match result {
@@ -336,8 +340,7 @@ fn kernel_side(
     if records.is_empty() {
         return None;
     }
-    let reference =
-        KernelReference::new(&scenario.name, &variant.name, session.origin.clone(), &records);
+    let reference = KernelReference::new(&scenario.name, &variant.name, origin, &records);
     // An interrupted recording must not replace a complete one.
     let interrupted = options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     if let Some(dir) = record.filter(|_| !interrupted) {
@@ -346,6 +349,19 @@ fn kernel_side(
         }
     }
     Some(reference)
+}
+
+/// A note if the host has no free CPUs for a guest whose clock is the host's. `load`:
+/// /proc/loadavg. The load of the last minute has the guest's boot, which is one thread.
+fn busy_host(load: &str, guest_cpus: u16, host: NonZeroUsize) -> Option<String> {
+    let load: f64 = load.split(' ').next()?.parse().ok()?;
+    let free = host.get() as f64 + 1.0 - load;
+    (guest_cpus > 1 && free < f64::from(guest_cpus)).then(|| {
+        format!(
+            "times say nothing: the clock of a guest with {guest_cpus} CPUs is the host's, and the \
+             host was busy (load {load} on {host} CPUs)"
+        )
+    })
 }
 
 /// How many guests run at a time. A guest with several CPUs follows the host's clock: if all guests
@@ -479,6 +495,15 @@ fn differing_watermarks(start: &StartMemory, variant: &Variant) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_host_is_noted_for_guests_on_its_clock() {
+        let busy = |load, cpus| busy_host(load, cpus, NonZeroUsize::new(2).unwrap()).is_some();
+        assert!(busy("2.50 1.00 1.00 1/99 7", 2) && busy("9.00", 2));
+        assert!(!busy("0.90 9.00 9.00 1/99 7", 2), "the boot alone");
+        assert!(!busy("9.00 9.00 9.00 1/99 7", 1), "it counts instructions");
+        assert!(!busy("", 2));
+    }
 
     #[test]
     fn guests_with_several_cpus_share_no_cpu_of_the_host() {

@@ -3,12 +3,13 @@
 //! Exactly
 //! `{"scenario","version","kernel","policies","how","costs","costs_ns":{},"not_comparable":[],
 //! "notes":[],"summary":{"repeats":SCORE,"varies":SCORE,"timed":SCORE,
-//! "surplus":[{"key","linux","pagetide"}]},"variants":[{"name","linux_runs","pagetide_runs",
+//! "surplus":[{"key","linux","pagetide"}]},"variants":[{"name","alike","linux_runs","pagetide_runs",
 //! "notes":[],"metrics":{KEY:{"unit","judgement","linux":SIDE,"pagetide":SIDE,"ratio",
 //! "verdict"}}}]}` with all metrics. SCORE is `{"counters",
 //! "median_error","worst","beyond":[{"key","ratio"}]}`, where `worst` is `{"key","ratio"}` or
 //! `null`. A variant with expectations also has `"expectations":[{"text","that","linux":RUNS,
-//! "pagetide":RUNS}]`, where RUNS is `{"runs","failed":[SEED...]}`. SIDE is
+//! "pagetide":RUNS}]`, where RUNS is `{"runs","failed":[SEED...]}`. A variant
+//! that is not `alike`, because the kernel behaves otherwise, is in no summary. SIDE is
 //! `{"mean","stddev","n"}`, or `null` if that side does not have the metric. NaN and infinity are
 //! `null`.
 
@@ -69,6 +70,8 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Variant<'a> {
     name: &'a str,
+    /// In the summary.
+    alike: bool,
     linux_runs: usize,
     pagetide_runs: usize,
     notes: &'a [String],
@@ -97,6 +100,7 @@ struct Side {
 fn variant(variant: &VariantComparison) -> Variant<'_> {
     Variant {
         name: &variant.name,
+        alike: variant.is_alike,
         linux_runs: variant.linux_runs,
         pagetide_runs: variant.pagetide_runs,
         notes: &variant.notes,
@@ -170,7 +174,7 @@ mod tests {
                     "varies": none.clone(), "timed": none, "surplus": []
                 },
                 "variants": [{
-                    "name": "v", "linux_runs": 1, "pagetide_runs": 1, "notes": [],
+                    "name": "v", "alike": true, "linux_runs": 1, "pagetide_runs": 1, "notes": [],
                     "metrics": {
                         "t.p.pgmajfault": {
                             "unit": "count", "judgement": "repeats", "linux": side(json!(2000)),

@@ -58,13 +58,16 @@ pub fn least_timed(unit: Unit) -> f64 {
 /// A counter that is lower than this on the kernel is not judged: chance decides its value.
 pub const LEAST_JUDGED: f64 = 1000.0;
 
+/// A group's kernel objects below this many bytes are not judged: 1000 of the smallest.
+const LEAST_JUDGED_BYTES: f64 = 64.0 * LEAST_JUDGED;
+
 /// Least value on Linux of a judged counter; shares are always judged.
 pub fn least_judged(unit: Unit) -> f64 {
     match unit {
         Unit::Percent | Unit::Ratio => 0.0,
+        Unit::Bytes => LEAST_JUDGED_BYTES,
         Unit::Count
         | Unit::Pages
-        | Unit::Bytes
         | Unit::Kilobytes
         | Unit::Seconds
         | Unit::BytesPerSecond

@@ -1,9 +1,10 @@
 //! A few figures for many comparisons: the median error of the counters, and the worst.
 //!
-//! Every judged counter counts once by its ratio, also one that is within noise.
+//! Every judged counter counts once by its ratio, also one that is within noise. A variant for which
+//! the kernel behaves otherwise does not count.
 
 use super::compare::{factor, Agreement, Comparison, CounterComparison};
-use super::judge::{CounterGrade, LEAST_JUDGED};
+use super::judge::{least_judged, CounterGrade};
 use crate::stats;
 use std::fmt;
 
@@ -19,7 +20,7 @@ pub struct ComparisonSummary {
     pub varies: GradeScore,
     /// Counters that depend on time, where the costs were measured.
     pub timed: GradeScore,
-    /// Counters that no ratio judges because Linux is below [`LEAST_JUDGED`], while Pagetide
+    /// Counters that no ratio judges because Linux is below [`least_judged`], while Pagetide
     /// reaches it and has more than [`BEYOND`] times as many: (key, Linux's mean, Pagetide's mean).
     pub surplus: Vec<(String, f64, f64)>,
 }
@@ -42,7 +43,7 @@ pub fn summarise(comparisons: &[Comparison]) -> ComparisonSummary {
     let mut summary = ComparisonSummary::default();
     let (mut repeats, mut varies, mut timed) = (Vec::new(), Vec::new(), Vec::new());
     for comparison in comparisons {
-        for variant in &comparison.variants {
+        for variant in comparison.variants.iter().filter(|variant| variant.is_alike) {
             let mut of = String::new();
             if comparisons.len() > 1 {
                 of += &format!("{} ", comparison.scenario);
@@ -77,8 +78,8 @@ fn is_surplus(counter: &CounterComparison) -> bool {
     matches!(counter.judgement, CounterGrade::Repeats | CounterGrade::Varies)
         && linux.is_finite()
         && pagetide.is_finite()
-        && linux < LEAST_JUDGED
-        && pagetide >= LEAST_JUDGED
+        && linux < least_judged(counter.unit)
+        && pagetide >= least_judged(counter.unit)
         && pagetide > BEYOND * linux
 }
 
@@ -227,6 +228,18 @@ mod tests {
              1 variable counter: median error 0.0 %, worst ratio 1.00x (t.p.pgactivate)"
         );
         assert_eq!(summarise(&[]).to_string(), "0 stable counters \u{b7} 0 variable counters");
+    }
+
+    #[test]
+    fn a_variant_for_which_the_kernel_behaves_otherwise_does_not_count() {
+        let mut other =
+            compared(&[("t.p.pgmajfault", 2000.0, 9000.0), ("t.p.pswpin", 0.0, 5000.0)]);
+        other.is_alike = false;
+        let linux = compared(&[("t.p.pgmajfault", 2000.0, 2200.0)]);
+        let summary = Comparison::new("x", vec![linux, other]).summary();
+        assert_eq!((summary.repeats.counters, summary.varies.counters), (1, 0));
+        assert_eq!(summary.repeats.worst.as_ref().map(|(ratio, _)| *ratio), Some(1.1));
+        assert_eq!((summary.repeats.beyond.len(), summary.surplus.len()), (0, 0));
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub(crate) const LEGEND: &str =
     at that of Linux); close: within 5 % for counters that vary by less than 1 % on Linux, \
     within 15 % for others, within 10 % for times; -: not judged, because the counter varies too \
     much on Linux or is too small there (below 1000; times: below 10 ms; events that depend on \
-    time: below 50)";
+    time: below 50; kernel objects: below 64 kB)";
 
 #[derive(Default)]
 struct Text {
@@ -250,6 +250,14 @@ pub(crate) fn remarks(
     summary: &ComparisonSummary,
 ) -> Vec<String> {
     let mut remarks = Vec::new();
+    let apart = comparison.variants.iter().filter(|variant| !variant.is_alike);
+    let apart: Vec<&str> = apart.map(|variant| variant.name.as_str()).collect();
+    if !apart.is_empty() {
+        remarks.push(format!(
+            "not in the summary: {}, because the kernel behaves otherwise (see `not comparable`)",
+            apart.join(", ")
+        ));
+    }
     let beyond: Vec<String> = [&summary.repeats, &summary.varies, &summary.timed]
         .iter()
         .flat_map(|score| &score.beyond)

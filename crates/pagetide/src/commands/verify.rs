@@ -6,7 +6,7 @@ use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::Printer;
-use crate::progress::Spinner;
+use crate::progress::{lasting, Spinner};
 use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::html;
 use pagetide_lab::html::run::PageSource;
@@ -20,9 +20,9 @@ use pagetide_linux::session::SessionOptions;
 use pagetide_scenario::load::Overrides;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Default number of runs on each side: one boot and three short runs take a few minutes.
 const REPEATS: u32 = 3;
@@ -70,7 +70,14 @@ pub fn verify(
     };
     let line = Spinner::new();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
-    let tell = |asking: VerifyProgress<'_>| line.say(words(&asking));
+    let clock = Mutex::new(VerifyClock::new(plan.scenario.variants.len(), jobs));
+    let tell = |asking: VerifyProgress<'_>| {
+        let left = clock.lock().unwrap_or_else(PoisonError::into_inner).expected(&asking);
+        if let Some(left) = left {
+            line.print(&format!("the verification takes about {} more", lasting(left)));
+        }
+        line.say(words(&asking));
+    };
     let costs = match args.costs {
         CostChoice::Measured => CostSource::Measured,
         CostChoice::Sourced => CostSource::Sourced,
@@ -126,6 +133,47 @@ fn options(args: &KernelArgs, cancel: &Arc<AtomicBool>) -> SessionOptions {
         time_limit: Duration::from_secs(args.timeout),
         keep: args.keep.clone(),
         cancel: Some(Arc::clone(cancel)),
+    }
+}
+
+/// A verification that takes at least so many seconds gets an estimate.
+const LONG: f64 = 60.0;
+
+/// Estimates the time of a verification by its first boot and its first run.
+struct VerifyClock {
+    variants: usize,
+    jobs: usize,
+    booting: Option<Instant>,
+    /// The time of a boot, and the start of the first run.
+    running: Option<(Duration, Instant)>,
+    is_told: bool,
+}
+
+impl VerifyClock {
+    fn new(variants: usize, jobs: NonZeroUsize) -> VerifyClock {
+        VerifyClock { variants, jobs: jobs.get(), booting: None, running: None, is_told: false }
+    }
+
+    /// The seconds left, once, after the first run. The simulator's runs are short.
+    fn expected(&mut self, asking: &VerifyProgress<'_>) -> Option<f64> {
+        match asking {
+            VerifyProgress::Booting(_) => drop(self.booting.get_or_insert_with(Instant::now)),
+            VerifyProgress::Running(_, 0, _) => {
+                let boot = self.booting.map(|began| began.elapsed())?;
+                self.running.get_or_insert((boot, Instant::now()));
+            }
+            VerifyProgress::Running(_, _, all) if !self.is_told => {
+                self.is_told = true;
+                let (boot, began) = self.running?;
+                let turns = all.div_ceil(self.jobs.min(*all).max(1)) as f64;
+                let runs = began.elapsed().as_secs_f64() * turns;
+                let each = boot.as_secs_f64() + runs;
+                let left = each * self.variants as f64 - boot.as_secs_f64() - runs / turns;
+                return Some(left).filter(|left| *left >= LONG);
+            }
+            _ => {}
+        }
+        None
     }
 }
 
