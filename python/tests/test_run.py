@@ -83,6 +83,19 @@ def test_over_time(small: pt.Scenario, tmp_path: Path) -> None:
     assert set(latencies.columns) == {"of", "up_to_s", "count"} and len(latencies) > 0
 
 
+def test_a_page_replaces_only_a_page(small: pt.Scenario, tmp_path: Path) -> None:
+    result = small.run(seeds=1)
+    script = tmp_path / "script.py"
+    script.write_text("print()")
+    with pytest.raises(pt.InputError, match="script.py exists and is not an HTML page"):
+        result.html(script)
+    assert script.read_text() == "print()"
+    with pytest.raises(pt.InputError, match="no directory .*absent"):
+        result.html(tmp_path / "absent" / "page.html")
+    for _ in range(2):
+        result.html(tmp_path / "page.html", timeline=False)
+
+
 def test_other_libraries_read_them(small: pt.Scenario) -> None:
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     metrics = small.run(seeds=1).metrics

@@ -418,6 +418,8 @@ impl Result {
     /// The HTML report of `pagetide run --html`, returned as text, or written to `path` if given.
     ///
     /// For charts over time, the first run of each variant is repeated, unless `timeline` is false.
+    ///
+    /// Raises `InputError` if `path` cannot be written, or is a file that is not an HTML page.
     #[pyo3(signature = (path = None, *, timeline = true))]
     fn html(
         &self,
@@ -425,6 +427,13 @@ impl Result {
         path: Option<PathBuf>,
         timeline: bool,
     ) -> PyResult<Option<String>> {
+        let refused = |error: String| match error.split_once("\nhint: ") {
+            Some((message, hint)) => errors::input(py, message, hint),
+            None => errors::external(py, error),
+        };
+        if let Some(path) = &path {
+            pagetide::check_page(path).map_err(refused)?;
+        }
         let mut report = (**self.report(py)?).clone();
         if timeline {
             let mut firsts: BTreeMap<usize, RunJob> = BTreeMap::new();
@@ -449,7 +458,7 @@ impl Result {
             html::run::page(report, &source).render()
         });
         let Some(path) = path else { return Ok(Some(page)) };
-        py.detach(|| std::fs::write(&path, page))?;
+        py.detach(|| pagetide::write_page(&path, &page)).map_err(refused)?;
         Ok(None)
     }
 

@@ -3,6 +3,7 @@
 use pagetide_lab::world::{Failure, FailureCause};
 use pagetide_linux::error::LinuxError;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Exit codes, by increasing severity: the highest one of several is returned.
@@ -76,10 +77,21 @@ impl CliError {
             text += &format!("\nhint: {hint}");
         }
         match error {
+            LinuxError::File { path, error } if is_full(error) => CliError::unwritable(path, error),
             LinuxError::Cancelled => CliError::Interrupted,
             error if error.is_bad_input() => CliError::BadInput(text),
             _ => CliError::Failure(text),
         }
+    }
+
+    /// `path` cannot be written: its name is wrong, or the system has no room for it.
+    pub fn unwritable(path: &Path, error: &io::Error) -> CliError {
+        let message = format!("cannot write {}: {error}", path.display());
+        if is_full(error) {
+            let hint = "free some space there, or name a file on another disk";
+            return CliError::Failure(format!("{message}\nhint: {hint}"));
+        }
+        CliError::bad_input(message, "name a file in a directory that exists and is writable")
     }
 
     pub fn output(error: &io::Error) -> CliError {
@@ -98,4 +110,10 @@ impl CliError {
             CliError::Closed => ExitStatus::Success,
         }
     }
+}
+
+/// Whether the place of a file has no room for it.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

@@ -36,6 +36,7 @@ mod streamed_file;
 mod temporary;
 mod trace_files;
 
+pub use output_file::{check_page, write_page};
 pub use pagetide_sim::policy;
 
 use clap::Parser;

@@ -1,7 +1,8 @@
 //! An output file that the user named. It is written completely or not at all.
 //!
-//! Invariant: an existing file is replaced only if it is a regular file and not an input of the
-//! command, and only by a complete file. Devices, links and directories are never replaced.
+//! Invariant: an existing file is replaced only if it is a regular file that this program writes (or
+//! empty) and not an input of the command, and only by a complete file. Devices, links and
+//! directories are never replaced.
 
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -19,7 +20,7 @@ pub struct OutputFile {
 
 impl OutputFile {
     /// Checks that `path` may be written; `inputs` may not be overwritten.
-    pub fn check(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
+    fn check(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
         let shown = path.display();
         if path.as_os_str() == "-" {
             return Err(CliError::bad_input(
@@ -45,7 +46,7 @@ impl OutputFile {
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(cannot(path, &error)),
+            Err(error) => return Err(CliError::unwritable(path, &error)),
         }
         let directory = directory_of(path);
         if path.file_name().is_none() || !directory.is_dir() {
@@ -55,7 +56,7 @@ impl OutputFile {
             ));
         }
         // Only an attempt shows whether the directory is writable.
-        HiddenFile::create(path).map_err(|error| cannot(path, &error))?;
+        HiddenFile::create(path).map_err(|error| CliError::unwritable(path, &error))?;
         Ok(OutputFile { path: path.to_owned() })
     }
 
@@ -80,6 +81,25 @@ impl OutputFile {
         OutputFile::of_kind(path, inputs, "JSON", b"{")
     }
 
+    /// The same for a page trace.
+    pub fn trace(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
+        OutputFile::of_kind(path, inputs, "a page trace", &pagetide_trace::format::MAGIC)
+    }
+
+    /// The same for a page of the manual.
+    pub fn manual(path: &Path) -> Result<OutputFile, CliError> {
+        OutputFile::of_kind(path, &[], "a page of the manual", b".ie \\n(.g .ds Aq")
+    }
+
+    /// A new file: an existing one may be a scenario that the user has edited.
+    pub fn new_file(path: &Path) -> Result<OutputFile, CliError> {
+        let output = OutputFile::check(path, &[])?;
+        match path.exists() {
+            false => Ok(output),
+            true => Err(foreign(path, "")),
+        }
+    }
+
     fn of_kind(
         path: &Path,
         inputs: &[&Path],
@@ -87,17 +107,10 @@ impl OutputFile {
         beginning: &[u8],
     ) -> Result<OutputFile, CliError> {
         let output = OutputFile::check(path, inputs)?;
-        let mut first = Vec::new();
-        if let Ok(file) = fs::File::open(path) {
-            let _ = file.take(beginning.len() as u64).read_to_end(&mut first);
+        match begins_with_any(path, &[beginning]) {
+            true => Ok(output),
+            false => Err(foreign(path, &format!(" and is not {what}"))),
         }
-        if first.is_empty() || first.eq_ignore_ascii_case(beginning) {
-            return Ok(output);
-        }
-        Err(CliError::bad_input(
-            format!("{} exists and is not {what}", path.display()),
-            "nothing was written; name a new file, or remove this one first",
-        ))
     }
 
     pub fn path(&self) -> &Path {
@@ -105,21 +118,55 @@ impl OutputFile {
     }
 
     /// Writes the complete file, then puts it in place.
-    pub fn write(&self, text: &str) -> Result<(), CliError> {
+    pub fn write(&self, content: impl AsRef<[u8]>) -> Result<(), CliError> {
         let write = || {
             let (temporary, mut file) = HiddenFile::create(&self.path)?;
-            file.write_all(text.as_bytes())?;
+            file.write_all(content.as_ref())?;
             file.sync_all()?;
             temporary.commit()
         };
-        write().map_err(|error| cannot(&self.path, &error))
+        write().map_err(|error| CliError::unwritable(&self.path, &error))
     }
 
     pub fn write_page(&self, page: &HtmlPage, printer: &mut Printer) -> Result<(), CliError> {
-        self.write(&page.render())?;
+        self.write(page.render())?;
         printer.note(&format!("the HTML report is in {}", self.path.display()));
         Ok(())
     }
+}
+
+/// Whether an existing file is empty or begins with one of these, in any case of letters. A file
+/// that is absent does too.
+pub fn begins_with_any(path: &Path, beginnings: &[&[u8]]) -> bool {
+    let longest = beginnings.iter().map(|it| it.len()).max().unwrap_or(0);
+    let mut first = Vec::new();
+    match fs::File::open(path).and_then(|it| it.take(longest as u64).read_to_end(&mut first)) {
+        Ok(0) => true,
+        Ok(_) => beginnings
+            .iter()
+            .any(|it| first.get(..it.len()).is_some_and(|first| first.eq_ignore_ascii_case(it))),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// The refusal to replace a file that this program did not write.
+pub fn foreign(path: &Path, why: &str) -> CliError {
+    CliError::bad_input(
+        format!("{} exists{why}", path.display()),
+        "nothing was written; name a new file, or remove this one first",
+    )
+}
+
+/// Checks that an HTML page may be written to `path`, as `--html` does. The error has two lines, a
+/// message and `hint: ...`.
+pub fn check_page(path: &Path) -> Result<(), String> {
+    OutputFile::page(path, &[]).map(drop).map_err(|error| error.to_string())
+}
+
+/// Writes an HTML page to `path`, if [`check_page`] allows it.
+pub fn write_page(path: &Path, page: &str) -> Result<(), String> {
+    let write = || OutputFile::page(path, &[])?.write(page);
+    write().map_err(|error| error.to_string())
 }
 
 /// Refuses two outputs of one command that name the same file. Each output comes with its option.
@@ -153,11 +200,4 @@ fn directory_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
-}
-
-fn cannot(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::bad_input(
-        format!("cannot write {}: {error}", path.display()),
-        "name a file in a directory that exists and is writable",
-    )
 }

@@ -7,10 +7,11 @@
 //! Invariant: an existing regular file is replaced only if this command writes files of its kind.
 
 use crate::error::CliError;
+use crate::output_file::{begins_with_any, foreign};
 use crate::temporary::HiddenFile;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// The kind of a streamed file.
 #[derive(Clone, Copy, Debug)]
@@ -29,32 +30,47 @@ pub struct StreamedFile {
     temporary: Option<HiddenFile>,
 }
 
+/// The open file. Its errors have its name.
+#[derive(Debug)]
+pub struct NamedFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl Write for NamedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 impl StreamedFile {
     /// Creates the file before any run, so that a mistake costs no run.
-    pub fn create(path: &Path, content: StreamedKind) -> Result<(StreamedFile, File), CliError> {
-        let StreamedKind { name, option, .. } = content;
+    pub fn create(
+        path: &Path,
+        content: StreamedKind,
+    ) -> Result<(StreamedFile, NamedFile), CliError> {
+        let StreamedKind { name, option, begins } = content;
         if path.as_os_str() == "-" {
             return Err(CliError::bad_input(
                 format!("{name} cannot go to stdout, because the results go there"),
                 format!("name a file; `{option} /dev/stderr` shows the output during the run"),
             ));
         }
-        let cannot = |error: io::Error| {
-            CliError::bad_input(
-                format!("cannot write {name} to {}: {error}", path.display()),
-                "name a file in a directory that exists and is writable",
-            )
-        };
+        let cannot = |error: io::Error| CliError::unwritable(path, &error);
+        let named = |file| NamedFile { file, path: path.to_owned() };
         let metadata = fs::metadata(path);
         if metadata.as_ref().is_ok_and(|there| !there.is_file()) {
             let file = OpenOptions::new().write(true).open(path).map_err(cannot)?;
-            return Ok((StreamedFile { temporary: None }, file));
+            return Ok((StreamedFile { temporary: None }, named(file)));
         }
-        if metadata.is_ok() && !may_be_replaced(path, content) {
-            return Err(CliError::bad_input(
-                format!("{} exists and is not a file of {name}", path.display()),
-                "nothing was written; name a new file, or remove this one first",
-            ));
+        if metadata.is_ok() && !begins_with_any(path, begins) {
+            return Err(foreign(path, &format!(" and is not a file of {name}")));
         }
         if metadata.is_err() && fs::symlink_metadata(path).is_ok() {
             return Err(CliError::bad_input(
@@ -65,21 +81,11 @@ impl StreamedFile {
         // Replace the file that a link points to, not the link.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let (temporary, file) = HiddenFile::create(&place).map_err(cannot)?;
-        Ok((StreamedFile { temporary: Some(temporary) }, file))
+        Ok((StreamedFile { temporary: Some(temporary) }, named(file)))
     }
 
     /// Renames the complete file to its final name.
     pub fn commit(self) -> io::Result<()> {
         self.temporary.map_or(Ok(()), HiddenFile::commit)
     }
-}
-
-/// Whether a regular file may be replaced: it is empty, or of this kind. Anything else may be the
-/// user's scenario.
-fn may_be_replaced(path: &Path, content: StreamedKind) -> bool {
-    let longest = content.begins.iter().map(|begin| begin.len()).max().unwrap_or(0);
-    let mut first = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(longest as u64).read_to_end(&mut first));
-    read.is_ok()
-        && (first.is_empty() || content.begins.iter().any(|begin| first.starts_with(begin)))
 }

@@ -72,9 +72,7 @@ impl TraceFiles {
                 continue;
             }
             let shown = path.display();
-            file.commit().map_err(|error| {
-                CliError::Failure(format!("cannot write {what} to {shown}: {error}"))
-            })?;
+            file.commit().map_err(|error| CliError::unwritable(&path, &error))?;
             let (variant, seed) = (&self.variant, self.seed);
             let are = if what == "events" { "are" } else { "is" };
             let until = if was_cut { "up to the interruption, " } else { "" };

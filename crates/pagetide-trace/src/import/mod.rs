@@ -246,7 +246,7 @@ pub fn import_cancellable(
     if cancelled() {
         return Err(TraceError::whole(TraceProblem::Cancelled));
     }
-    let output_bytes = target.commit(output)?;
+    let output_bytes = target.commit()?;
     Ok(ImportSummary {
         input_bytes: source.bytes(),
         input_records: imported.records,

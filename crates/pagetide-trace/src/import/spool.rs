@@ -26,7 +26,7 @@ const LOOK_EVERY: u64 = 4096;
 pub(crate) struct Spool<'a> {
     fold: ReferenceFold,
     writer: TraceWriter<BufWriter<&'a File>>,
-    file: &'a File,
+    target: &'a TempTarget,
     window: FoldWindow,
     /// Time of the first reference of the last record.
     last: u64,
@@ -48,11 +48,11 @@ impl<'a> Spool<'a> {
             start: 0,
         };
         let header = Header::new(Clock::Instructions, window, String::new(), vec![region]);
-        let file = target.file();
+        let writer = BufWriter::new(target.file());
         Ok(Spool {
             fold: ReferenceFold::new(window),
-            writer: TraceWriter::with_level(BufWriter::new(file), &header, SPOOL_LEVEL)?,
-            file,
+            writer: target.named(TraceWriter::with_level(writer, &header, SPOOL_LEVEL))?,
+            target,
             window,
             last: 0,
             pages: 0,
@@ -96,13 +96,13 @@ impl<'a> Spool<'a> {
     #[cold]
     fn flush(&mut self) -> Result<(), TraceError> {
         for open in self.fold.open() {
-            self.writer.push(&Record {
+            self.target.named(self.writer.push(&Record {
                 region: 0,
                 page: u64::from(open.page),
                 kinds: open.kinds,
                 references: open.references,
                 time: open.first - self.last,
-            })?;
+            }))?;
             self.last = open.first;
         }
         self.fold.clear();
@@ -118,9 +118,9 @@ impl<'a> Spool<'a> {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Totals, TraceError> {
         self.flush()?;
-        self.writer.finish(imported.end - self.last)?;
+        self.target.named(self.writer.finish(imported.end - self.last))?;
         let layout = &mut imported.layout;
-        let mut file = self.file;
+        let mut file = self.target.file();
         file.seek(SeekFrom::Start(0))?;
         let mut spool = TraceReader::from_reader(file)?;
         let header = Header::new(
@@ -129,7 +129,7 @@ impl<'a> Spool<'a> {
             options.source.clone(),
             layout.regions().to_vec(),
         );
-        let mut writer = TraceWriter::new(BufWriter::new(target.file()), &header)?;
+        let mut writer = target.named(TraceWriter::new(BufWriter::new(target.file()), &header))?;
         let mut records = 0u64;
         while let Some(record) = spool.next_record()? {
             records += 1;
@@ -137,9 +137,9 @@ impl<'a> Spool<'a> {
                 return Err(TraceError::whole(TraceProblem::Cancelled));
             }
             let (region, page) = layout.place(record.page);
-            writer.push(&Record { region, page, ..record })?;
+            target.named(writer.push(&Record { region, page, ..record }))?;
         }
-        let (_, totals) = writer.finish(imported.end - self.last)?;
+        let (_, totals) = target.named(writer.finish(imported.end - self.last))?;
         Ok(totals)
     }
 }

@@ -13,6 +13,7 @@ use crate::error::{TraceError, TraceProblem};
 pub(crate) struct TempTarget {
     file: File,
     path: PathBuf,
+    output: PathBuf,
 }
 
 /// Returns an error if `output` exists and is not a regular file. A symbolic link is an error too:
@@ -40,7 +41,7 @@ impl TempTarget {
             let path = output.with_file_name(format!(".{name}.{process}.{number}.{suffix}"));
             let made = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
             match made {
-                Ok(file) => return Ok(TempTarget { file, path }),
+                Ok(file) => return Ok(TempTarget { file, path, output: output.to_owned() }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(TraceError::from(error).in_file(output)),
             }
@@ -51,13 +52,23 @@ impl TempTarget {
         &self.file
     }
 
-    /// Renames the file to `output`; returns its length.
-    pub(crate) fn commit(self, output: &Path) -> Result<u64, TraceError> {
-        // `output` may have changed since the first check.
-        check(output)?;
-        let name = |error: std::io::Error| TraceError::from(error).in_file(output);
-        let len = self.file.metadata().map_err(name)?.len();
-        fs::rename(&self.path, output).map_err(name)?;
+    /// Names the output in an error of the system, so that it does not pass for one of the input.
+    pub(crate) fn named<T, E: Into<TraceError>>(
+        &self,
+        result: Result<T, E>,
+    ) -> Result<T, TraceError> {
+        result.map_err(Into::into).map_err(|error: TraceError| match error.problem {
+            TraceProblem::Io { .. } => error.in_file(&self.output),
+            _ => error,
+        })
+    }
+
+    /// Renames the file to the output; returns its length.
+    pub(crate) fn commit(self) -> Result<u64, TraceError> {
+        // The output may have changed since the first check.
+        check(&self.output)?;
+        let len = self.named(self.file.metadata())?.len();
+        self.named(fs::rename(&self.path, &self.output))?;
         Ok(len)
     }
 }

@@ -3,6 +3,7 @@
 use crate::cli::ImportHostArgs;
 use crate::error::{CliError, ExitStatus};
 use crate::interrupt;
+use crate::output_file::OutputFile;
 use crate::printer::Printer;
 use crate::progress::Spinner;
 use pagetide_lab::measure::{prices_of, MeasuredMachine};
@@ -13,8 +14,6 @@ use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::live;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_sim::SimError;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
 use std::path::Path;
 
 /// Maximum number of printed notes. Most notes are also comments in the scenario.
@@ -36,10 +35,8 @@ pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus
         other => refused(&other),
     })?;
     let output = args.output.as_deref().filter(|output| *output != Path::new("-"));
+    let output = output.map(OutputFile::new_file).transpose()?;
     if args.measure {
-        if let Some(output) = output.filter(|output| output.exists()) {
-            return Err(exists(output));
-        }
         let found = measure(&host, &written, args, printer)?;
         let stated = found.stated();
         options.costs = Some(&stated);
@@ -49,8 +46,8 @@ pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus
     match output {
         None => printer.data(&written.text)?,
         Some(output) => {
-            create(output, &written.text)?;
-            printer.note(&format!("{}: {}", output.display(), written.summary));
+            output.write(&written.text)?;
+            printer.note(&format!("{}: {}", output.path().display(), written.summary));
         }
     }
     for note in written.notes.iter().take(NOTES_MAX) {
@@ -92,29 +89,6 @@ fn measure(
 
 fn of_linux(error: LinuxError) -> CliError {
     CliError::of_linux(error.to_string(), &error)
-}
-
-fn exists(output: &Path) -> CliError {
-    CliError::bad_input(
-        format!("{} exists", output.display()),
-        "remove it first, or give another name; an import never overwrites a file",
-    )
-}
-
-/// Writes a new file. An existing file may be an imported scenario that the user has edited.
-fn create(output: &Path, text: &str) -> Result<(), CliError> {
-    let place = output.display();
-    let mut file = OpenOptions::new().write(true).create_new(true).open(output).map_err(
-        |error| match error.kind() {
-            io::ErrorKind::AlreadyExists => exists(output),
-            _ => CliError::BadInput(format!("cannot write {place}: {error}")),
-        },
-    )?;
-    file.write_all(text.as_bytes()).map_err(|error| {
-        // Remove the incomplete file. If that fails too, the first error matters.
-        let _ = fs::remove_file(output);
-        CliError::Failure(format!("cannot write {place}: {error}"))
-    })
 }
 
 fn refused(error: &HostError) -> CliError {

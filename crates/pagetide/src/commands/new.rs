@@ -48,13 +48,7 @@ impl ScenarioTemplate {
 }
 
 pub fn new(args: &NewArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
-    let output = args.output.as_deref().map(|path| OutputFile::check(path, &[])).transpose()?;
-    if args.output.as_deref().is_some_and(Path::exists) {
-        return Err(CliError::bad_input(
-            format!("{} already exists", args.output.as_deref().unwrap_or(Path::new("")).display()),
-            "nothing was written; name a new file",
-        ));
-    }
+    let output = args.output.as_deref().map(OutputFile::new_file).transpose()?;
     let stdin = std::io::stdin();
     let asks = stdin.is_terminal() && std::io::stderr().is_terminal();
     let text = if asks {
@@ -64,9 +58,8 @@ pub fn new(args: &NewArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
     };
     match output {
         Some(output) => {
-            output.write(&text)?;
-            let path = args.output.as_deref().unwrap_or(Path::new(""));
-            printer.note(&format!("now: pagetide run {}", path.display()));
+            output.write(text)?;
+            printer.note(&format!("now: pagetide run {}", output.path().display()));
         }
         None => printer.data(text)?,
     }

@@ -112,7 +112,7 @@ pub fn run(
     }
     if let Some(file) = page.filter(|_| report.has_data()) {
         let source = PageSource { scenario: loaded.text(), command: command_line() };
-        match file.write(&html::run::page(&report, &source).render()) {
+        match file.write(html::run::page(&report, &source).render()) {
             Ok(()) => {
                 printer.note(&format!("the HTML report is in {}", file.path().display()));
             }
@@ -202,7 +202,7 @@ fn write_openmetrics(
         instance: &instance,
         start_s,
     };
-    file.write(&openmetrics::render(&source))?;
+    file.write(openmetrics::render(&source))?;
     let (variant, seed, file) = (&record.variant, record.seed, file.path().display());
     printer.note(&format!("metrics of variant {variant}, seed {seed}, are in {file}"));
     if timeline.samples.is_empty() {

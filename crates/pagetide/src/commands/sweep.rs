@@ -40,7 +40,7 @@ pub fn sweep(
     if !args.merge.is_empty() {
         let mut store = SweepStore::merged(&args.merge, args.store.as_deref()).map_err(refused)?;
         if let Some(directory) = &args.store {
-            store.save().map_err(|error| unwritable(directory, &error))?;
+            store.save().map_err(|error| CliError::unwritable(directory, &error))?;
         }
         check_metrics(&args.metric, store.rows())?;
         print(&store, &args, None, &[], printer)?;
@@ -88,7 +88,7 @@ pub fn sweep(
     let is_whole = ended.cancelled == 0 && ended.failed.is_empty();
     if is_whole {
         let directory = args.store.as_deref().unwrap_or(Path::new("."));
-        store.finish().map_err(|error| unwritable(directory, &error))?;
+        store.finish().map_err(|error| CliError::unwritable(directory, &error))?;
     }
     if is_whole && args.shard.is_none() {
         // Points may differ in their metrics, so check against all rows.
@@ -229,7 +229,7 @@ fn conclude(
     }
     if let Some(error) = &ended.unwritable {
         let directory = args.store.as_deref().unwrap_or(Path::new("."));
-        return Err(unwritable(directory, error));
+        return Err(CliError::unwritable(directory, error));
     }
     if ended.cancelled > 0 {
         let kept = match args.store {
@@ -241,8 +241,4 @@ fn conclude(
         return Ok(ExitStatus::Interrupted);
     }
     Ok(if ended.failed.is_empty() { ExitStatus::Success } else { ExitStatus::Failure })
-}
-
-pub(super) fn unwritable(directory: &Path, error: &std::io::Error) -> CliError {
-    CliError::Failure(format!("cannot write to the store {}: {error}", directory.display()))
 }

@@ -3,14 +3,14 @@
 use crate::cli::{CsvArgs, ImportArgs};
 use crate::error::{CliError, ExitStatus};
 use crate::interrupt;
+use crate::output_file::OutputFile;
 use crate::printer::Printer;
 use pagetide_trace::{
-    self as trace, CsvOptions, Format, ImportOptions, ImportSummary, Maps, TraceError,
+    self as trace, CsvOptions, Format, ImportOptions, ImportSummary, Maps, TraceError, TraceProblem,
 };
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -44,7 +44,7 @@ pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, Cl
 
     let cancel = interrupt::flag();
     let input = open(&args.input, from_stdin)?;
-    check_output(&args.output, &input, args.maps.as_deref())?;
+    OutputFile::trace(&args.output, &[])?;
     let input = InterruptibleInput::new(input, Arc::clone(&cancel));
     let cancelled = || cancel.load(Ordering::Relaxed);
     match trace::import_cancellable(&cancelled, format, input, &options, &args.output) {
@@ -53,6 +53,9 @@ pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, Cl
             Ok(ExitStatus::Success)
         }
         Err(_) if cancelled() => Err(CliError::Interrupted),
+        Err(TraceError {
+            file: Some(file), problem: TraceProblem::Io { kind, message }, ..
+        }) => Err(CliError::unwritable(&file, &io::Error::new(kind, message))),
         Err(error) if from_stdin => Err(refused(error.in_file(Path::new("<stdin>")))),
         Err(error) => Err(refused(error.in_file(&args.input))),
     }
@@ -163,31 +166,6 @@ fn open(path: &Path, from_stdin: bool) -> Result<RecordingInput, CliError> {
         return File::open(path).map(RecordingInput::Open).map_err(cannot);
     }
     Ok(RecordingInput::Pipe(path.to_owned()))
-}
-
-/// Rejects an output that is one of the inputs, under any name.
-fn check_output(
-    output: &Path,
-    input: &RecordingInput,
-    maps: Option<&Path>,
-) -> Result<(), CliError> {
-    let Ok(there) = fs::metadata(output) else { return Ok(()) };
-    let is_it = |other: io::Result<Metadata>| other.is_ok_and(|other| is_same(&there, &other));
-    let reads = match input {
-        RecordingInput::Open(file) => is_it(file.metadata()),
-        RecordingInput::Pipe(path) => is_it(fs::metadata(path)),
-    };
-    if reads || maps.is_some_and(|maps| is_it(fs::metadata(maps))) {
-        return Err(CliError::bad_input(
-            format!("{} is an input of this command", output.display()),
-            "nothing was written; give the trace another name",
-        ));
-    }
-    Ok(())
-}
-
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// Input that returns an error once the user interrupts, even during a wait for data, so that the

@@ -51,8 +51,8 @@ fn events_need_a_file_of_their_own() {
     let before = fs::read(place.directory.join("groups.toml")).unwrap();
     run("groups.toml").fails(2, &["groups.toml exists and is not a file of events", "hint:"]);
     assert!(before == fs::read(place.directory.join("groups.toml")).unwrap());
-    run("absent/out.jsonl").fails(2, &["cannot write events to absent/out.jsonl", "hint:"]);
-    run(".").fails(2, &["cannot write events to .", "hint:"]);
+    run("absent/out.jsonl").fails(2, &["cannot write absent/out.jsonl", "hint:"]);
+    run(".").fails(2, &["cannot write .", "hint:"]);
 }
 
 /// Names of all files, hidden ones too.
@@ -128,8 +128,8 @@ fn a_trace_needs_a_file_of_its_own() {
     let before = fs::read(place.directory.join("groups.toml")).unwrap();
     run("groups.toml").fails(2, &["groups.toml exists and is not a file of a Perfetto trace"]);
     assert!(before == fs::read(place.directory.join("groups.toml")).unwrap());
-    run("absent/out.pftrace").fails(2, &["cannot write a Perfetto trace to absent/out", "hint:"]);
-    run(".").fails(2, &["cannot write a Perfetto trace to .", "hint:"]);
+    run("absent/out.pftrace").fails(2, &["cannot write absent/out", "hint:"]);
+    run(".").fails(2, &["cannot write .", "hint:"]);
     assert_eq!(files(&place), ["groups.toml"]);
 }
 

@@ -31,7 +31,9 @@ fn manual_pages_are_printed_and_written() {
     place.run(["man", "--output", "."]).says(&["manual pages are in ."]);
     let page = std::fs::read_to_string(place.directory.join("pagetide-explain.1")).unwrap();
     assert!(page.contains("Examples:") && page.contains("balance_pgdat"), "{page}");
-    place.run(["man", "--output", "nowhere"]).fails(2, &["cannot write manual pages to nowhere"]);
+    place
+        .run(["man", "--output", "nowhere"])
+        .fails(2, &["cannot write nowhere/pagetide", "no directory"]);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn options_choose_what_is_free_and_which_groups_stay() {
 fn an_import_overwrites_nothing_and_needs_a_system() {
     let place = TestDir::with("host.toml", "mine");
     import(&place, "linux-6.18", &["-o", "host.toml"])
-        .fails(2, &["host.toml exists", "hint: remove it first"]);
+        .fails(2, &["host.toml exists", "hint: nothing was written"]);
     assert_eq!(fs::read_to_string(place.directory.join("host.toml")).unwrap(), "mine");
     import(&place, "linux-6.18", &["-o", "absent/host.toml"]).fails(2, &["absent/host.toml"]);
     let host = |root: &str| place.run(["import", "host", "--root", root]);
@@ -140,7 +140,7 @@ fn what_cannot_be_measured_is_refused_before_anything_is_done() {
     let measure = |more: &[&str]| place.run([&["import", "host", "--measure"], more].concat());
     measure(&["--root", "/"]).fails(2, &["--measure", "--root"]);
     place.run(["import", "host", "--guest", "x"]).fails(2, &["--measure"]);
-    measure(&["-o", "host.toml"]).fails(2, &["host.toml exists", "hint: remove it first"]);
+    measure(&["-o", "host.toml"]).fails(2, &["host.toml exists", "hint: nothing was written"]);
     let ran = measure(&["--guest", "absent"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
     assert!(ran.stderr.contains("hint:"), "{ran:?}");

@@ -10,6 +10,7 @@ mod ended;
 mod events;
 mod explain;
 mod find;
+mod full_disk;
 mod import_host;
 mod links;
 mod mrc;
