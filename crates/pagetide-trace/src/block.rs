@@ -1,10 +1,11 @@
-//! Encoding of a block of records: three columns, one after the other, so that similar values are
-//! adjacent when the block is compressed.
+//! Encoding of a block of records: columns, one after the other, so that similar values are adjacent
+//! when the block is compressed.
 //!
-//! Before compression: the lengths in bytes of the first two columns as varints, then
+//! Before compression: the lengths in bytes of all columns but the last as varints, then
 //! * uses: varint of 8 * place + kinds, where places number the pages of all regions in order,
 //! * references: varint of their number less 1,
-//! * times: varint.
+//! * times: varint,
+//! * in a trace of requests, the bytes of the request that begins with the record, or 0: varint.
 //!
 //! Places are absolute, not differences: a program returns to the same pages in the same order,
 //! and the compressor finds these repetitions. This makes the trace in the repository 10 % smaller.
@@ -14,11 +15,11 @@
 use crate::format::{AccessKinds, MAX_BLOCK_RECORDS};
 use crate::varint;
 
-const COLUMNS: usize = 3;
+const MAX_COLUMNS: usize = 4;
 /// Bits of the kinds in the first column.
 const KIND_BITS: u32 = 3;
 /// Longest block before compression.
-pub(crate) const MAX_RAW: usize = (MAX_BLOCK_RECORDS * COLUMNS + COLUMNS) * varint::MAX_LEN;
+pub(crate) const MAX_RAW: usize = (MAX_BLOCK_RECORDS * MAX_COLUMNS + MAX_COLUMNS) * varint::MAX_LEN;
 /// Longest compressed block; zstd's own bound is below this.
 pub(crate) const MAX_STORED: usize = MAX_RAW + MAX_RAW / 128 + 1024;
 /// Magic, records, raw length, stored length.
@@ -31,24 +32,35 @@ pub(crate) struct PlacedRecord {
     pub(crate) kinds: AccessKinds,
     pub(crate) references: u64,
     pub(crate) time: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Number of columns of a trace.
+fn nr_columns(has_requests: bool) -> usize {
+    MAX_COLUMNS - usize::from(!has_requests)
 }
 
 /// Collects the records of a block.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Encoder {
     records: usize,
-    columns: [Vec<u8>; COLUMNS],
+    columns: Vec<Vec<u8>>,
 }
 
 impl Encoder {
+    pub(crate) fn new(has_requests: bool) -> Encoder {
+        Encoder { records: 0, columns: vec![Vec::new(); nr_columns(has_requests)] }
+    }
+
     /// Adds a record. The caller must stay within [`MAX_BLOCK_RECORDS`].
     pub(crate) fn push(&mut self, record: PlacedRecord) {
         assert!(self.records < MAX_BLOCK_RECORDS);
         assert!(record.references > 0);
-        let [uses, references, times] = &mut self.columns;
-        varint::put(uses, record.place << KIND_BITS | u64::from(record.kinds.bits()));
-        varint::put(references, record.references - 1);
-        varint::put(times, record.time);
+        let uses = record.place << KIND_BITS | u64::from(record.kinds.bits());
+        let values = [uses, record.references - 1, record.time, record.bytes];
+        for (column, value) in self.columns.iter_mut().zip(values) {
+            varint::put(column, value);
+        }
         self.records += 1;
     }
 
@@ -59,7 +71,7 @@ impl Encoder {
     /// Moves the encoded block into `raw` and starts the next block.
     pub(crate) fn finish(&mut self, raw: &mut Vec<u8>) {
         raw.clear();
-        for column in &self.columns[..COLUMNS - 1] {
+        for column in &self.columns[..self.columns.len() - 1] {
             varint::put(raw, column.len() as u64);
         }
         for column in &mut self.columns {
@@ -71,16 +83,22 @@ impl Encoder {
 }
 
 /// Iterates over the records of a block.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Decoder {
     raw: Vec<u8>,
     left: usize,
+    has_requests: bool,
     /// Next byte of each column, and the end of each.
-    next: [usize; COLUMNS],
-    end: [usize; COLUMNS],
+    next: [usize; MAX_COLUMNS],
+    end: [usize; MAX_COLUMNS],
 }
 
 impl Decoder {
+    pub(crate) fn new(has_requests: bool) -> Decoder {
+        let none = [0; MAX_COLUMNS];
+        Decoder { raw: Vec::new(), left: 0, has_requests, next: none, end: none }
+    }
+
     /// The buffer for the next decompressed block; call [`Decoder::begin`] after filling it.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         self.left = 0;
@@ -96,13 +114,14 @@ impl Decoder {
     pub(crate) fn begin(&mut self, records: usize) -> Result<(), &'static str> {
         const SHORT: &str = "a column is longer than the block";
         let mut rest = self.raw.as_slice();
-        let mut lengths = [0; COLUMNS];
-        for length in &mut lengths[..COLUMNS - 1] {
+        let last = nr_columns(self.has_requests) - 1;
+        let mut lengths = [0; MAX_COLUMNS];
+        for length in &mut lengths[..last] {
             let value = varint::take(&mut rest).ok_or(SHORT)?;
             *length = value.try_into().map_err(|_| SHORT)?;
         }
         let mut at = self.raw.len() - rest.len();
-        for (column, &length) in lengths[..COLUMNS - 1].iter().enumerate() {
+        for (column, &length) in lengths[..last].iter().enumerate() {
             if length > self.raw.len() - at {
                 return Err(SHORT);
             }
@@ -110,8 +129,8 @@ impl Decoder {
             at += length;
             self.end[column] = at;
         }
-        self.next[COLUMNS - 1] = at;
-        self.end[COLUMNS - 1] = self.raw.len();
+        self.next[last] = at;
+        self.end[last] = self.raw.len();
         self.left = records;
         Ok(())
     }
@@ -126,6 +145,7 @@ impl Decoder {
         let uses = self.take(0).ok_or(SHORT)?;
         let references = self.take(1).ok_or(SHORT)?.checked_add(1).ok_or("too many references")?;
         let time = self.take(2).ok_or(SHORT)?;
+        let bytes = if self.has_requests { self.take(3).ok_or(SHORT)? } else { 0 };
         let kinds = AccessKinds::from_bits(uses as u8 & 7).expect("three bits");
         if kinds.is_none() {
             return Err("a record has no kind");
@@ -134,7 +154,7 @@ impl Decoder {
         if self.left == 0 && self.next != self.end {
             return Err("a column is longer than its records");
         }
-        Ok(Some(PlacedRecord { place: uses >> KIND_BITS, kinds, references, time }))
+        Ok(Some(PlacedRecord { place: uses >> KIND_BITS, kinds, references, time, bytes }))
     }
 
     #[inline]
@@ -152,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn decode(raw: &[u8], records: usize) -> Result<Vec<PlacedRecord>, &'static str> {
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::new(false);
         decoder.buffer().extend_from_slice(raw);
         decoder.begin(records)?;
         let mut flats = Vec::new();
@@ -171,7 +191,8 @@ mod tests {
 
     #[test]
     fn columns_must_fit_their_records() {
-        let flat = PlacedRecord { place: 2, kinds: AccessKinds::WRITE, references: 6, time: 7 };
+        let flat =
+            PlacedRecord { place: 2, kinds: AccessKinds::WRITE, references: 6, time: 7, bytes: 0 };
         assert_eq!(decode(&raw([&[18], &[5], &[7]]), 1), Ok(vec![flat]));
         for (columns, records) in [
             ([&[18u8][..], &[5], &[7]], 2),

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::format::VERSION;
+use crate::format::VERSION_OF_REQUESTS;
 #[cfg(feature = "import")]
 use crate::import::Format;
 
@@ -120,6 +120,11 @@ pub enum TraceProblem {
         /// Number of columns in the line.
         present: usize,
     },
+    /// No option names the column of the object's id, and the first line has several.
+    NoObjectColumn {
+        /// The first line, shortened.
+        line: String,
+    },
     /// The input ends in the middle of a record or of a compressed frame.
     CutShort { what: &'static str },
     /// The compressed data cannot be decompressed.
@@ -217,7 +222,9 @@ impl TraceError {
                 commands => format!("convert it to a trace with {commands}"),
             },
             TraceProblem::Version { .. } => {
-                format!("this program reads version {VERSION}; import the original again")
+                format!(
+                    "this program reads versions up to {VERSION_OF_REQUESTS}; import the original again"
+                )
             }
             TraceProblem::Truncated { .. } => {
                 "the file is incomplete: copy or import it again".into()
@@ -243,6 +250,9 @@ impl TraceError {
             TraceProblem::BadText { hint, .. } => return hint.map(str::to_owned),
             TraceProblem::MissingColumn { .. } => {
                 "columns count from 1; also check `delimiter` and `has-header`".into()
+            }
+            TraceProblem::NoObjectColumn { .. } => {
+                "name it: --obj-id-col N, or obj-id-col=N in -t; columns count from 1".into()
             }
             TraceProblem::CutShort { .. } | TraceProblem::Compression { .. } => {
                 "the input is incomplete or damaged: download or record it again".into()
@@ -303,6 +313,9 @@ impl fmt::Display for TraceProblem {
             }
             TraceProblem::MissingColumn { option, column, present } => {
                 write!(f, "{option} is {column}, but the line has {present} columns")
+            }
+            TraceProblem::NoObjectColumn { line } => {
+                write!(f, "which column has the object's id? The first line is `{line}`")
             }
             TraceProblem::CutShort { what } => write!(f, "the input ends within a {what}"),
             TraceProblem::Compression { message } => write!(f, "cannot decompress: {message}"),

@@ -10,8 +10,10 @@ use crate::varint;
 
 /// First bytes of a file. They are not text, and a transfer that converts line ends damages them.
 pub const MAGIC: [u8; 8] = *b"\x89PTT\r\n\x1a\n";
-/// The version written, and the only version accepted.
+/// The version of a trace of a program, and of older traces of requests.
 pub const VERSION: u16 = 1;
+/// The version of a trace of requests, whose records have the bytes of the requests.
+pub const VERSION_OF_REQUESTS: u16 = 2;
 /// First bytes of a block of records.
 pub const BLOCK_MAGIC: [u8; 4] = *b"PTTB";
 /// First bytes of the footer.
@@ -175,6 +177,9 @@ pub struct Record {
     /// Time from the first reference of the previous record (or the start) to the first reference
     /// of this record.
     pub time: u64,
+    /// Bytes of the request that begins with this record. 0 in a record that continues the request
+    /// before, and in a trace of [`VERSION`].
+    pub bytes: u64,
 }
 
 /// Sums over a trace.
@@ -201,7 +206,11 @@ impl Header {
         source: String,
         regions: Vec<TraceRegion>,
     ) -> Header {
-        Header { version: VERSION, page_size: PAGE_SIZE, clock, window, source, regions }
+        let version = match clock {
+            Clock::Instructions => VERSION,
+            Clock::Nanoseconds => VERSION_OF_REQUESTS,
+        };
+        Header { version, page_size: PAGE_SIZE, clock, window, source, regions }
     }
 
     /// True for a trace of cache requests (objects), false for one of a program's memory
@@ -209,6 +218,11 @@ impl Header {
     /// although they share a file.
     pub fn is_request_trace(&self) -> bool {
         self.clock == Clock::Nanoseconds
+    }
+
+    /// True if the records have the bytes of the requests.
+    pub fn has_requests(&self) -> bool {
+        self.version == VERSION_OF_REQUESTS
     }
 
     /// Pages in all regions.
@@ -248,7 +262,7 @@ impl Header {
         }
         let mut bytes = Vec::with_capacity(HEADER_PREFIX + body.len() + CHECKSUM);
         bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&0u16.to_le_bytes());
         bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&body);

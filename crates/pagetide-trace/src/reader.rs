@@ -16,7 +16,7 @@ use crate::error::{FileType, TraceError, TracePart, TraceProblem};
 use crate::format::{
     AccessKinds, Header, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, FOOTER_MAGIC,
     FOOTER_PREFIX, HEADER_PREFIX, MAGIC, MAX_BLOCK_RECORDS, MAX_FOOTER_BODY, MAX_HEADER_BODY,
-    TRAILER, VERSION,
+    TRAILER, VERSION, VERSION_OF_REQUESTS,
 };
 use crate::places::Places;
 use crate::writer::{block_checksum, checksum, malformed};
@@ -133,9 +133,9 @@ impl<R: Read> TraceReader<R> {
             block_offset: input.offset,
             input,
             file: None,
+            decoder: Decoder::new(header.has_requests()),
             header,
             header_checksum,
-            decoder: Decoder::default(),
             decompressor: Decompressor::new()?,
             stored: Vec::new(),
             counted: Totals::default(),
@@ -179,6 +179,7 @@ impl<R: Read> TraceReader<R> {
                     kinds: flat.kinds,
                     references: flat.references,
                     time: flat.time,
+                    bytes: flat.bytes,
                 }))
             }
             Ok(None) => self.next_block(),
@@ -365,7 +366,7 @@ fn read_header<R: Read>(input: &mut CountedInput<R>) -> Result<(Header, u64), Tr
         ));
     }
     let version = u16::from_le_bytes(bytes[8..10].try_into().expect("2 bytes"));
-    if version != VERSION {
+    if ![VERSION, VERSION_OF_REQUESTS].contains(&version) {
         return Err(TraceError::at_byte(8, TraceProblem::Version { found: version }));
     }
     if bytes[10..12] != [0, 0] {

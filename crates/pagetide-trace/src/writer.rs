@@ -62,7 +62,7 @@ impl<W: Write> TraceWriter<W> {
             sink,
             places: Places::new(header),
             offset: bytes.len() as u64,
-            encoder: Encoder::default(),
+            encoder: Encoder::new(header.has_requests()),
             compressor: Compressor::new(level)?,
             raw: Vec::new(),
             stored: Vec::new(),
@@ -98,6 +98,7 @@ impl<W: Write> TraceWriter<W> {
             kinds: record.kinds,
             references: record.references,
             time: record.time,
+            bytes: record.bytes,
         });
         if self.encoder.records() == MAX_BLOCK_RECORDS {
             self.write_block()?;

@@ -487,7 +487,7 @@ pub struct CsvArgs {
     /// Column of the time, in seconds [default: all references at one time]
     #[arg(long, value_name = "N")]
     pub time_col: Option<String>,
-    /// Column of the object's id [default: 1]
+    /// Column of the object's id [default: the only column]
     #[arg(long, value_name = "N")]
     pub obj_id_col: Option<String>,
     /// Column of the object's size, in bytes [default: every object is one page]

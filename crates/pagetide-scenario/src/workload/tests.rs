@@ -371,7 +371,9 @@ impl TraceFile {
         let header = Header::new(Clock::Instructions, window, "test".into(), regions);
         let mut writer = TraceWriter::new(Vec::new(), &header).unwrap();
         for (region, page, kinds) in [(0, 4, AccessKinds::WRITE), (1, 6, AccessKinds::EXECUTE)] {
-            writer.push(&Record { region, page, kinds, references: 1, time: 4000 }).unwrap();
+            writer
+                .push(&Record { region, page, kinds, references: 1, time: 4000, bytes: 0 })
+                .unwrap();
         }
         let (mut bytes, _) = writer.finish(0).unwrap();
         damage(&mut bytes);

@@ -187,7 +187,9 @@ fn write_trace(directory: &Directory, name: &str, pages: u64) {
     let mut writer = TraceWriter::new(Vec::new(), &header).unwrap();
     for page in [0, pages - 1] {
         let kinds = AccessKinds::EXECUTE;
-        writer.push(&Record { region: 0, page, kinds, references: 1, time: 4000 }).unwrap();
+        writer
+            .push(&Record { region: 0, page, kinds, references: 1, time: 4000, bytes: 0 })
+            .unwrap();
     }
     let (bytes, _) = writer.finish(0).unwrap();
     std::fs::write(directory.0.join(name), bytes).unwrap();

@@ -43,12 +43,12 @@ pub(super) const FORMAT: FormatSpec = FormatSpec {
 const FRACTION_DIGITS: u32 = 9;
 
 /// The columns, counted from 1, and the form of their text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsvOptions {
     /// `time-col`: seconds, with up to nine decimals. `None`: no time passes.
     pub time_col: Option<usize>,
-    /// `obj-id-col`: a number, or any text unless `obj-id-is-num`.
-    pub obj_id_col: usize,
+    /// `obj-id-col`: a number, or any text unless `obj-id-is-num`. `None`: the only column.
+    pub obj_id_col: Option<usize>,
     /// `obj-size-col`: bytes. `None`: one page.
     pub obj_size_col: Option<usize>,
     /// `op-col`. `None`: all requests are reads.
@@ -58,25 +58,11 @@ pub struct CsvOptions {
     /// `delimiter`. `None`: the first of tab, comma, bar and semicolon that the first line has.
     pub delimiter: Option<u8>,
     /// `has-header`: the first line has column names. `None`: guess; it is a header if a column
-    /// that must be a number does not start with a digit.
+    /// that must be a number does not start with a digit, or if no column does and one of the
+    /// second line does.
     pub has_header: Option<bool>,
     /// `obj-id-is-num`: objects must be numbers.
     pub obj_id_is_num: bool,
-}
-
-impl Default for CsvOptions {
-    fn default() -> CsvOptions {
-        CsvOptions {
-            time_col: None,
-            obj_id_col: 1,
-            obj_size_col: None,
-            op_col: None,
-            tenant_col: None,
-            delimiter: None,
-            has_header: None,
-            obj_id_is_num: false,
-        }
-    }
 }
 
 impl FromStr for CsvOptions {
@@ -85,7 +71,6 @@ impl FromStr for CsvOptions {
     /// Parses libCacheSim's form: `time-col=1,obj-id-col=2,obj-size-col=3,delimiter=,`.
     fn from_str(text: &str) -> Result<CsvOptions, TraceError> {
         let mut options = CsvOptions::default();
-        let mut has_id = false;
         let mut rest = text.trim();
         while !rest.is_empty() {
             let form = "`KEY=VALUE,KEY=VALUE,...`";
@@ -103,11 +88,7 @@ impl FromStr for CsvOptions {
                 (value.trim(), after)
             };
             options.set(key.trim(), value)?;
-            has_id |= key.trim() == "obj-id-col";
             rest = after.trim_start();
-        }
-        if !has_id {
-            return Err(bad_option("csv options", text, "complete: `obj-id-col` is missing"));
         }
         Ok(options)
     }
@@ -127,7 +108,7 @@ impl CsvOptions {
         };
         match key {
             "time-col" => self.time_col = Some(column("time-col")?),
-            "obj-id-col" => self.obj_id_col = column("obj-id-col")?,
+            "obj-id-col" => self.obj_id_col = Some(column("obj-id-col")?),
             "obj-size-col" => self.obj_size_col = Some(column("obj-size-col")?),
             "op-col" => self.op_col = Some(column("op-col")?),
             "tenant-col" => self.tenant_col = Some(column("tenant-col")?),
@@ -169,13 +150,27 @@ pub(super) fn read(
         _ => return Err(wrong_format(&FORMAT, start)),
     }
     let delimiter = columns.delimiter.unwrap_or_else(|| guess_delimiter(start));
-    let mut reader = ReaderBuilder::new()
+    let mut builder = ReaderBuilder::new();
+    builder
         .delimiter(delimiter)
         .has_headers(false)
         .flexible(true)
         .buffer_capacity(1 << 16)
-        .terminator(Terminator::CRLF)
-        .from_reader(LineGuard { source, run: 0, is_over: false });
+        .terminator(Terminator::CRLF);
+    let mut first_lines = builder.from_reader(start).into_byte_records().map_while(Result::ok);
+    let (first, second) = (first_lines.next(), first_lines.next());
+    let first = first.unwrap_or_default();
+    let id_column = match columns.obj_id_col {
+        Some(column) => column,
+        None if first.len() <= 1 => 1,
+        None => {
+            let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+            let problem = TraceProblem::NoObjectColumn { line: quote(line.trim_ascii_end()) };
+            return Err(TraceError::at_line(1, 0, problem));
+        }
+    };
+    let has_header = Fields { record: &first, columns, id_column }.is_header(second.as_ref());
+    let mut reader = builder.from_reader(LineGuard { source, run: 0, is_over: false });
     let mut record = ByteRecord::new();
     let mut objects = ObjectPages::new(options);
     let mut tenants = Tenants::default();
@@ -195,10 +190,10 @@ pub(super) fn read(
             Err(error) => return Err(refuse(error, place)),
         }
         records += 1;
-        let fields = Fields { record: &record, columns };
-        if records == 1 && fields.is_header() {
+        if records == 1 && has_header {
             continue;
         }
+        let fields = Fields { record: &record, columns, id_column };
         let Some(kinds) = fields.kinds().map_err(place)? else {
             objects.skip();
             continue;
@@ -212,7 +207,8 @@ pub(super) fn read(
         };
         objects.request(request, spool, place)?;
     }
-    Ok(objects.finish(records, reader.get_ref().source.bytes(), &tenants.names))
+    let bytes = reader.get_ref().source.bytes();
+    Ok(ImportResult { has_header, ..objects.finish(records, bytes, &tenants.names) })
 }
 
 fn guess_delimiter(start: &[u8]) -> u8 {
@@ -237,6 +233,7 @@ fn refuse(error: csv::Error, place: impl Fn(TraceProblem) -> TraceError) -> Trac
 struct Fields<'a> {
     record: &'a ByteRecord,
     columns: &'a CsvOptions,
+    id_column: usize,
 }
 
 impl<'a> Fields<'a> {
@@ -247,20 +244,21 @@ impl<'a> Fields<'a> {
         Ok(field.trim_ascii())
     }
 
-    fn is_header(&self) -> bool {
+    /// Whether this first line has the names of the columns.
+    fn is_header(&self, second: Option<&ByteRecord>) -> bool {
         if let Some(has_header) = self.columns.has_header {
             return has_header;
         }
-        let is_number = |column: usize| {
-            let field = self.record.get(column - 1).unwrap_or_default().trim_ascii();
-            field.first().is_some_and(|byte| byte.is_ascii_digit())
-        };
+        let is_number = |field: &[u8]| field.trim_ascii().first().is_some_and(u8::is_ascii_digit);
+        let has_number = |line: &ByteRecord| line.iter().any(is_number);
         let numbers = [
             self.columns.time_col,
             self.columns.obj_size_col,
-            self.columns.obj_id_is_num.then_some(self.columns.obj_id_col),
+            self.columns.obj_id_is_num.then_some(self.id_column),
         ];
-        numbers.into_iter().flatten().any(|column| !is_number(column))
+        let lacks_number = |column: usize| !is_number(self.record.get(column - 1).unwrap_or_default());
+        numbers.into_iter().flatten().any(lacks_number)
+            || !has_number(self.record) && second.is_some_and(has_number)
     }
 
     fn time(&self) -> Result<Option<u64>, TraceProblem> {
@@ -276,7 +274,7 @@ impl<'a> Fields<'a> {
     }
 
     fn object(&self) -> Result<u128, TraceProblem> {
-        let text = self.get("obj-id-col", self.columns.obj_id_col)?;
+        let text = self.get("obj-id-col", self.id_column)?;
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
         let expected = "a number from 0 to 18446744073709551615";
         match number {
@@ -409,13 +407,11 @@ mod tests {
     fn options_in_one_text() {
         let options: CsvOptions =
             "time-col=1, obj-id-col=2,obj-size-col=3,delimiter=,,has-header=true".parse().unwrap();
-        assert_eq!((options.time_col, options.obj_id_col), (Some(1), 2));
+        assert_eq!((options.time_col, options.obj_id_col), (Some(1), Some(2)));
         assert_eq!((options.delimiter, options.has_header), (Some(b','), Some(true)));
         let options: CsvOptions = "obj-id-col=5,delimiter=\\t,ttl-col=3".parse().unwrap();
-        assert_eq!((options.obj_id_col, options.delimiter), (5, Some(b'\t')));
-        for bad in
-            ["", "obj-id-col", "obj-id-col=0", "time-col=1", "obj-id-col=1,x=2", "delimiter="]
-        {
+        assert_eq!((options.obj_id_col, options.delimiter), (Some(5), Some(b'\t')));
+        for bad in ["obj-id-col", "obj-id-col=0", "obj-id-col=1,x=2", "delimiter="] {
             assert!(bad.parse::<CsvOptions>().is_err(), "{bad}");
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct WindowPage {
     pub(crate) references: u64,
     /// Absolute time of the first reference.
     pub(crate) first: u64,
+    /// Bytes of the first request, if the page is the first of an object.
+    pub(crate) bytes: u64,
 }
 
 /// Merges references to pages numbered densely from 0.
@@ -43,7 +45,7 @@ impl ReferenceFold {
 
     /// Merges a reference into the current window. Returns false if the window must end first.
     #[inline]
-    pub(crate) fn merge(&mut self, page: u32, kinds: AccessKinds, now: u64) -> bool {
+    pub(crate) fn merge(&mut self, page: u32, kinds: AccessKinds, now: u64, bytes: u64) -> bool {
         if let Some(first) = self.open.first() {
             if now - first.first > self.window.time {
                 return false;
@@ -65,7 +67,7 @@ impl ReferenceFold {
             self.index.resize(page as usize + 1, u32::MAX);
         }
         self.index[page as usize] = self.open.len() as u32;
-        self.open.push(WindowPage { page, kinds, references: 1, first: now });
+        self.open.push(WindowPage { page, kinds, references: 1, first: now, bytes });
         true
     }
 
@@ -90,10 +92,10 @@ mod tests {
         let mut fold = ReferenceFold::new(window);
         let mut out = Vec::new();
         for (now, &page) in pages.iter().enumerate() {
-            if !fold.merge(page, AccessKinds::READ, now as u64) {
+            if !fold.merge(page, AccessKinds::READ, now as u64, 0) {
                 out.extend_from_slice(fold.open());
                 fold.clear();
-                assert!(fold.merge(page, AccessKinds::READ, now as u64));
+                assert!(fold.merge(page, AccessKinds::READ, now as u64, 0));
             }
         }
         out.extend_from_slice(fold.open());

@@ -73,7 +73,7 @@ pub(super) fn read(
         let last = (reference.address + (reference.size - 1)) / u64::from(PAGE_SIZE);
         for address in first..=last {
             let id = table.touch(address, reference.kinds, spool).map_err(at_line)?;
-            spool.touch(id, reference.kinds, now)?;
+            spool.touch(id, reference.kinds, now, 0)?;
         }
     }
     let mut identity = options.source.clone().into_bytes();
@@ -87,6 +87,7 @@ pub(super) fn read(
         records: source.lines(),
         skipped,
         disordered: 0,
+        has_header: false,
         end: instructions,
     })
 }

@@ -200,6 +200,8 @@ pub struct ImportSummary {
     pub skipped: u64,
     /// Requests with an earlier time than their predecessor; they get the time of the predecessor.
     pub disordered: u64,
+    /// csv: the first line was taken for the names of the columns.
+    pub has_header: bool,
     pub regions: usize,
     pub totals: Totals,
     /// Bytes of the `.ptt` file.
@@ -252,6 +254,7 @@ pub fn import_cancellable(
         input_records: imported.records,
         skipped: imported.skipped,
         disordered: imported.disordered,
+        has_header: imported.has_header,
         regions,
         totals,
         output_bytes,
@@ -265,6 +268,7 @@ struct ImportResult {
     records: u64,
     skipped: u64,
     disordered: u64,
+    has_header: bool,
     /// Time at the end of the input.
     end: u64,
 }

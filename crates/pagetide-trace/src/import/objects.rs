@@ -121,7 +121,8 @@ impl<'a> ObjectPages<'a> {
         }
         let extent = self.extent(&request, pages, spool).map_err(place)?;
         for id in extent.id..extent.id + pages as u32 {
-            spool.touch(id, request.kinds, self.now)?;
+            let bytes = if id == extent.id { request.size } else { 0 };
+            spool.touch(id, request.kinds, self.now, bytes)?;
         }
         Ok(())
     }
@@ -194,6 +195,7 @@ impl<'a> ObjectPages<'a> {
             records,
             skipped: self.skipped,
             disordered: self.disordered,
+            has_header: false,
             end: self.now,
         }
     }

@@ -47,7 +47,7 @@ impl<'a> Spool<'a> {
             pages: u64::from(u32::MAX),
             start: 0,
         };
-        let header = Header::new(Clock::Instructions, window, String::new(), vec![region]);
+        let header = Header::new(Clock::Nanoseconds, window, String::new(), vec![region]);
         let writer = BufWriter::new(target.file());
         Ok(Spool {
             fold: ReferenceFold::new(window),
@@ -77,17 +77,19 @@ impl<'a> Spool<'a> {
         self.references == 0
     }
 
+    /// A reference to a page. `bytes`: of the request that begins with it, or 0.
     #[inline]
     pub(crate) fn touch(
         &mut self,
         page: u32,
         kinds: AccessKinds,
         now: u64,
+        bytes: u64,
     ) -> Result<(), TraceError> {
         self.references += 1;
-        if !self.fold.merge(page, kinds, now) {
+        if !self.fold.merge(page, kinds, now, bytes) {
             self.flush()?;
-            let is_merged = self.fold.merge(page, kinds, now);
+            let is_merged = self.fold.merge(page, kinds, now, bytes);
             assert!(is_merged, "a new window takes any page");
         }
         Ok(())
@@ -102,6 +104,7 @@ impl<'a> Spool<'a> {
                 kinds: open.kinds,
                 references: open.references,
                 time: open.first - self.last,
+                bytes: open.bytes,
             }))?;
             self.last = open.first;
         }

@@ -97,8 +97,14 @@ fn lackey_folds_to_pages() {
     let got = run("folds", Format::Lackey, LACKEY.as_bytes(), &window(64)).unwrap();
     let names: Vec<_> = got.header.regions.iter().map(|region| region.name.as_str()).collect();
     assert_eq!(names, ["text-401000", "constants-405000", "anon-1fff000000"]);
-    let record =
-        |region, page, kinds, references, time| Record { region, page, kinds, references, time };
+    let record = |region, page, kinds, references, time| Record {
+        region,
+        page,
+        kinds,
+        references,
+        time,
+        bytes: 0,
+    };
     let (read, write) = (AccessKinds::READ, AccessKinds::WRITE);
     let expected = [
         // Four fetches start in page 401. One of them reaches into 402, which is also read.
@@ -253,18 +259,18 @@ const REQUESTS: [(u32, u64, u32); 7] = [
 fn oracle_general_splits_objects_into_pages() {
     let got = run("oracle", Format::OracleGeneral, &oracle(&REQUESTS), &ImportOptions::default())
         .unwrap();
-    let pages: Vec<_> =
-        got.records.iter().map(|record| (record.page, record.references, record.time)).collect();
+    let of = |record: &Record| (record.page, record.references, record.time, record.bytes);
+    let pages: Vec<_> = got.records.iter().map(of).collect();
     let second = 1_000_000_000;
     let expected = [
-        (0, 1, 0),
-        (1, 1, 0),
-        (2, 1, 0),
-        (0, 1, second),
-        (1, 1, 0),
-        (3, 1, 0),
-        (4, 1, 0),
-        (3, 2, 2 * second),
+        (0, 1, 0, 5000),
+        (1, 1, 0, 0),
+        (2, 1, 0, 4096),
+        (0, 1, second, 5000),
+        (1, 1, 0, 0),
+        (3, 1, 0, 4097),
+        (4, 1, 0, 0),
+        (3, 2, 2 * second, 10),
     ];
     assert_eq!(pages, expected);
     assert_eq!(got.header.clock, Clock::Nanoseconds);
@@ -367,10 +373,29 @@ fn csv_guesses_delimiter_and_header() {
         let got = run("guess", Format::Csv, text.as_bytes(), &options).unwrap();
         assert_eq!(got.records.len(), 2, "{text}");
     }
-    // No column must be a number here, so the header cannot be guessed.
+    // No column must be a number here, but a number in the second line shows a header in the first.
+    for (text, records) in
+        [("ts,op,key\n0.5,get,k1\n1.5,get,k2\n", 2), ("a,get,k\nb,get,k\n", 2), ("key\n7\n", 1)]
+    {
+        let column = if text.contains(',') { 3 } else { 1 };
+        let options = csv(&format!("obj-id-col={column}"));
+        let got = run("names", Format::Csv, text.as_bytes(), &options).unwrap();
+        assert_eq!(got.summary.has_header, !text.contains("a,get"), "{text}");
+        assert_eq!(got.summary.totals.references, records, "{text}");
+    }
     let got =
         run("ids", Format::Csv, b"key\na\nb\n", &csv("obj-id-col=1,has-header=true")).unwrap();
     assert_eq!(got.records.len(), 2);
+}
+
+#[test]
+fn csv_asks_for_the_column_of_the_object() {
+    let default = ImportOptions::default();
+    let error = run("which", Format::Csv, b"1.5,get,k\n2,get,k\n", &default).err().unwrap();
+    assert_eq!(error.problem, TraceProblem::NoObjectColumn { line: "1.5,get,k".into() });
+    assert!(error.to_string().contains("hint: name it: --obj-id-col N"), "{error}");
+    let only = run("only", Format::Csv, b"k1\nk2\nk1\n", &default).unwrap();
+    assert_eq!(only.summary.totals.references, 3);
 }
 
 #[test]

@@ -139,6 +139,9 @@ fn describe(summary: &ImportSummary, output: &Path) -> String {
             summary.skipped, summary.input_records
         );
     }
+    if summary.has_header {
+        text += "\n  line 1 has the names of the columns (--has-header=false makes it a request)";
+    }
     if summary.disordered > 0 {
         text += &format!(
             "\n  {} requests were older than the request before; their times were raised to its time",
