@@ -257,6 +257,8 @@ def mrc(
     trace: _Path,
     sizes: str | Sequence[int | str],
     *,
+    set: dict[str, Any] | None = None,
+    variants: dict[str, dict[str, Any]] | None = None,
     seed: int = 1,
     jobs: int | None = None,
     progress: _Progress = None,

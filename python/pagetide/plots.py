@@ -251,8 +251,8 @@ def latency(result: Result, of: str | None = None, *, ax: Any = None) -> Any:
 def miss_ratio(curves: Any, *, ax: Any = None) -> Any:
     """Miss ratios over the size of the cache.
 
-    `curves` is the table of ``pagetide.mrc()``, which includes exact LRU lists, or a dict of names
-    and lists of (bytes, miss ratio).
+    `curves` is the table of ``pagetide.mrc()``, which includes caches of pages by reference
+    algorithms, or a dict of names and lists of (bytes, miss ratio).
     """
     ax = _axes(ax)
     if not isinstance(curves, Mapping):
@@ -411,7 +411,9 @@ def _confidence(mean: Mean) -> float:
 def _curves_of(table: Any) -> dict[str, list[tuple[float, float]]]:
     """The curves of a table of ``pagetide.mrc()``."""
     columns = table.to_dict()
-    return {
-        "Linux's lists": list(zip(columns["size"], columns["miss_ratio"])),
-        "exact LRU": list(zip(columns["size"], columns["lru_miss_ratio"])),
-    }
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for variant, size, ratio in zip(columns["variant"], columns["size"], columns["miss_ratio"]):
+        curves.setdefault(variant, []).append((size, ratio))
+    for name, key in (("LRU", "lru"), ("ARC", "arc"), ("S3-FIFO", "s3fifo"), ("Belady", "belady")):
+        curves[name] = sorted(set(zip(columns["size"], columns[f"{key}_miss_ratio"])))
+    return curves

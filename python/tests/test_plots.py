@@ -105,4 +105,4 @@ def test_a_timeline_shows_the_machine_a_group_and_a_zone(tiny):
 def test_miss_ratios_of_a_trace(request):
     trace = request.config.rootpath / "experiments/traces/cc1-zpipe.ptt"
     ax = plots.miss_ratio(pt.mrc(trace, "2MiB..16MiB/3"))
-    assert labels(ax) == ["Linux's lists", "exact LRU"] and len(ax.get_lines()) == 2
+    assert labels(ax) == ["linux", "LRU", "ARC", "S3-FIFO", "Belady"] and len(ax.get_lines()) == 5

@@ -31,7 +31,13 @@ def test_a_search_finds_a_threshold(small: pt.Scenario) -> None:
 def test_a_miss_ratio_curve(tree: Path) -> None:
     curve = pt.mrc(tree / "experiments/traces/cc1-zpipe.ptt", ["16MiB", "64MiB"])
     assert curve["size"] == [16 << 20, 64 << 20]
-    assert curve["miss_ratio"] == [m / r for m, r in zip(curve["misses"], curve["requests"])]
+    assert curve["miss_ratio"] == [m / r for m, r in zip(curve["misses"], curve["references"])]
+    assert all(b <= lru for b, lru in zip(curve["belady_miss_ratio"], curve["lru_miss_ratio"]))
+    assert curve["lru_object_miss_ratio"] == [None, None], "a program has no objects"
+    both = pt.mrc(
+        tree / "experiments/traces/cc1-zpipe.ptt", ["16MiB"], variants={"old": {"policy.lru": "linux-3.3"}}
+    )
+    assert both["variant"] == ["linux", "old"]
     with pytest.raises(pt.InputError):
         pt.mrc(tree / "README.md", "16MiB")
     with pytest.raises(pt.InputError):

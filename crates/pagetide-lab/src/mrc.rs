@@ -1,24 +1,32 @@
-//! Miss ratio curves: a page trace on page caches of several sizes, beside exact LRU lists of the
-//! same sizes.
+//! Miss ratio curves: a trace in page caches of several sizes, beside caches of the same sizes by
+//! reference algorithms.
 //!
 //! Each size is a run of the simulator: the trace is replayed in a memory group with that limit, on
 //! a larger machine. docs/trace-format.md defines a miss.
 //!
-//! Invariant: both columns count misses of the same requests, the records of the trace.
+//! Invariant: all ratios of a unit (pages, objects or bytes) have the same denominator, which has
+//! every reference of the trace.
 
+mod arc;
+mod belady;
+mod caches;
 mod lru;
+mod requests;
+mod s3_fifo;
+mod table;
 
-use crate::csv::quoted;
+pub use caches::ReferencePolicy;
+pub use table::{RatioTable, LEGEND};
+
 use crate::execute::{JobOutcome, RunResult};
-use crate::heading::wrap;
-use crate::layout::{self, TextCell, TextLine};
 use crate::plan::RunPlan;
-use lru::LruLists;
-use pagetide_scenario::load::{self, load_str, Overrides};
+use caches::RequestStream;
+use pagetide_scenario::diagnostic::Diagnostics;
+use pagetide_scenario::load::{self, load_str, AddedVariant, Overrides};
+use pagetide_scenario::model::Scenario;
 use pagetide_trace::format::PAGE_SIZE;
-use pagetide_trace::{Header, RegionKind, TraceError, TraceReader};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use pagetide_trace::{Header, TraceError, TraceReader};
+use requests::{is_file, TraceRequests};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -34,29 +42,44 @@ const STOCK: u64 = 32;
 
 #[derive(Debug)]
 pub struct MissRatioCurve {
-    /// One variant per size.
+    /// For each variant one of the plan for each size.
     pub plan: RunPlan,
     trace: String,
     sizes: Vec<u64>,
+    variants: Vec<String>,
     requests: u64,
-    /// Misses of each LRU list.
-    lru: Vec<u64>,
+    references: u64,
+    /// By size.
+    ratios: Vec<Vec<ReferenceRatios>>,
 }
 
-/// A size with its misses.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A size, and what a variant misses with it.
+#[derive(Clone, Debug, PartialEq)]
 pub struct CurvePoint {
+    pub variant: String,
     /// Bytes of the cache.
     pub size: u64,
     pub pages: u64,
-    /// Records of the trace.
+    /// Requests of the trace: for objects, or to pages.
     pub requests: u64,
-    /// Requests that waited for a read in the simulator.
+    /// References to pages: a request has one for each page of its object.
+    pub references: u64,
+    /// References that waited for a read in the simulator.
     pub misses: u64,
     pub miss_ratio: f64,
-    /// Misses of an exact LRU list with this number of pages.
-    pub lru_misses: u64,
-    pub lru_miss_ratio: f64,
+    /// Caches of the same size, one for each [`ReferencePolicy`].
+    pub ratios: Vec<ReferenceRatios>,
+}
+
+/// The miss ratios of caches by a reference algorithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReferenceRatios {
+    /// Of a cache of pages.
+    pub pages: f64,
+    /// Of a cache of objects; `None` for a trace without objects.
+    pub objects: Option<f64>,
+    /// The bytes that this cache misses.
+    pub bytes: Option<f64>,
 }
 
 /// Why there is no curve.
@@ -71,6 +94,9 @@ pub enum MrcError {
     /// The machine cannot be built, for example because it is too large.
     #[error("{0}")]
     Scenario(String),
+    /// The changes of the machine have mistakes.
+    #[error("{0}")]
+    Changes(Diagnostics),
     /// A run did not finish.
     #[error("size {size}: {message}")]
     Run {
@@ -125,35 +151,40 @@ pub fn sizes(text: &str) -> Result<Vec<u64>, MrcError> {
 }
 
 impl MissRatioCurve {
-    /// Reads the trace for the LRU lists, and plans the runs.
-    pub fn new(trace: &Path, sizes: &[u64], seed: u64) -> Result<MissRatioCurve, MrcError> {
+    /// Reads the trace for the reference caches, and plans the runs. `overrides` has the changes of
+    /// all runs, further variants to compare, and the seed.
+    pub fn new(
+        trace: &Path,
+        sizes: &[u64],
+        overrides: Overrides,
+    ) -> Result<MissRatioCurve, MrcError> {
         let mut reader = TraceReader::open(trace)?;
-        let pages: Vec<u64> = sizes.iter().map(|size| size / u64::from(PAGE_SIZE)).collect();
-        let mut lru = LruLists::new(&pages);
-        let places = places(reader.header());
-        let is_file: Vec<bool> =
-            reader.header().regions.iter().map(|it| is_file(it.kind)).collect();
-        let mut requests = 0;
-        while let Some(record) = reader.next_record()? {
-            let region = record.region as usize;
-            lru.touch(places[region] + record.page, is_file[region]);
-            requests += 1;
-        }
-        let scenario = scenario(trace, reader.header(), sizes, seed)?;
+        let read = TraceRequests::read(&mut reader)?;
+        let (requests, references) = (read.requests(), read.pages.totals.requests);
+        let ratios = sizes.iter().map(|size| ratios(&read, *size)).collect();
+        let mut variants = vec![BASE.to_owned()];
+        variants.extend(overrides.added.iter().map(|added| added.name.clone()));
+        let scenario = scenario(trace, reader.header(), sizes, overrides)?;
         let plan = RunPlan::new(scenario).map_err(|error| MrcError::Scenario(error.to_string()))?;
         let (trace, sizes) = (trace.display().to_string(), sizes.to_vec());
-        Ok(MissRatioCurve { plan, trace, sizes, requests, lru: lru.misses() })
+        Ok(MissRatioCurve { plan, trace, sizes, variants, requests, references, ratios })
     }
 
     pub fn trace(&self) -> &str {
         &self.trace
     }
 
-    /// The points of the runs, which are in the order of the plan.
+    /// Names of the variants: [`BASE`], then the added ones.
+    pub fn variants(&self) -> &[String] {
+        &self.variants
+    }
+
+    /// The points of the runs, which are in the order of the plan: by variant, then by size.
     /// The error is that of the first run that did not finish.
     pub fn points(&self, runs: &[RunResult]) -> Result<Vec<CurvePoint>, MrcError> {
         let of = |run: &RunResult| {
-            let (size, lru_misses) = (self.sizes[run.job.variant], self.lru[run.job.variant]);
+            let at = run.job.variant % self.sizes.len();
+            let size = self.sizes[at];
             let failed = |message: String| MrcError::Run { size, message };
             let record = match &run.outcome {
                 JobOutcome::Finished(record) => record,
@@ -165,117 +196,60 @@ impl MissRatioCurve {
             if metric.ended.is_some() {
                 return Err(failed(record.notes.join("; ")));
             }
-            let ratio = |misses: u64| match self.requests {
-                0 => 0.0,
-                requests => misses as f64 / requests as f64,
-            };
             let misses = metric.value as u64;
             Ok(CurvePoint {
+                variant: self.variants[run.job.variant / self.sizes.len()].clone(),
                 size,
                 pages: size / u64::from(PAGE_SIZE),
                 requests: self.requests,
+                references: self.references,
                 misses,
-                miss_ratio: ratio(misses),
-                lru_misses,
-                lru_miss_ratio: ratio(lru_misses),
+                miss_ratio: ratio(misses, self.references),
+                ratios: self.ratios[at].clone(),
             })
         };
         runs.iter().map(of).collect()
     }
+}
 
-    pub fn table(&self, points: &[CurvePoint], width: usize) -> String {
-        let names = ["pages", "requests", "misses", "miss ratio", "LRU misses", "LRU miss ratio"];
-        let plain = |value: String| TextCell { value, ..TextCell::default() };
-        let line = |point: &CurvePoint| TextLine {
-            label: crate::format::size(point.size),
-            unit: String::new(),
-            cells: vec![
-                plain(point.pages.to_string()),
-                plain(point.requests.to_string()),
-                plain(point.misses.to_string()),
-                plain(format!("{:.4}", point.miss_ratio)),
-                plain(point.lru_misses.to_string()),
-                plain(format!("{:.4}", point.lru_miss_ratio)),
-            ],
+/// The variant with the changes of all runs only.
+const BASE: &str = "linux";
+
+fn ratio(misses: u64, of: u64) -> f64 {
+    misses as f64 / of.max(1) as f64
+}
+
+/// The ratios of each policy at a size.
+fn ratios(read: &TraceRequests, size: u64) -> Vec<ReferenceRatios> {
+    let of = |policy: ReferencePolicy| {
+        let missed = |stream: &RequestStream| {
+            let missed = policy.misses(stream, size);
+            (
+                ratio(missed.requests, stream.totals.requests),
+                ratio(missed.bytes, stream.totals.bytes),
+            )
         };
-        let lines: Vec<TextLine> = points.iter().map(line).collect();
-        let table = layout::render(&names, &lines, width);
-        let legend: String =
-            wrap(LEGEND, width).into_iter().flat_map(|line| [line, "\n".into()]).collect();
-        format!("trace  {}\n\n{table}\n{legend}", self.trace)
-    }
-
-    pub fn csv(&self, points: &[CurvePoint]) -> String {
-        let mut out =
-            "trace,size,pages,requests,misses,miss_ratio,lru_misses,lru_miss_ratio\n".to_owned();
-        let trace = quoted(&self.trace);
-        for point in points {
-            let CurvePoint {
-                size,
-                pages,
-                requests,
-                misses,
-                miss_ratio,
-                lru_misses,
-                lru_miss_ratio,
-            } = point;
-            let front = format!("{trace},{size},{pages},{requests},{misses},{miss_ratio}");
-            writeln!(out, "{front},{lru_misses},{lru_miss_ratio}").expect("writing to a string");
-        }
-        out
-    }
-
-    /// The curve as JSON: `{"trace","version","seed","points":[...]}`.
-    pub fn json(&self, points: &[CurvePoint]) -> String {
-        let document = serde_json::json!({
-            "trace": self.trace,
-            "version": crate::VERSION,
-            "seed": self.plan.scenario.seed,
-            "points": points,
-        });
-        format!("{document:#}\n")
-    }
-}
-
-/// Explains the columns.
-pub const LEGEND: &str =
-    "misses: requests that waited for a read (the first use of anonymous memory does not); LRU: a \
-    list in exact order of last use, which misses every first use";
-
-fn is_file(kind: RegionKind) -> bool {
-    matches!(kind, RegionKind::File { .. })
-}
-
-/// Number of the first page of each region. Regions of one file share the numbers of its pages.
-fn places(header: &Header) -> Vec<u64> {
-    let mut files: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    let mut next = 0;
-    for region in &header.regions {
-        if let RegionKind::File { key, .. } = region.kind {
-            let pages = &mut files.entry(key).or_default().1;
-            *pages = (*pages).max(region.pages);
-        }
-    }
-    for (first, pages) in files.values_mut() {
-        *first = next;
-        next += *pages;
-    }
-    let place = |region: &pagetide_trace::TraceRegion| match region.kind {
-        RegionKind::File { key, .. } => files[&key].0,
-        RegionKind::Anon => {
-            next += region.pages;
-            next - region.pages
+        let (pages, of_bytes) = missed(&read.pages);
+        let (objects, bytes) = match read.uneven_objects() {
+            Some(objects) => missed(objects),
+            None => (pages, of_bytes),
+        };
+        let has_objects = read.objects.is_some();
+        ReferenceRatios {
+            pages,
+            objects: has_objects.then_some(objects),
+            bytes: has_objects.then_some(bytes),
         }
     };
-    header.regions.iter().map(place).collect()
+    ReferencePolicy::ALL.map(of).to_vec()
 }
 
 fn scenario(
     trace: &Path,
     header: &Header,
     sizes: &[u64],
-    seed: u64,
-) -> Result<pagetide_scenario::model::Scenario, MrcError> {
+    mut overrides: Overrides,
+) -> Result<Scenario, MrcError> {
     let page = u64::from(PAGE_SIZE);
     let path = std::path::absolute(trace).map_err(|error| MrcError::Scenario(error.to_string()))?;
     let path = path.to_str().ok_or_else(|| {
@@ -290,7 +264,7 @@ fn scenario(
     let memory = largest.min(pages.saturating_mul(page)).saturating_add(tables) / 16 * 17 + BESIDE;
     let memory = memory.div_ceil(1 << 20);
     let mut text = format!(
-        "name = \"mrc\"\nrepeats = 1\nseed = {seed}\ntime_limit = \"2000000h\"\n\
+        "name = \"mrc\"\nrepeats = 1\ntime_limit = \"2000000h\"\n\
         [machine]\nmemory = \"{memory}MiB\"\n"
     );
     if anon > 0 {
@@ -303,18 +277,23 @@ fn scenario(
         workload = \"trace\"\npath = {path}\n"
     )
     .expect("writing to a string");
-    for (number, size) in sizes.iter().enumerate() {
+    let base = AddedVariant { name: BASE.to_owned(), sets: Vec::new() };
+    let variants: Vec<AddedVariant> = [base].into_iter().chain(overrides.added).collect();
+    let of_size = |variant: &AddedVariant, number: usize, size: u64| {
         let limit = size.saturating_add(tables).saturating_add(STOCK * page);
-        write!(
-            text,
-            "[[variant]]\nname = \"size-{number}\"\n\
-            set = {{ \"group.cache.memory.max\" = \"{limit}\" }}\n"
-        )
-        .expect("writing to a string");
-    }
+        let limit = ("group.cache.memory.max".to_owned(), limit.to_string());
+        let sets = variant.sets.iter().cloned().chain([limit]).collect();
+        AddedVariant { name: format!("{}-{number}", variant.name), sets }
+    };
+    overrides.added = variants
+        .iter()
+        .flat_map(|variant| {
+            sizes.iter().enumerate().map(|(number, size)| of_size(variant, number, *size))
+        })
+        .collect();
+    overrides.variants = overrides.added.iter().map(|added| added.name.clone()).collect();
     let directory = trace.parent().unwrap_or(Path::new("."));
-    load_str("mrc.toml", &text, directory, &Overrides::default())
-        .map_err(|errors| MrcError::Scenario(errors.to_string()))
+    load_str("mrc.toml", &text, directory, &overrides).map_err(MrcError::Changes)
 }
 
 #[cfg(test)]

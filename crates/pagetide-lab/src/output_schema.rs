@@ -3,6 +3,7 @@
 //! Invariant: the output of a command is valid by its schema, and has no key that is not in it
 //! (`tests/cli/schema.rs` of pagetide).
 
+use crate::mrc::ReferencePolicy;
 use pagetide_scenario::metric::ScopeKind;
 use serde_json::{json, Value};
 
@@ -179,18 +180,22 @@ fn verdict() -> Value {
 fn mrc() -> Value {
     let whole = || json!({ "type": "integer" });
     let ratio = || json!({ "type": "number" });
-    let point = object(
-        json!({
-            "size": whole(),
-            "pages": whole(),
-            "requests": whole(),
-            "misses": whole(),
-            "miss_ratio": ratio(),
-            "lru_misses": whole(),
-            "lru_miss_ratio": ratio(),
-        }),
-        &[],
-    );
+    let mut point = json!({
+        "variant": { "type": "string" },
+        "size": whole(),
+        "pages": whole(),
+        "requests": whole(),
+        "references": whole(),
+        "misses": whole(),
+        "miss_ratio": ratio(),
+    });
+    for key in ReferencePolicy::ALL.map(ReferencePolicy::key) {
+        let null_or = || json!({ "type": ["number", "null"] });
+        point[format!("{key}_miss_ratio")] = ratio();
+        point[format!("{key}_object_miss_ratio")] = null_or();
+        point[format!("{key}_byte_miss_ratio")] = null_or();
+    }
+    let point = object(point, &[]);
     object(
         json!({
             "trace": { "type": "string" },

@@ -30,9 +30,10 @@ pub struct Table {
 
 impl Table {
     /// A table of columns, which must have equal lengths.
-    pub fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
-        let field =
-            |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
+    pub fn new<S: AsRef<str>>(columns: Vec<(S, ArrayRef)>) -> PyResult<Table> {
+        let field = |(name, array): &(S, ArrayRef)| {
+            Field::new(name.as_ref(), array.data_type().clone(), true)
+        };
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         let batch = RecordBatch::try_new(schema, arrays).map_err(errors::bug)?;

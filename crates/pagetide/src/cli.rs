@@ -51,7 +51,7 @@ pub enum Command {
     /// Explain a metric, a knob, a key of scenarios, a workload, or a function of Linux
     Explain(ExplainArgs),
     /// Print the miss ratio of a page trace for each size of the page cache
-    Mrc(MrcArgs),
+    Mrc(Box<MrcArgs>),
     /// Import page traces, and print their contents
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -412,6 +412,14 @@ pub struct MrcArgs {
     /// Sizes of the page cache: FROM..TO/N, or a list such as 64MiB,1GiB
     #[arg(long, value_name = "SIZES")]
     pub sizes: String,
+
+    /// Set KEY of the machine that replays the trace to VALUE, in all runs. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+
+    /// Compare with another page cache: a name, and the keys it sets. May be repeated
+    #[arg(long, value_name = "NAME:KEY=VALUE[,KEY=VALUE...]")]
+    pub add_variant: Vec<AddedVariant>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Table)]

@@ -138,7 +138,7 @@ fn dispatch(
         Command::Schema(args) => commands::schema::schema(&args, plugins, printer),
         Command::Metrics(args) => commands::metrics::metrics(&args, printer),
         Command::Explain(args) => commands::explain::explain(&args, plugins, printer),
-        Command::Mrc(args) => commands::mrc::mrc(&args, printer),
+        Command::Mrc(args) => commands::mrc::mrc(*args, plugins, printer),
         Command::Trace(TraceCommand::Import(args)) => {
             commands::trace_import::import(&args, printer)
         }

@@ -102,6 +102,7 @@ pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<LoadedScenario,
     Ok(LoadedScenario { scenario, file, text: None, _traces: Some(traces) })
 }
 
-fn refused(diagnostics: Diagnostics) -> CliError {
+/// Mistakes in a scenario, or in the changes of one.
+pub fn refused(diagnostics: Diagnostics) -> CliError {
     CliError::Scenario(diagnostics.render(Style::Coloured))
 }

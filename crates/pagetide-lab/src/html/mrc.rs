@@ -1,10 +1,10 @@
-//! The page of `pagetide mrc`: miss ratio by cache size, beside that of exact LRU lists.
+//! The page of `pagetide mrc`: miss ratio by cache size, beside those of reference algorithms.
 
 use super::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape};
 use super::page::{HtmlPage, PageBlock, PageSection};
 use super::run::PageSource;
 use crate::format::size;
-use crate::mrc::{CurvePoint, MissRatioCurve, LEGEND};
+use crate::mrc::{CurvePoint, MissRatioCurve, RatioTable, ReferencePolicy, LEGEND};
 use maud::html;
 use pagetide_scenario::record::Unit;
 
@@ -17,20 +17,21 @@ pub fn page(curve: &MissRatioCurve, points: &[CurvePoint], source: &PageSource) 
         dl.facts {
             dt { "trace" } dd { (curve.trace()) }
             dt { "requests" } dd { (requests) }
-            dt { "asked" } dd { "share of requests that wait for a read, by size of the page cache" }
+            dt { "asked" } dd { "share of the references to pages that wait for a read, by size of the page cache" }
             @if let [first, .., last] = points {
                 dt { "sizes" } dd { (points.len()) " from " (size(first.size)) " to " (size(last.size)) }
             }
         }
     };
-    let about = html! { p.note { (LEGEND) "." } };
+    let mut blocks: Vec<PageBlock> = curve.tables(points).iter().map(table).collect();
+    blocks.push(html! { p.note { (LEGEND) "." } }.into());
     HtmlPage {
         title: format!("Miss ratio of {}", name_of(curve.trace())),
         kind: "pagetide mrc",
         lead,
         sections: vec![
             PageSection::new("curve", "Curve", vec![lines(points).into()]),
-            PageSection::new("sizes", "Sizes", vec![table(points), about.into()]),
+            PageSection::new("sizes", "Sizes", blocks),
         ],
         foot: html! {
             p {
@@ -48,21 +49,29 @@ fn name_of(trace: &str) -> &str {
 }
 
 fn lines(points: &[CurvePoint]) -> ChartFigure {
-    let x: Vec<f64> = points.iter().map(|point| point.size as f64).collect();
-    let of =
-        |ratio: fn(&CurvePoint) -> f64| points.iter().map(|it| Some(ratio(it) * 100.0)).collect();
-    let shape = LineShape::LineAndPoints;
-    let lines = vec![
-        ChartLine::new(0, "page cache of the simulator", shape, of(|point| point.miss_ratio)),
-        ChartLine::new(1, "exact LRU list", shape, of(|point| point.lru_miss_ratio)),
-    ];
+    let of_variants: Vec<&[CurvePoint]> =
+        points.chunk_by(|one, next| one.variant == next.variant).collect();
+    let sizes = of_variants.first().copied().unwrap_or_default();
+    let x: Vec<f64> = sizes.iter().map(|point| point.size as f64).collect();
+    let mut curves: Vec<(&str, Vec<f64>)> = Vec::new();
+    for points in &of_variants {
+        curves.push((&points[0].variant, points.iter().map(|point| point.miss_ratio).collect()));
+    }
+    for (at, policy) in ReferencePolicy::ALL.into_iter().enumerate() {
+        curves.push((policy.name(), sizes.iter().map(|point| point.ratios[at].pages).collect()));
+    }
+    let line = |(at, (name, ratios)): (usize, (&str, Vec<f64>))| {
+        let percent = ratios.into_iter().map(|ratio| Some(ratio * 100.0)).collect();
+        ChartLine::new(at, name, LineShape::LineAndPoints, percent)
+    };
+    let lines = curves.into_iter().enumerate().map(line).collect();
     let is_wide = x.len() > 1 && x[x.len() - 1] >= LOG_FROM * x[0];
     let axis = ChartAxis::new("size of the cache", Unit::Bytes);
     let panel = ChartPanel { name: String::new(), x, lines, marks: Vec::new() };
     ChartFigure {
         id: "curve-ratio".to_owned(),
-        title: "Requests that miss".to_owned(),
-        about: "Share of the requests that waited for a read.".to_owned(),
+        title: "References that miss".to_owned(),
+        about: "Share of the references to pages that miss a cache of pages.".to_owned(),
         x: if is_wide { axis.log() } else { axis },
         y: ChartAxis::new("misses", Unit::Percent),
         over: None,
@@ -70,23 +79,22 @@ fn lines(points: &[CurvePoint]) -> ChartFigure {
     }
 }
 
-fn table(points: &[CurvePoint]) -> PageBlock {
-    let head =
-        ["size", "pages", "requests", "misses", "miss ratio", "LRU misses", "LRU miss ratio"];
+fn table(table: &RatioTable) -> PageBlock {
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Misses by size" {
+        h3 { (table.title) }
+        div.scroll tabindex="0" role="region" aria-label=(table.title) {
             table {
-                thead { tr { @for name in head { th.number scope="col" { (name) } } } }
+                thead {
+                    tr {
+                        th.number scope="col" { "size" }
+                        @for name in &table.names { th.number scope="col" { (name) } }
+                    }
+                }
                 tbody {
-                    @for point in points {
+                    @for (size, cells) in &table.lines {
                         tr {
-                            th scope="row" { (size(point.size)) }
-                            td.number { (point.pages) }
-                            td.number { (point.requests) }
-                            td.number { (point.misses) }
-                            td.number { (format!("{:.4}", point.miss_ratio)) }
-                            td.number { (point.lru_misses) }
-                            td.number { (format!("{:.4}", point.lru_miss_ratio)) }
+                            th scope="row" { (size) }
+                            @for cell in cells { td.number { (cell) } }
                         }
                     }
                 }
@@ -99,26 +107,31 @@ fn table(points: &[CurvePoint]) -> PageBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mrc::ReferenceRatios;
 
     #[test]
-    fn a_point_is_a_line_of_the_table_and_a_place_in_the_curve() {
-        let point = |pages: u64, misses: u64| CurvePoint {
+    fn a_point_is_a_place_in_the_curve_of_its_variant() {
+        let point = |variant: &str, pages: u64, misses: u64| CurvePoint {
+            variant: variant.to_owned(),
             size: pages * 4096,
             pages,
             requests: 1000,
+            references: 1000,
             misses,
             miss_ratio: misses as f64 / 1000.0,
-            lru_misses: misses + 1,
-            lru_miss_ratio: (misses + 1) as f64 / 1000.0,
+            ratios: vec![ReferenceRatios { pages: 0.5, objects: None, bytes: None }; 4],
         };
-        let points = [point(256, 900), point(4096, 125)];
+        let points = [
+            point("linux", 256, 900),
+            point("linux", 4096, 125),
+            point("b", 256, 800),
+            point("b", 4096, 100),
+        ];
         let curve = lines(&points);
-        let y = &curve.choices[0].panels[0].lines[0].y;
-        assert_eq!((y[1], curve.x.log), (Some(12.5), true));
-        let PageBlock::Markup(table) = table(&points) else { panic!("a table") };
-        for wanted in ["1 MiB", ">900<", ">0.9000<", ">901<", ">0.1260<"] {
-            assert!(table.0.contains(wanted), "{wanted}");
-        }
+        let panel = &curve.choices[0].panels[0];
+        assert_eq!((panel.lines.len(), panel.x.len(), curve.x.log), (6, 2, true));
+        assert_eq!((panel.lines[0].y[1], panel.lines[1].y[1]), (Some(12.5), Some(10.0)));
+        assert_eq!(panel.lines[5].y, [Some(50.0); 2]);
         assert!(lines(&[]).choices[0].panels[0].x.is_empty());
         assert_eq!(name_of("/a/b.ptt"), "b.ptt");
     }

@@ -3,20 +3,26 @@
 use crate::cli::{MrcArgs, OutputFormat};
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
+use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
-use crate::{command_line, interrupt};
+use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::execute::execute;
 use pagetide_lab::html;
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::mrc::{self, MissRatioCurve, MrcError};
 use pagetide_lab::world::Simulator;
+use pagetide_scenario::load::Overrides;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
 
 /// Replays the trace at each size and prints the curve.
-pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+pub fn mrc(
+    args: MrcArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
     let page =
         args.html.as_deref().map(|file| OutputFile::page(file, &[&args.trace])).transpose()?;
     let sizes = mrc::sizes(&args.sizes).map_err(refused)?;
@@ -24,13 +30,21 @@ pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
         MrcError::Trace(error) => MrcError::Trace(error.in_file(&args.trace)),
         other => other,
     };
+    let overrides = Overrides {
+        sets: args.set,
+        added: args.add_variant,
+        seed: Some(args.seed),
+        plugins: names_of(plugins),
+        ..Overrides::default()
+    };
     let curve =
-        MissRatioCurve::new(&args.trace, &sizes, args.seed).map_err(|it| refused(in_file(it)))?;
+        MissRatioCurve::new(&args.trace, &sizes, overrides).map_err(|it| refused(in_file(it)))?;
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
     let progress = ProgressLine::new(&curve.plan);
-    let runs = execute(&curve.plan, &Simulator::default(), threads, &cancel, &|event| {
+    let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
+    let runs = execute(&curve.plan, &simulator, threads, &cancel, &|event| {
         progress.on_progress(&event);
     });
     drop(progress);
@@ -53,6 +67,7 @@ pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
 fn refused(error: MrcError) -> CliError {
     match &error {
         MrcError::Sizes { hint, .. } => CliError::bad_input(error.to_string(), hint),
+        MrcError::Changes(mistakes) => scenario_file::refused(mistakes.clone()),
         MrcError::Trace(_) | MrcError::Scenario(_) => CliError::BadInput(error.to_string()),
         MrcError::Run { .. } => CliError::Failure(error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! `pagetide mrc`: its miss ratios compared with those of exact LRU lists.
+//! `pagetide mrc`: its miss ratios compared with those of LRU, and what it counts.
 
 use crate::common::{CommandOutput, TestDir};
 use serde_json::Value;
@@ -67,17 +67,93 @@ fn a_curve_is_printed_in_each_format_and_objects_have_no_read_ahead() {
     let place = TestDir::new();
     import(&place, &requests(2000, |draw| (draw * 5000.0) as u64));
     let table = mrc(&place, "1MiB,64MiB", "table").quietly().stdout;
-    assert!(table.starts_with("trace  t.ptt\n\n"), "{table}");
-    // If everything fits, only the first read of an object misses, in both columns.
+    assert!(table.starts_with("trace  t.ptt\n2000 requests\n\n"), "{table}");
+    // If everything fits, only the first read of an object misses, in all columns.
     let row = table.lines().find(|line| line.starts_with("64 MiB")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().skip(2).collect();
-    assert_eq!((cells[0], cells[1], cells[2]), ("16384", "2000", cells[4]), "{table}");
+    assert_eq!((cells[0], cells[2..].to_vec()), ("16384", vec![cells[2]; 5]), "{table}");
     let csv = mrc(&place, "1MiB,64MiB", "csv").quietly().stdout;
-    assert!(csv.starts_with("trace,size,pages,requests,misses,miss_ratio,lru_misses,"), "{csv}");
-    assert!(csv.contains("\nt.ptt,67108864,16384,2000,"), "{csv}");
+    let head =
+        "trace,variant,size,pages,requests,references,misses,miss_ratio,lru_miss_ratio,lru_obj";
+    assert!(csv.starts_with(head), "{csv}");
+    assert!(csv.contains("\nt.ptt,linux,67108864,16384,2000,2000,"), "{csv}");
     let info = place.run(["trace", "info", "t.ptt"]).quietly().stdout;
     assert!(info.contains("replay     objects: without read-ahead"), "{info}");
     mrc(&place, "1MiB..64MiB", "csv").fails(2, &["does not say how many", "hint: write 64MiB"]);
     mrc(&place, "64 parsecs", "csv").fails(2, &["unknown unit `parsecs`", "hint:"]);
     place.run(["mrc", "absent.ptt", "--sizes", "1MiB"]).fails(2, &["absent.ptt"]);
+}
+
+fn points(place: &TestDir, args: &[&str]) -> Vec<Value> {
+    let ran = place.run(["mrc", "t.ptt", "--format", "json"].iter().chain(args)).quietly();
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    json["points"].as_array().unwrap().clone()
+}
+
+#[test]
+fn repeats_within_a_second_are_requests() {
+    let place = TestDir::new();
+    let mut state = 1u64;
+    let mut burst = Vec::new();
+    for at in 0..2000u32 {
+        state = state * 16807 % 2_147_483_647;
+        let one =
+            [&(at / 500).to_le_bytes()[..], &(state % 900).to_le_bytes(), &4096u32.to_le_bytes()];
+        burst.extend([one.concat(), (-1i64).to_le_bytes().to_vec()].concat().repeat(10));
+    }
+    place.write("in.bin", burst);
+    let ran = place.run(["trace", "import", "oracle-general", "in.bin", "-o", "t.ptt"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let point = &points(&place, &["--sizes", "1MiB"])[0];
+    assert_eq!((&point["requests"], &point["references"]), (&20_000.into(), &20_000.into()));
+    let [ours, lru, objects] = ["miss_ratio", "lru_miss_ratio", "lru_object_miss_ratio"]
+        .map(|key| point[key].as_f64().unwrap());
+    assert!(lru < 0.1 && (ours - lru).abs() < 0.005 && objects == lru, "{point}");
+}
+
+#[test]
+fn objects_of_several_pages_have_ratios_of_objects_and_bytes() {
+    let place = TestDir::new();
+    // Every other request is for a large object, which is never requested again.
+    let request = |at: u64| match at % 2 {
+        0 => format!("{},100\n", at % 40),
+        _ => format!("{at},20000\n"),
+    };
+    place.write("in.csv", (0..1000).map(request).collect::<String>());
+    let import = ["trace", "import", "csv", "in.csv", "-o", "t.ptt", "--obj-id-col", "1"];
+    let ran = place.run(import.into_iter().chain(["--obj-size-col", "2"]));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let point = &points(&place, &["--sizes", "4MiB"])[0];
+    assert_eq!((&point["requests"], &point["references"]), (&1000.into(), &3000.into()));
+    let of = |key: &str| (point[key].as_f64().unwrap() * 1e4).round() / 1e4;
+    // 500 large objects of five pages, 20 small ones of one page.
+    assert_eq!(of("lru_object_miss_ratio"), 0.52);
+    assert_eq!(of("lru_byte_miss_ratio"), 0.9952);
+    assert_eq!(of("lru_miss_ratio"), 0.84);
+    assert!((of("miss_ratio") - 0.84).abs() < 0.01, "{point}");
+    let table = mrc(&place, "4MiB", "table").quietly().stdout;
+    for wanted in [
+        "1000 requests with 3000 references to pages",
+        "miss ratio of references to pages",
+        "miss ratio of objects",
+        "miss ratio of bytes",
+    ] {
+        assert!(table.contains(wanted), "{wanted}: {table}");
+    }
+}
+
+#[test]
+fn a_curve_has_variants_and_changes_of_the_machine() {
+    let place = TestDir::new();
+    import(&place, &requests(20_000, |draw| (draw * draw * 5000.0) as u64));
+    let old = ["--add-variant", "old:policy.lru=linux-3.3"];
+    let all = points(&place, &[&["--sizes", "4MiB,8MiB"], &old[..]].concat());
+    let names: Vec<&str> = all.iter().map(|point| point["variant"].as_str().unwrap()).collect();
+    assert_eq!(names, ["linux", "linux", "old", "old"]);
+    assert_ne!(all[0]["misses"], all[2]["misses"]);
+    assert_eq!(all[0]["arc_miss_ratio"], all[2]["arc_miss_ratio"]);
+    let set = ["--sizes", "4MiB,8MiB", "--set", "policy.lru=linux-3.3"];
+    assert_eq!(points(&place, &set)[0]["misses"], all[2]["misses"]);
+    let wrong = ["mrc", "t.ptt", "--sizes", "4MiB", "--set", "policy.lru=mglru"];
+    place.run(wrong).fails(2, &["--set", "mglru", "linux-5.4"]);
 }

@@ -110,7 +110,7 @@ fn mrc_draws_its_curve() {
     let ran = place.run(import.into_iter().chain(["--time-col", "1", "--obj-id-col", "2"]));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = page(&place, &["mrc", "t.ptt", "--sizes", "4MiB..64MiB/4"], 1);
-    assert!(text.contains("LRU miss ratio") && text.contains("4 MiB"));
+    assert!(text.contains("S3-FIFO") && text.contains("4 MiB"));
 }
 
 #[test]

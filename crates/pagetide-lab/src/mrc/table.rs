@@ -1,0 +1,155 @@
+//! Miss ratio curves as tables, JSON and CSV.
+
+use super::{CurvePoint, MissRatioCurve, ReferencePolicy, ReferenceRatios};
+use crate::csv::quoted;
+use crate::heading::wrap;
+use crate::layout::{self, TextCell, TextLine};
+use serde_json::{json, Map, Value};
+
+/// Explains the columns.
+pub const LEGEND: &str = "linux: references that waited for a read (the first use of anonymous \
+    memory does not); LRU, ARC, S3-FIFO, Belady: misses of a cache of as many bytes; Belady evicts \
+    what is requested the latest, so it must know the future";
+
+/// Miss ratios in a table of their own.
+pub struct RatioTable {
+    /// The unit of the ratios.
+    pub title: &'static str,
+    pub names: Vec<String>,
+    /// A line for each size.
+    pub lines: Vec<(String, Vec<String>)>,
+}
+
+/// A ratio for a table.
+fn shown(ratio: f64) -> String {
+    match ratio {
+        0.0 | 0.001.. => format!("{ratio:.4}"),
+        _ => format!("{ratio:.1e}"),
+    }
+}
+
+impl CurvePoint {
+    /// The columns that files have for each reference policy.
+    pub fn ratio_columns(&self) -> Vec<(String, Option<f64>)> {
+        let of = |(policy, ratios): (ReferencePolicy, &ReferenceRatios)| {
+            let key = policy.key();
+            [
+                (format!("{key}_miss_ratio"), Some(ratios.pages)),
+                (format!("{key}_object_miss_ratio"), ratios.objects),
+                (format!("{key}_byte_miss_ratio"), ratios.bytes),
+            ]
+        };
+        ReferencePolicy::ALL.into_iter().zip(&self.ratios).flat_map(of).collect()
+    }
+}
+
+impl MissRatioCurve {
+    /// The tables of the points: pages, then objects and bytes if their ratios are others.
+    pub fn tables(&self, points: &[CurvePoint]) -> Vec<RatioTable> {
+        let sizes = &points[..self.sizes.len().min(points.len())];
+        let policies = || ReferencePolicy::ALL.map(|policy| policy.name().to_owned());
+        let mut names = vec!["pages".to_owned()];
+        names.extend(match self.variants.as_slice() {
+            [_] => vec!["misses".to_owned()],
+            several => several.iter().map(|variant| format!("misses of {variant}")).collect(),
+        });
+        names.extend(self.variants.iter().cloned());
+        names.extend(policies());
+        let of_pages = |(at, point): (usize, &CurvePoint)| {
+            let of_size: Vec<&CurvePoint> = points.iter().skip(at).step_by(sizes.len()).collect();
+            let mut cells = vec![point.pages.to_string()];
+            cells.extend(of_size.iter().map(|point| point.misses.to_string()));
+            cells.extend(of_size.iter().map(|point| shown(point.miss_ratio)));
+            cells.extend(point.ratios.iter().map(|ratios| shown(ratios.pages)));
+            (crate::format::size(point.size), cells)
+        };
+        let lines = sizes.iter().enumerate().map(of_pages).collect();
+        let mut tables =
+            vec![RatioTable { title: "miss ratio of references to pages", names, lines }];
+        let differ = |ratios: &ReferenceRatios| {
+            [ratios.objects, ratios.bytes].iter().flatten().any(|ratio| *ratio != ratios.pages)
+        };
+        if points.iter().flat_map(|point| &point.ratios).any(differ) {
+            let mut add = |title, of: fn(&ReferenceRatios) -> Option<f64>| {
+                let cells = |point: &CurvePoint| {
+                    let ratios = point.ratios.iter().filter_map(of).map(shown).collect();
+                    (crate::format::size(point.size), ratios)
+                };
+                let lines = sizes.iter().map(cells).collect();
+                tables.push(RatioTable { title, names: policies().to_vec(), lines });
+            };
+            add("miss ratio of objects", |ratios| ratios.objects);
+            add("miss ratio of bytes", |ratios| ratios.bytes);
+        }
+        tables
+    }
+
+    pub fn table(&self, points: &[CurvePoint], width: usize) -> String {
+        let mut out = format!("trace  {}\n", self.trace);
+        out += &match self.requests == self.references {
+            true => format!("{} requests\n", self.requests),
+            false => {
+                format!("{} requests with {} references to pages\n", self.requests, self.references)
+            }
+        };
+        for RatioTable { title, names, lines } in self.tables(points) {
+            let cell = |value| TextCell { value, ..TextCell::default() };
+            let line = |(label, cells): (String, Vec<String>)| TextLine {
+                label,
+                unit: String::new(),
+                cells: cells.into_iter().map(cell).collect(),
+            };
+            let lines: Vec<TextLine> = lines.into_iter().map(line).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            out += &format!("\n{title}\n{}", layout::render(&names, &lines, width));
+        }
+        out + "\n" + &wrap(LEGEND, width).into_iter().map(|line| line + "\n").collect::<String>()
+    }
+
+    pub fn csv(&self, points: &[CurvePoint]) -> String {
+        let mut out =
+            String::from("trace,variant,size,pages,requests,references,misses,miss_ratio");
+        for (name, _) in points.first().map(CurvePoint::ratio_columns).unwrap_or_default() {
+            out += &format!(",{name}");
+        }
+        out.push('\n');
+        for point in points {
+            let CurvePoint {
+                variant, size, pages, requests, references, misses, miss_ratio, ..
+            } = point;
+            out += &format!("{},{},{size},{pages}", quoted(&self.trace), quoted(variant));
+            out += &format!(",{requests},{references},{misses},{miss_ratio}");
+            for (_, ratio) in point.ratio_columns() {
+                out += &ratio.map_or(",".to_owned(), |ratio| format!(",{ratio}"));
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// The curve as JSON: `{"trace","version","seed","points":[...]}`.
+    pub fn json(&self, points: &[CurvePoint]) -> String {
+        let point = |point: &CurvePoint| {
+            let mut fields = Map::from_iter([
+                ("variant".to_owned(), json!(point.variant)),
+                ("size".to_owned(), json!(point.size)),
+                ("pages".to_owned(), json!(point.pages)),
+                ("requests".to_owned(), json!(point.requests)),
+                ("references".to_owned(), json!(point.references)),
+                ("misses".to_owned(), json!(point.misses)),
+                ("miss_ratio".to_owned(), json!(point.miss_ratio)),
+            ]);
+            fields.extend(
+                point.ratio_columns().into_iter().map(|(name, value)| (name, json!(value))),
+            );
+            Value::Object(fields)
+        };
+        let document = json!({
+            "trace": self.trace,
+            "version": crate::VERSION,
+            "seed": self.plan.scenario.seed,
+            "points": points.iter().map(point).collect::<Vec<Value>>(),
+        });
+        format!("{document:#}\n")
+    }
+}
