@@ -14,16 +14,19 @@ from typing import Any, Union
 
 from . import _pagetide
 from ._errors import InputError, ScenarioError
+from .quantities import read
 from .records import Key
 
-__all__ = ["Grid", "Value", "check", "column_kind", "points_of", "seeds_of", "texts_of", "typed", "variants_of"]
+__all__ = [
+    *("Grid", "Value", "are_sizes", "check", "column_kind"),
+    *("points_of", "seeds_of", "texts_of", "typed", "variants_of"),
+]
 
 #: Maximum number of seeds in a call, as in the command.
 MAX_SEEDS = 10_000
 
 Value = Union[str, int, float, bool]
-#: ``grid=``: the values of each knob (a list, ``"LOW..HIGH/N"``, ``(LOW, HIGH, N)``), or a list of
-#: points.
+#: ``grid=``: the values of each knob (a list, or a range ``"LOW..HIGH/N"``), or a list of points.
 Grid = Union[Mapping[str, Union[str, Sequence[Value]]], Sequence[Mapping[str, Value]]]
 
 
@@ -44,7 +47,7 @@ def points_of(scenario: _pagetide.Scenario, grid: Grid) -> list[dict[str, str]]:
 
 def _values_of(scenario: _pagetide.Scenario, knob: str, values: str | Sequence[Value]) -> Sequence[Value]:
     """The values of a knob: a list unchanged, or the values of a range."""
-    if isinstance(values, (str, tuple)):
+    if isinstance(values, str):
         ((_, texts),) = _pagetide.knob_values(scenario, {knob: values})
         return texts
     if isinstance(values, bytes) or not isinstance(values, Iterable):
@@ -165,8 +168,18 @@ def column_kind(texts: list[str | None]) -> str:
     return "text" if "text" in kinds else "number" if "number" in kinds else "whole"
 
 
+def are_sizes(texts: list[str | None]) -> bool:
+    """Whether the values are sizes in bytes, of which one or more have a unit, and words."""
+    quantities = [quantity for quantity in map(read, texts) if quantity is not None]
+    kinds = {quantity.kind for quantity in quantities}
+    return "bytes" in kinds and kinds <= {"bytes", "number"}
+
+
 def typed(text: str | None, kind: str) -> Any:
     """Converts a value to the type of its column."""
     if text is None or kind == "text":
         return text
+    if kind == "bytes":
+        quantity = read(text)
+        return None if quantity is None else round(quantity.value)
     return int(text) if kind == "whole" else float(text)

@@ -23,8 +23,7 @@ __all__ = ["find"]
 Value: TypeAlias = Union[int, float, str, bool]
 """A value of a knob."""
 Range: TypeAlias = Union[str, Sequence[Value]]
-"""Values: a list, `(LOW, HIGH)` or `(LOW, HIGH, N)` as a tuple, or a range in the syntax of the
-command."""
+"""Values: a list, or a range in the syntax of the command, `"LOW..HIGH"` or `"LOW..HIGH/N"`."""
 Progress: TypeAlias = Union[bool, Callable[[int, int], object], None]
 """`True` for a bar, or a function that is called with (done, total)."""
 

@@ -23,7 +23,7 @@ from ._errors import InputError, Interrupted
 from .crews import crew
 from .dispatch import dispatch
 from .frames import Frame
-from .grid import Grid, Value, check, column_kind, points_of, seeds_of, texts_of, typed, variants_of
+from .grid import Grid, Value, are_sizes, check, column_kind, points_of, seeds_of, texts_of, typed, variants_of
 from .progress import Progress, bar
 from .records import Key, Measured, Run
 from .statistics import Mean
@@ -109,15 +109,27 @@ class Sweep:
         value, ended.
 
         `value` is NaN if there is none; `ended` says why the run is incomplete, else it is null.
-        Columns of knobs are numeric if all values are plain numbers, else text. Through the Arrow
+        Columns of knobs are numeric if all values are plain numbers, else text. A knob of sizes has a
+        second column, KNOB.bytes, with numbers; null for a word such as ``max``. Through the Arrow
         PyCapsule interface a store is read as a stream.
         """
         return self.select()
 
     def select(self, *names: str) -> Frame:
-        """`metrics` restricted to these metrics; all metrics if no name is given."""
+        """`metrics` restricted to these metrics; all metrics if no name is given.
+
+        :raises InputError: no run has a metric of this name.
+        """
+        missing = set(names)
+        for run in self.runs() if missing else ():
+            missing -= run.metrics.keys()
+            if not missing:
+                break
+        for name in names:
+            if name in missing:
+                raise InputError(f"no run has the metric {name!r}", self._nearest(name))
         kinds = self._kinds()
-        columns = {"variant": "text", **kinds, "seed": "seed", "metric": "text", "unit": "text"}
+        columns = {"variant": "text", **_frame_kinds(kinds), "seed": "seed", "metric": "text", "unit": "text"}
         columns |= {"value": "number", "ended": "text"}
         wanted = set(names)
         if isinstance(self._runs, Store):
@@ -126,14 +138,14 @@ class Sweep:
         def rows() -> Iterator[tuple[Any, ...]]:
             for run in self.runs():
                 knobs = dict(run.key.knobs)
-                at = tuple(typed(knobs.get(knob), kind) for knob, kind in kinds.items())
+                at = tuple(typed(knobs.get(knob), kind) for knob, kind in kinds.values())
                 for name, (value, unit, ended) in run.metrics.items():
                     if not wanted or name in wanted:
                         yield (run.key.variant, *at, run.key.seed, name, unit, value, ended)
 
         return Frame(columns, rows)
 
-    def _stored(self, schema: Any, kinds: dict[str, str], names: set[str]) -> Iterator[Any]:
+    def _stored(self, schema: Any, kinds: dict[str, tuple[str, str]], names: set[str]) -> Iterator[Any]:
         """The rows of the store's metrics, without a Python step for each row."""
         pa = parquet.arrow()
         pc = pa.compute
@@ -152,13 +164,21 @@ class Sweep:
             of["variant"] = batch.column("variant").take(parents)
             of["seed"] = pa.array([key.seed for key in keys], pa.uint64()).take(parents)
             texts = [dict(key.knobs) for key in keys]
-            for knob, kind in kinds.items():
+            for name, (knob, kind) in kinds.items():
                 column = [typed(text.get(knob), kind) for text in texts]
-                of[knob] = pa.array(column, schema.field(knob).type).take(parents)
+                of[name] = pa.array(column, schema.field(name).type).take(parents)
             yield pa.record_batch([of[name] for name in schema.names], schema=schema)
 
-    def _kinds(self) -> dict[str, str]:
-        return {knob: column_kind([point.get(knob) for point in self.points]) for knob in self.knobs}
+    def _kinds(self) -> dict[str, tuple[str, str]]:
+        """The columns of knobs: the knob and the kind of each."""
+        kinds: dict[str, tuple[str, str]] = {}
+        for knob in self.knobs:
+            texts = [point.get(knob) for point in self.points]
+            kind = column_kind(texts)
+            kinds[knob] = (knob, kind)
+            if kind == "text" and are_sizes(texts):
+                kinds[f"{knob}.bytes"] = (knob, "bytes")
+        return kinds
 
     def result(self, point: Mapping[str, Value] | None = None) -> _pagetide.Result:
         """The runs of a point as a result of ``scenario.run``, with statistics, table and HTML."""
@@ -180,17 +200,13 @@ class Sweep:
             (Key.of("", point, 0).knobs, variant): {} for point in self.points for variant in self.variants
         }
         of_values = {
-            tuple(typed(point.get(knob), kind) for knob, kind in kinds.items()): Key.of("", point, 0).knobs
+            tuple(typed(point.get(knob), kind) for knob, kind in kinds.values()): Key.of("", point, 0).knobs
             for point in self.points
         }
         width = len(kinds)
         for variant, *row in self.select(*names).rows():
             at, (_, name, unit, value, ended) = of_values[tuple(row[:width])], row[width:]
             sums[at, variant].setdefault(name, Mean(unit)).add(Measured(value, unit, ended))
-        if names:
-            for name in names:
-                if not any(name in of for of in sums.values()):
-                    raise InputError(f"no run has the metric {name!r}", self._nearest(name))
         return sums
 
     def _nearest(self, name: str) -> str:
@@ -204,13 +220,13 @@ class Sweep:
         """A row for each metric at each point: variant, a column for each knob, metric, unit, mean,
         deviation (of the sample), runs, ended (number of runs without a measurement)."""
         kinds = self._kinds()
-        columns = {"variant": "text", **kinds, "metric": "text", "unit": "text", "mean": "number"}
+        columns = {"variant": "text", **_frame_kinds(kinds), "metric": "text", "unit": "text", "mean": "number"}
         columns |= {"deviation": "number", "runs": "whole", "ended": "whole"}
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for (pairs, variant), of in self.means(*names).items():
                 knobs = dict(pairs)
-                at = tuple(typed(knobs.get(knob), kind) for knob, kind in kinds.items())
+                at = tuple(typed(knobs.get(knob), kind) for knob, kind in kinds.values())
                 for name, mean in of.items():
                     yield (variant, *at, name, mean.unit, mean.mean, mean.deviation, mean.count, mean.ended)
 
@@ -347,6 +363,11 @@ def sweep(
             stacklevel=2,
         )
     return done
+
+
+def _frame_kinds(kinds: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """The kinds of the columns of knobs in a frame."""
+    return {name: "whole" if kind == "bytes" else kind for name, (_, kind) in kinds.items()}
 
 
 def _parts(

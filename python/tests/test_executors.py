@@ -47,7 +47,7 @@ def test_a_search_has_the_same_answer_whoever_makes_its_runs(tiny, processes, cl
 
     def search(**options):
         return pt.find(
-            tiny, "machine.memory", "pswpout == 0", range=("52MiB", "160MiB", 9), seeds=2, **options
+            tiny, "machine.memory", "pswpout == 0", range="52MiB..160MiB/9", seeds=2, **options
         ).json()
 
     alone = search(progress=lambda done, total: told.append((done, total)))

@@ -81,6 +81,9 @@ def test_over_time(small: pt.Scenario, tmp_path: Path) -> None:
     assert result.html(tmp_path / "page.html") is None and (tmp_path / "page.html").read_text() == page
     latencies = small.run(seeds=1, latencies=True).latencies()
     assert set(latencies.columns) == {"of", "up_to_s", "count"} and len(latencies) > 0
+    with pytest.raises(pt.InputError, match="no run has kept latencies") as caught:
+        result.latencies()
+    assert "latencies=True" in caught.value.hint
 
 
 def test_a_page_replaces_only_a_page(small: pt.Scenario, tmp_path: Path) -> None:
@@ -94,6 +97,21 @@ def test_a_page_replaces_only_a_page(small: pt.Scenario, tmp_path: Path) -> None
         result.html(tmp_path / "absent" / "page.html")
     for _ in range(2):
         result.html(tmp_path / "page.html", timeline=False)
+
+
+def test_a_summary_has_one_number_for_each_metric(small: pt.Scenario) -> None:
+    result = small.run(seeds=2)
+    [row] = [row for row in result.summary("service.walltime") if row["variant"] == "memory.low"]
+    values = [
+        row["value"]
+        for row in result.metrics
+        if row["variant"] == "memory.low" and row["metric"] == "service.walltime"
+    ]
+    assert row["mean"] == pytest.approx(sum(values) / 2) and (row["runs"], row["ended"]) == (2, 0)
+    assert row["deviation"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+    assert set(result.summary()["metric"]) == set(result.compare()["metric"])
+    with pytest.raises(pt.InputError, match="no run has a metric"):
+        result.summary("service.waltime")
 
 
 def test_other_libraries_read_them(small: pt.Scenario) -> None:

@@ -72,6 +72,9 @@ def test_all_mistakes_at_once() -> None:
     with pytest.raises(pt.ScenarioError) as told:
         pt.load(SMALL).set({"vm.swapiness": 1})
     assert told.value.diagnostics[0]["key"] == "vm.swapiness"
+    assert told.value.diagnostics[0]["file"] == "set()" and "--" not in str(told.value).replace("-->", "")
+    with pytest.raises(pt.ScenarioError, match="did you mean `vm.swappiness`"):
+        pt.load(SMALL).set(swappiness=10)
 
 
 @pytest.mark.parametrize(

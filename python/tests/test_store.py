@@ -218,7 +218,7 @@ def test_other_libraries_read_it(tiny, grid, alone, tmp_path):
     pl = pytest.importorskip("polars")
     made = pt.sweep(tiny, grid, seeds=4, store=tmp_path)
     frame = pl.DataFrame(made.select("batch.walltime"))
-    assert frame.shape == (48, 8) and frame["vm.swappiness"].dtype == pl.Int64
+    assert frame.shape == (48, 9) and frame["vm.swappiness"].dtype == pl.Int64
     assert frame.equals(pl.DataFrame(alone.select("batch.walltime")))
     files = pl.read_parquet(f"{tmp_path}/**/*.parquet").explode("metrics").unnest("metrics")
     assert files.filter(pl.col("metric") == "batch.walltime").height == 48

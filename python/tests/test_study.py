@@ -11,7 +11,7 @@ import pagetide as pt
 def test_a_search_finds_a_threshold(small: pt.Scenario) -> None:
     found = pt.find(
         small, "group.web.memory.low", "service.pgmajfault < 500",
-        range=(0, "44MiB", 6), seeds=2, price="batch.walltime",
+        range="0..44MiB/6", seeds=2, price="batch.walltime",
     )  # fmt: skip
     assert found.found and list(found.set) == ["group.web.memory.low"]
     assert found.to_dict() == json.loads(found.json()) and found.to_dict()["verdict"] == "threshold"

@@ -25,6 +25,17 @@ fn raise<'py>(
     made().unwrap_or_else(|error| error)
 }
 
+/// A message of the loader, with the names of Python in place of the command's options.
+fn in_python(text: &str) -> String {
+    let names = [
+        ("--add-variant", "with_variant()"),
+        ("--set", "set()"),
+        ("--variant", "only()"),
+        ("--repeats", "seeds"),
+    ];
+    names.iter().fold(text.to_owned(), |text, (option, name)| text.replace(option, name))
+}
+
 /// `ScenarioError`: the scenario has mistakes.
 pub fn scenario(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
     let list = PyList::empty(py);
@@ -33,18 +44,18 @@ pub fn scenario(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
             return error;
         }
     }
-    raise(py, "ScenarioError", (diagnostics.to_string(), list))
+    raise(py, "ScenarioError", (in_python(&diagnostics.to_string()), list))
 }
 
 fn one<'py>(py: Python<'py>, diagnostic: &Diagnostic) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("file", &diagnostic.path)?;
+    dict.set_item("file", in_python(&diagnostic.path))?;
     dict.set_item("line", diagnostic.line)?;
     dict.set_item("column", diagnostic.column)?;
     dict.set_item("key", &diagnostic.key)?;
     dict.set_item("text", &diagnostic.text)?;
-    dict.set_item("message", &diagnostic.message)?;
-    dict.set_item("hint", &diagnostic.hint)?;
+    dict.set_item("message", in_python(&diagnostic.message))?;
+    dict.set_item("hint", diagnostic.hint.as_deref().map(in_python))?;
     Ok(dict)
 }
 
@@ -55,7 +66,7 @@ pub fn input(py: Python<'_>, message: impl Into<String>, hint: impl Into<String>
 
 /// `InputError` for a mistake that the lab found.
 pub fn mistake(py: Python<'_>, mistake: Mistake) -> PyErr {
-    input(py, mistake.message, mistake.hint)
+    input(py, in_python(&mistake.message), in_python(&mistake.hint))
 }
 
 /// `VersionError`: data belongs to another version, or to another scenario.

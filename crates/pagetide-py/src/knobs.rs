@@ -8,9 +8,9 @@ use crate::values;
 use pagetide_lab::knob::Knob;
 use pagetide_scenario::model;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString};
 
-/// The values of each knob of a grid: a list, `"LOW..HIGH/N"`, or `(LOW, HIGH, N)`.
+/// The values of each knob of a grid: a list, or `"LOW..HIGH/N"`.
 ///
 /// Raises `InputError` for unknown knobs and invalid values.
 #[pyfunction]
@@ -28,8 +28,7 @@ pub fn knob_values<'py>(
     Ok(knobs.into_iter().map(texts).collect())
 }
 
-/// The knobs of a mapping: path -> a list of values, a range as text (`"10..3000/7"`), or both ends
-/// and a number of values (`(10, 3000, 7)`).
+/// The knobs of a mapping: path -> a list of values, or a range as text (`"10..3000/7"`).
 pub fn knobs(
     py: Python<'_>,
     grid: &Bound<'_, PyDict>,
@@ -55,19 +54,6 @@ pub fn range_text(range: &Bound<'_, PyAny>, path: &str) -> PyResult<Option<Strin
     }
     if range.is_instance_of::<PyString>() {
         return range.extract().map(Some);
-    }
-    if let Ok(ends) = range.cast::<PyTuple>() {
-        let texts: PyResult<Vec<String>> =
-            ends.iter().map(|end| values::to_text(&end, path)).collect();
-        return match texts?.as_slice() {
-            [low, high] => Ok(Some(format!("{low}..{high}"))),
-            [low, high, count] => Ok(Some(format!("{low}..{high}/{count}"))),
-            _ => Err(errors::input(
-                range.py(),
-                format!("{path}: a range has two ends"),
-                "give (LOW, HIGH), (LOW, HIGH, N), or a list of values",
-            )),
-        };
     }
     let mut list = Vec::new();
     for value in range.try_iter()? {

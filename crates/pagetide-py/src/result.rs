@@ -17,7 +17,7 @@ use pagetide_lab::html::run::PageSource;
 use pagetide_lab::plan::{RunJob, RunPlan};
 use pagetide_lab::report::{Report, RunTimeline};
 use pagetide_lab::select;
-use pagetide_lab::stats::{change, welch, MeanChange};
+use pagetide_lab::stats::{change, welch, MeanChange, Statistics};
 use pagetide_lab::world::{ObserverHandle, Simulator, TracedRun};
 use pagetide_lab::{csv, html, json, table, why};
 use pagetide_scenario::record::RunRecord;
@@ -254,6 +254,19 @@ impl Result {
         py.detach(|| metrics_of(self.finished()))
     }
 
+    /// Mean and deviation over the seeds, one row for each metric of each variant.
+    ///
+    /// Columns: variant, metric, unit, mean, deviation (of the sample; null for one run), runs, ended
+    /// (number of runs without a measurement, which the mean leaves out).
+    ///
+    /// `metrics`: names, or patterns with `*`; by default those of the table.
+    #[pyo3(signature = (*metrics))]
+    fn summary(&self, py: Python<'_>, metrics: &Bound<'_, PyTuple>) -> PyResult<Table> {
+        let report = self.report(py)?;
+        let some = Some(metrics.as_any()).filter(|_| !metrics.is_empty());
+        summary(report, &self.keys(py, some)?)
+    }
+
     /// Compares two variants, one row for each metric.
     ///
     /// Columns: metric, unit; for each side n, mean and sd (sample standard deviation; null for one
@@ -376,8 +389,10 @@ impl Result {
     /// The distributions of latencies over all runs of a variant, one row for each bucket.
     ///
     /// Columns: of (the metric without its percentile, such as `web.latency`), up_to_s (upper bound
-    /// of the bucket, in seconds; buckets are about 1 % wide), count. Empty unless `run` got
-    /// `latencies=True`.
+    /// of the bucket, in seconds; buckets are about 1 % wide), count.
+    ///
+    /// Raises `InputError` unless `run` got `latencies=True`, and if nothing in the scenario has
+    /// latencies.
     #[pyo3(signature = (variant = None))]
     fn latencies(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<Table> {
         let report = self.report(py)?;
@@ -386,6 +401,13 @@ impl Result {
             let of_variant = report.columns.get(place).into_iter().flat_map(|it| &it.latencies);
             of_variant.flat_map(|one| one.buckets.iter().map(|bucket| (one.of.as_str(), bucket)))
         };
+        if report.columns.iter().all(|column| column.latencies.is_empty()) {
+            return Err(errors::input(
+                py,
+                "no run has kept latencies",
+                "`run(latencies=True)` keeps them, of services and other tasks that measure them",
+            ));
+        }
         let names: Vec<&str> = all().map(|(of, _)| of).collect();
         let bounds: Vec<f64> = all().map(|(_, (ns, _))| *ns as f64 / 1e9).collect();
         let counts: Vec<u64> = all().map(|(_, (_, count))| *count).collect();
@@ -495,6 +517,37 @@ impl Result {
         let first = mistakes.into_iter().next();
         first.map_or(Ok(keys), |mistake| Err(errors::mistake(py, mistake)))
     }
+}
+
+fn summary(report: &Report, keys: &[String]) -> PyResult<Table> {
+    let [mut variants, mut metrics, mut units] = [const { Vec::new() }; 3];
+    let (mut means, mut deviations) = (Vec::new(), Vec::new());
+    let (mut runs, mut ended) = (Vec::new(), Vec::new());
+    for column in &report.columns {
+        for key in keys {
+            let Some(series) = column.series.get(key) else { continue };
+            let all = series.samples.iter();
+            let measured = all.filter(|it| it.ended.is_none() && it.value.is_finite());
+            let values: Vec<f64> = measured.map(|it| it.value).collect();
+            let of = Statistics::of(&values);
+            variants.push(column.name.as_str());
+            metrics.push(key.as_str());
+            units.push(unit_name(series.unit));
+            means.push(Some(of.mean).filter(|_| !values.is_empty()));
+            deviations.push(Some(of.stddev).filter(|_| values.len() > 1));
+            runs.push(values.len() as u64);
+            ended.push((series.samples.len() - values.len()) as u64);
+        }
+    }
+    Table::new(vec![
+        ("variant", Arc::new(StringArray::from(variants)) as ArrayRef),
+        ("metric", Arc::new(StringArray::from(metrics))),
+        ("unit", Arc::new(StringArray::from(units))),
+        ("mean", Arc::new(Float64Array::from(means))),
+        ("deviation", Arc::new(Float64Array::from(deviations))),
+        ("runs", Arc::new(UInt64Array::from(runs))),
+        ("ended", Arc::new(UInt64Array::from(ended))),
+    ])
 }
 
 fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<Table> {

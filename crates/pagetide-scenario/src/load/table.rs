@@ -6,6 +6,7 @@
 use super::decode::expected;
 use super::span::{clip, ProblemSink, SourceSpan};
 use super::tree::{TomlEntry, TomlNode, TomlValue};
+use pagetide_core::config::Sysctl;
 
 /// A table with known keys.
 pub(crate) trait KeyTable: Default {
@@ -119,7 +120,9 @@ pub(crate) fn unknown_key<'a>(
     sink: &mut ProblemSink,
 ) {
     let message = format!("unknown key `{}`", clip(&entry.key));
-    let hint = match sink.suggest(&entry.key, known.clone()) {
+    // A sysctl may be named without its directory.
+    let sysctls = Sysctl::ALL.iter().map(|sysctl| sysctl.name());
+    let hint = match sink.suggest(&entry.key, known.clone().chain(sysctls)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the keys here are {}", known.collect::<Vec<_>>().join(", ")),
     };
