@@ -13,6 +13,7 @@
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
 //! bytes, with any number of threads.
 
+pub mod across;
 pub mod compare;
 pub mod csv;
 pub mod execute;

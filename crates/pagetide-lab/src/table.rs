@@ -123,7 +123,12 @@ fn rows_and_legend(report: &Report) -> (Vec<TableRow>, Legend) {
     (rows, legend)
 }
 
-fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend) -> TableRow {
+pub(crate) fn row(
+    report: &Report,
+    key: String,
+    daggers: &Daggers<'_>,
+    legend: &mut Legend,
+) -> TableRow {
     let columns = 0..report.columns.len();
     let incomplete: Vec<Option<Incomplete>> =
         columns.clone().map(|column| daggers.of(column, &key)).collect();
@@ -229,7 +234,7 @@ fn absent() -> TextCell {
 
 /// The signs that the table uses and must explain.
 #[derive(Default)]
-struct Legend {
+pub(crate) struct Legend {
     spread: bool,
     /// The terminal is too narrow for the spreads.
     no_room: bool,
@@ -271,7 +276,7 @@ impl Legend {
         }
     }
 
-    fn text(&self, report: &Report) -> String {
+    pub(crate) fn text(&self, report: &Report) -> String {
         let mut parts = Vec::new();
         if self.spread {
             parts.push("mean \u{b1} sample standard deviation over the seeds".to_owned());

@@ -89,6 +89,16 @@ pub struct RunArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
 
+    /// Further scenarios: all are run, and one table has the walltimes of their tasks (or the
+    /// --metrics) with the geometric mean of the changes
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["html", "openmetrics", "events", "perfetto"])]
+    pub more: Vec<PathBuf>,
+
+    /// The variant that the others are compared with [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub against: Option<String>,
+
     /// Run only this variant. May be repeated; the others are compared with the first one given
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,

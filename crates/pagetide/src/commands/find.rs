@@ -1,7 +1,7 @@
 //! `pagetide find`: finds the value of a knob at which a criterion holds.
 
 use crate::cli::{EmitForm, FindArgs};
-use crate::commands::sweep::{digest_of, unwritable};
+use crate::commands::sweep::digest_of;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::{self, OutputFile};
 use crate::policy::Plugins;
@@ -187,7 +187,7 @@ fn search(
     let directory = args.store.as_deref().unwrap_or(Path::new("."));
     match result {
         Ok(()) => {
-            store.finish().map_err(|error| unwritable(directory, &error))?;
+            store.finish().map_err(|error| CliError::unwritable(directory, &error))?;
             Ok(find)
         }
         Err(FindError::Cancelled) => {
@@ -214,7 +214,7 @@ fn search(
         Err(FindError::Failed(failure)) => {
             Err(CliError::of_run("the scenario without changes: ", &failure))
         }
-        Err(FindError::Unwritable(error)) => Err(unwritable(directory, &error)),
+        Err(FindError::Unwritable(error)) => Err(CliError::unwritable(directory, &error)),
     }
 }
 

@@ -13,6 +13,7 @@ pub mod metrics;
 pub mod mrc;
 pub mod new;
 pub mod run;
+pub mod run_several;
 pub mod schema;
 pub mod sweep;
 pub mod trace_import;

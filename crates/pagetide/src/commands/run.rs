@@ -2,6 +2,7 @@
 
 use crate::cli::{OutputFormat, RunArgs};
 use crate::commands::find::refused;
+use crate::commands::run_several::run_several;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::{self, OutputFile};
 use crate::policy::Plugins;
@@ -13,7 +14,7 @@ use pagetide_lab::execute::{execute, JobOutcome};
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
-use pagetide_lab::{csv, expect, html, json, openmetrics, rows, select, table, why};
+use pagetide_lab::{across, csv, expect, html, json, openmetrics, rows, select, table, why};
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::RunRecord;
@@ -31,15 +32,10 @@ pub fn run(
     plugins: &Plugins,
     printer: &mut Printer,
 ) -> Result<ExitStatus, CliError> {
-    let overrides = Overrides {
-        sets: args.scenario.set,
-        variants: args.variant,
-        repeats: args.repeats,
-        seed: args.seed,
-        added: args.scenario.add_variant,
-        plugins: names_of(plugins),
-        ..Overrides::default()
-    };
+    if !args.more.is_empty() {
+        return run_several(&args, plugins, printer);
+    }
+    let overrides = overrides(&args, plugins);
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     output_file::distinct(&[
         ("--html", args.html.as_deref()),
@@ -58,6 +54,9 @@ pub fn run(
         .map(|file| OutputFile::openmetrics(file, &[&args.scenario.file, &loaded.file]))
         .transpose()?;
     let mut plan = loaded.plan(overrides.sets)?;
+    if let Some(variant) = &args.against {
+        across::put_first(&mut plan.scenario, variant).map_err(refused)?;
+    }
     select::check(&plan.scenario, &args.metrics, true).map_err(refused)?;
     for variant in &mut plan.scenario.variants {
         args.metrics.iter().for_each(|pattern| variant.setup.request_metric(pattern));
@@ -130,15 +129,7 @@ pub fn run(
             wrong.extend(write_openmetrics(&file, record, &first.setup, start_s, printer).err());
         }
     }
-    for same in report.failures.chunk_by(|a, b| a.variant == b.variant && a.failure == b.failure) {
-        let run = &same[0];
-        let seeds = match same.len() {
-            1 => format!("seed {}", run.seed),
-            nr_seeds => format!("{nr_seeds} seeds from {}", run.seed),
-        };
-        let place = format!("variant {}, {seeds}: ", run.variant);
-        printer.error(&CliError::of_run(&place, &run.failure));
-    }
+    print_failures(&report, printer);
     // The last error ends the command.
     let last = wrong.pop();
     wrong.iter().for_each(|error| printer.error(error));
@@ -153,10 +144,40 @@ pub fn run(
         ));
         return Ok(ExitStatus::Interrupted);
     }
+    Ok(status(&report, &args, printer))
+}
+
+/// The changes that the arguments make to a scenario.
+pub fn overrides(args: &RunArgs, plugins: &Plugins) -> Overrides {
+    Overrides {
+        sets: args.scenario.set.clone(),
+        variants: args.variant.clone(),
+        repeats: args.repeats,
+        seed: args.seed,
+        added: args.scenario.add_variant.clone(),
+        plugins: names_of(plugins),
+        ..Overrides::default()
+    }
+}
+
+pub fn print_failures(report: &Report, printer: &mut Printer) {
+    for same in report.failures.chunk_by(|a, b| a.variant == b.variant && a.failure == b.failure) {
+        let run = &same[0];
+        let seeds = match same.len() {
+            1 => format!("seed {}", run.seed),
+            nr_seeds => format!("{nr_seeds} seeds from {}", run.seed),
+        };
+        let place = format!("variant {}, {seeds}: ", run.variant);
+        printer.error(&CliError::of_run(&place, &run.failure));
+    }
+}
+
+/// How the command ends after these runs. Prints what is not as it should be.
+pub fn status(report: &Report, args: &RunArgs, printer: &mut Printer) -> ExitStatus {
     let mut status = ExitStatus::Success;
-    for judged in expect::of_report(&report).iter().filter(|judged| !judged.holds()) {
-        // The table contains this sentence already.
-        if args.format != OutputFormat::Table {
+    for judged in expect::of_report(report).iter().filter(|judged| !judged.holds()) {
+        // The table of one scenario contains this sentence already.
+        if args.format != OutputFormat::Table || !args.more.is_empty() {
             printer.error(&CliError::Failure(format!("not as expected: {}", judged.sentence())));
         }
         status = ExitStatus::Failure;
@@ -174,7 +195,7 @@ pub fn run(
         }
     }
     let statuses = report.failures.iter().map(|run| CliError::of_run("", &run.failure).status());
-    Ok(statuses.fold(status, ExitStatus::max))
+    statuses.fold(status, ExitStatus::max)
 }
 
 /// The report with the wanted metrics: the metrics of its rows if patterns chose the rows, else all.

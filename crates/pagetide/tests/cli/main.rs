@@ -20,4 +20,5 @@ mod reports;
 mod run;
 mod schema;
 mod seeds;
+mod several;
 mod sweep;

@@ -1,0 +1,107 @@
+//! `pagetide run A B C`: runs several scenarios and compares their variants in one table.
+
+use crate::cli::{OutputFormat, RunArgs};
+use crate::commands::find::refused;
+use crate::commands::run::{overrides, print_failures, status};
+use crate::error::{CliError, ExitStatus};
+use crate::policy::Plugins;
+use crate::printer::{self, Printer};
+use crate::progress::ProgressLine;
+use crate::{interrupt, scenario_file};
+use pagetide_lab::execute::execute;
+use pagetide_lab::report::Report;
+use pagetide_lab::world::Simulator;
+use pagetide_lab::{across, csv, json, select};
+use std::borrow::Cow;
+use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering;
+use std::{slice, thread};
+
+/// Runs the scenarios one after the other. All are loaded and checked before the first run.
+pub fn run_several(
+    args: &RunArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
+    let overrides = overrides(args, plugins);
+    let mut loaded = Vec::new();
+    let mut base = args.against.clone();
+    for file in [&args.scenario.file].into_iter().chain(&args.more) {
+        let scenario = scenario_file::load(file, &overrides)?;
+        let mut plan = scenario.plan(overrides.sets.clone())?;
+        let first = plan.scenario.variants.first().map(|variant| variant.name.clone());
+        let base = base.get_or_insert(first.unwrap_or_default());
+        across::put_first(&mut plan.scenario, base).map_err(refused)?;
+        for variant in &mut plan.scenario.variants {
+            args.metrics.iter().for_each(|pattern| variant.setup.request_metric(pattern));
+        }
+        loaded.push((scenario, plan));
+    }
+    for pattern in &args.metrics {
+        let pattern = slice::from_ref(pattern);
+        let mut checks = loaded.iter().map(|(_, plan)| select::check(&plan.scenario, pattern));
+        // A pattern may be for one of the scenarios only.
+        if let Some(Err(mistake)) = checks.next().filter(|_| checks.all(|it| it.is_err())) {
+            return Err(refused(mistake));
+        }
+    }
+
+    let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
+    let threads =
+        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let cancel = interrupt::flag();
+    let mut reports = Vec::new();
+    // The scenarios' files must be there until the last run.
+    let mut files = Vec::new();
+    for (scenario, plan) in loaded {
+        let progress = ProgressLine::new(&plan);
+        let runs = execute(&plan, &simulator, threads, &cancel, &|event| {
+            progress.on_progress(&event);
+        });
+        drop(progress);
+        reports.push(Report::new(plan, &runs));
+        files.push(scenario);
+        if cancel.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+
+    printer.data(match args.format {
+        OutputFormat::Table => {
+            across::render(&reports, &args.metrics, printer::table_width()).map_err(refused)?
+        }
+        OutputFormat::Json => {
+            let one = |report: &Report| json::render_some(&chosen(report, &args.metrics), report);
+            let all: Vec<String> = reports.iter().map(one).collect();
+            format!("[\n{}]\n", all.join(",\n"))
+        }
+        OutputFormat::Csv => {
+            let one = |report: &Report| csv::render(&chosen(report, &args.metrics));
+            let all = reports.iter().map(one).collect::<String>();
+            let head = format!("{}\n", csv::HEADER);
+            head.clone() + &all.replace(&head, "")
+        }
+    })?;
+    let mut worst = ExitStatus::Success;
+    for report in &reports {
+        report.notes.iter().for_each(|note| printer.note(note));
+        print_failures(report, printer);
+        worst = worst.max(status(report, args, printer));
+    }
+    if cancel.load(Ordering::Relaxed) {
+        printer.warning("interrupted: the table has the finished runs");
+        return Ok(ExitStatus::Interrupted);
+    }
+    Ok(worst)
+}
+
+/// The report with the metrics that match the patterns; with all metrics without patterns.
+fn chosen<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
+    if patterns.is_empty() {
+        return Cow::Borrowed(report);
+    }
+    // A pattern may match metrics of another scenario only.
+    let of = |pattern| select::keys(report, slice::from_ref(pattern)).unwrap_or_default();
+    let keys: Vec<String> = patterns.iter().flat_map(of).collect();
+    Cow::Owned(select::narrowed(report, &keys))
+}
