@@ -7,6 +7,7 @@ use crate::execute::{JobOutcome, RunResult};
 use crate::plan::RunPlan;
 use crate::stats::Statistics;
 use crate::world::Failure;
+use pagetide_scenario::metric::declared::WALLTIME;
 use pagetide_scenario::record::{Incomplete, Latencies, Unit};
 use pagetide_scenario::timeline::Timeline;
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,6 +184,18 @@ impl Report {
             }
         }
         found
+    }
+
+    /// Whether the OOM killer killed every task in every run, so that nothing was measured.
+    pub fn are_all_killed(&self) -> bool {
+        let is_walltime =
+            |key: &str| key.strip_suffix(WALLTIME.name).is_some_and(|owner| owner.ends_with('.'));
+        let of = |column: &'_ ReportColumn| -> Vec<Option<Incomplete>> {
+            let series = column.series.iter().filter(|(key, _)| is_walltime(key));
+            series.flat_map(|(_, series)| &series.samples).map(|sample| sample.ended).collect()
+        };
+        let ends: Vec<Option<Incomplete>> = self.columns.iter().flat_map(of).collect();
+        !ends.is_empty() && ends.iter().all(|ended| *ended == Some(Incomplete::OomKilled))
     }
 
     pub fn has_data(&self) -> bool {

@@ -53,13 +53,33 @@ fn likely<'a>(all: &[MetricEntry], setups: impl Iterator<Item = &'a Setup>) -> B
 
 pub(crate) fn unknown(pattern: &str, keys: BTreeSet<String>) -> Mistake {
     let bare = pattern.replace('*', "");
-    let near = nearest_few(&bare, keys.iter().map(String::as_str), SUGGESTED);
+    let mut near = nearest_few(&bare, keys.iter().map(String::as_str), SUGGESTED);
+    let about = about(&bare);
+    near.extend(keys.iter().map(String::as_str).filter(|key| about.contains(*key)));
+    near.truncate(SUGGESTED);
     let hint = match near.as_slice() {
         [] => "`pagetide metrics` lists them; `*` matches any characters".to_owned(),
         near => format!("did you mean `{}`?", near.join("` or `")),
     };
     let shown: String = pattern.chars().filter(|c| !c.is_control()).take(80).collect();
     Mistake::new(format!("no run has a metric `{shown}`"), hint)
+}
+
+/// Metrics of the machine whose description ends with a part of the name, of four letters or more:
+/// `pswpin` and `pswpout` for `pgswap`.
+fn about(name: &str) -> BTreeSet<String> {
+    let all = catalogue::all();
+    let parts = (4..name.len()).rev().flat_map(|length| {
+        (0..=name.len() - length).filter_map(move |at| name.get(at..at + length))
+    });
+    let with_word = |part: &str| -> BTreeSet<String> {
+        let has = |entry: &&MetricEntry| {
+            entry.of.contains(&ScopeKind::Machine)
+                && entry.about.trim_end_matches('.').rsplit(' ').next() == Some(part)
+        };
+        all.iter().filter(has).map(|entry| entry.name.to_string()).collect()
+    };
+    parts.map(with_word).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// The keys that match the patterns, in order, each once. A pattern is a key, a part of keys, or
@@ -145,5 +165,8 @@ mod tests {
             assert!(check(pattern).is_err(), "{pattern}");
         }
         assert!(check("pgfualt").unwrap_err().hint.contains("pgfault"));
+        assert!(check("walltme").unwrap_err().hint.contains("walltime"));
+        let hint = check("pgswap").unwrap_err().hint;
+        assert_eq!(hint, "did you mean `pgscan` or `pswpin` or `pswpout`?");
     }
 }

@@ -58,11 +58,13 @@ impl Quantity {
             return Ok(Quantity::Nanoseconds(nanoseconds));
         }
         units::parse_size(text, page_size).map(Quantity::Bytes).map_err(|size| {
-            if text.starts_with(|c: char| c.is_ascii_digit()) {
-                error(size.message, size.hint)
-            } else {
-                let hint = "write a quantity like 120, 0.5, 10ms, 64MiB, 5 % or 500MiB/s";
-                error(format!("`{}` is not a quantity", clip(text)), hint)
+            let forms = "write a quantity like 120, 0.5, 10ms, 64MiB, 5 % or 500MiB/s";
+            // A unit that is of no kind says nothing about the kind.
+            let is_size = size.hint != units::SIZE_FORMS;
+            match text.starts_with(|c: char| c.is_ascii_digit()) {
+                true if is_size => error(size.message, size.hint),
+                true => error(size.message, forms),
+                false => error(format!("`{}` is not a quantity", clip(text)), forms),
             }
         })
     }

@@ -8,6 +8,7 @@ pub use search::{CompareArgs, EmitForm, FindArgs, SweepArgs};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use pagetide_lab::plan::MAX_REPEATS;
 use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::model::PageSize;
 use pagetide_scenario::quantity::Quantity;
@@ -104,7 +105,7 @@ pub struct RunArgs {
     pub variant: Vec<String>,
 
     /// Number of runs of each variant; each run has the next seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number, allow_negative_numbers = true)]
     pub repeats: Option<u32>,
 
     /// First seed
@@ -140,7 +141,7 @@ pub struct RunArgs {
     pub traces: TraceArgs,
 
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
-    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
     pub jobs: Option<NonZeroUsize>,
 
     /// Leave out the sentences under the table that say which tasks waited for memory, and why
@@ -150,6 +151,11 @@ pub struct RunArgs {
     /// Exit with 1 if a task was killed, or if the time limit cut a run short
     #[arg(long)]
     pub strict: bool,
+}
+
+/// A number of runs; the plan checks its bounds.
+fn parse_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("give a number from 1 to {MAX_REPEATS}"))
 }
 
 fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
@@ -256,6 +262,7 @@ pub struct VerifyArgs {
     /// Number of runs of each variant on each side; the scenario's own number is ignored [default:
     /// 3]
     #[arg(long, value_name = "N", conflicts_with = "reference")]
+    #[arg(value_parser = parse_number, allow_negative_numbers = true)]
     pub repeats: Option<u32>,
 
     /// First seed
@@ -289,7 +296,7 @@ pub struct VerifyArgs {
     pub kernel: KernelArgs,
 
     /// Number of parallel runs [default: the number of CPUs]
-    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
     pub jobs: Option<NonZeroUsize>,
 }
 
@@ -395,7 +402,7 @@ pub struct ExplainArgs {
     /// The name, with or without the task or group before it; a part of names; or a pattern with
     /// `*`, which lists names
     #[arg(value_name = "NAME")]
-    pub name: String,
+    pub name: Option<String>,
 
     /// How to print it
     #[arg(long, value_enum, default_value_t = TextFormat::Text)]
@@ -445,7 +452,7 @@ pub struct MrcArgs {
     pub seed: u64,
 
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
-    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
     pub jobs: Option<NonZeroUsize>,
 }
 
@@ -607,7 +614,7 @@ pub struct InspectArgs {
     pub only: Option<String>,
 
     /// Print the files as of this virtual time, such as 1.5s [default: the end of the run]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
     pub at: Option<u64>,
 
     /// Write a report of the final state to this HTML file, to open in a browser, mail or print

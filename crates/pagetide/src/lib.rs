@@ -39,10 +39,12 @@ mod trace_files;
 pub use output_file::{check_page, write_page};
 pub use pagetide_sim::policy;
 
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser};
 use cli::{Cli, Command, ImportCommand, TraceCommand};
 use error::{CliError, ExitStatus};
 use pagetide_scenario::load::PluginNames;
+use pagetide_scenario::near::nearest;
 use policy::Plugins;
 use printer::Printer;
 use std::ffi::OsString;
@@ -71,7 +73,10 @@ fn run_with(plugins: Plugins, arguments: Vec<OsString>) -> ExitStatus {
     let status = match plugins.check() {
         Ok(()) => match Cli::try_parse_from(arguments) {
             Ok(cli) => dispatch(cli.command, &plugins, &mut printer),
-            Err(told) => print_clap_output(&told, &mut printer),
+            Err(told) => match unknown_command(&told) {
+                Some(error) => Err(error),
+                None => print_clap_output(&told, &mut printer),
+            },
         },
         Err(refused) => Err(CliError::bad_input(
             refused.to_string(),
@@ -82,6 +87,21 @@ fn run_with(plugins: Plugins, arguments: Vec<OsString>) -> ExitStatus {
         printer.error(&error);
         error.status()
     })
+}
+
+/// The error for an unknown subcommand that clap has no suggestion for, such as `rnu`.
+fn unknown_command(told: &clap::Error) -> Option<CliError> {
+    let is_told = told.get(ContextKind::SuggestedSubcommand).is_some();
+    let Some(ContextValue::String(name)) = told.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let command = Cli::command();
+    let near = nearest(name, command.get_subcommands().map(|known| known.get_name()));
+    let near = near.filter(|_| !is_told)?;
+    Some(CliError::bad_input(
+        format!("there is no command `{name}`"),
+        format!("did you mean `{near}`? `pagetide help` lists all commands"),
+    ))
 }
 
 /// Prints help, version, or a usage error from clap. Help and version are data: if they cannot be

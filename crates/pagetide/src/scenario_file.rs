@@ -1,6 +1,7 @@
 //! Finds and loads the scenario that an argument names: a file, or a shipped experiment.
 
 use crate::error::CliError;
+use crate::printer::Printer;
 use crate::shipped::{self, ShippedTraces};
 use pagetide_lab::plan::RunPlan;
 use pagetide_scenario::diagnostic::{Diagnostics, Style};
@@ -67,6 +68,7 @@ fn load_stdin(overrides: &Overrides) -> Result<LoadedScenario, CliError> {
 /// Loads the scenario that `argument` names: a file, a shipped experiment, or standard input for
 /// `-`. A file has precedence over a shipped experiment of the same name.
 pub fn load(argument: &Path, overrides: &Overrides) -> Result<LoadedScenario, CliError> {
+    warn_of_repeats(&overrides.sets);
     if argument == Path::new("-") {
         return load_stdin(overrides);
     }
@@ -74,18 +76,40 @@ pub fn load(argument: &Path, overrides: &Overrides) -> Result<LoadedScenario, Cl
         if let Some(name) = argument.to_str().and_then(shipped::find) {
             return load_shipped(name, overrides);
         }
-        if argument.extension().is_none() {
-            let shown = argument.display().to_string();
-            let hint = match nearest(&shown, shipped::names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "`pagetide list` names the shipped experiments".to_owned(),
-            };
-            let message = format!("there is no file and no shipped experiment `{shown}`");
-            return Err(CliError::bad_input(message, hint));
-        }
+        let shown = argument.display().to_string();
+        let mut known = scenarios_beside(argument);
+        known.extend(shipped::names().map(str::to_owned));
+        let hint = match nearest(&shown, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`pagetide list` names the shipped experiments".to_owned(),
+        };
+        let message = format!("there is no file and no shipped experiment `{shown}`");
+        return Err(CliError::bad_input(message, hint));
     }
     let scenario = load::load(argument, overrides).map_err(refused)?;
     Ok(LoadedScenario { scenario, file: argument.to_owned(), text: None, _traces: None })
+}
+
+/// Warns of two values for one key, of which the last counts.
+fn warn_of_repeats(sets: &[(String, String)]) {
+    let name = |key: &str| key.strip_prefix("sysctl.").unwrap_or(key).to_owned();
+    for (at, (key, value)) in sets.iter().enumerate() {
+        let before = sets[..at].iter().rev().find(|(other, _)| name(other) == name(key));
+        if let Some((_, before)) = before {
+            let key = name(key);
+            Printer::new().warning(&format!("{key} is set twice: {value} counts, not {before}"));
+        }
+    }
+}
+
+/// The scenario files in the directory of a path, as a user would name them.
+fn scenarios_beside(path: &Path) -> Vec<String> {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let named =
+        |entry: std::fs::DirEntry| parent.join(entry.file_name()).to_str().map(str::to_owned);
+    names.filter_map(named).filter(|name| name.ends_with(".toml")).collect()
 }
 
 pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<LoadedScenario, CliError> {

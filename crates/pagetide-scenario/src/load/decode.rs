@@ -231,7 +231,7 @@ impl<const MIN: i64, const MAX: i64> Decode for Int<MIN, MAX> {
             Ok(value) if (MIN..=MAX).contains(&value) => Some(Int(value)),
             _ => {
                 let bounds = match MAX {
-                    i64::MAX => format!("{MIN} or more"),
+                    i64::MAX if value < MIN.into() => format!("{MIN} or more"),
                     _ => format!("from {MIN} to {MAX}"),
                 };
                 let message = format!("{value} is out of range");

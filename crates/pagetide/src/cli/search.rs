@@ -1,6 +1,8 @@
 //! Arguments of the commands that search for values: `find`, `sweep`, `compare`. No behaviour here.
 
-use super::{after_help, after_help_with, key_value, parse_jobs, OutputFormat, ScenarioArgs};
+use super::{
+    after_help, after_help_with, key_value, parse_jobs, parse_number, OutputFormat, ScenarioArgs,
+};
 use clap::{Args, ValueEnum, ValueHint};
 use pagetide_lab::sweep::grid::SweepShard;
 use pagetide_scenario::load::AddedVariant;
@@ -49,7 +51,8 @@ pub struct FindArgs {
 
     /// Number of seeds that all values share, and of fresh seeds for confirmation [default: 20,
     /// with two knobs 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
     pub seeds: Option<u32>,
 
     /// First seed
@@ -78,7 +81,7 @@ pub struct FindArgs {
     pub store: Option<PathBuf>,
 
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
-    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
     pub jobs: Option<NonZeroUsize>,
 }
 
@@ -108,7 +111,7 @@ pub struct SweepArgs {
     pub variant: Vec<String>,
 
     /// Number of runs of each variant at each point; each run has the next seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number, allow_negative_numbers = true)]
     pub repeats: Option<u32>,
 
     /// First seed
@@ -143,7 +146,7 @@ pub struct SweepArgs {
     pub html: Option<PathBuf>,
 
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
-    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
     pub jobs: Option<NonZeroUsize>,
 }
 

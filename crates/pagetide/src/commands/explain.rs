@@ -12,15 +12,19 @@ pub fn explain(
     plugins: &Plugins,
     printer: &mut Printer,
 ) -> Result<ExitStatus, CliError> {
+    let Some(name) = &args.name else {
+        let hint = "for example `pagetide explain vm.swappiness`; `pagetide explain '*'` lists all";
+        return Err(CliError::bad_input("which name?", hint));
+    };
     let all = explain::all(&names_of(plugins));
-    let found = explain::find(&all, &args.name);
+    let found = explain::find(&all, name);
     if found.is_empty() {
-        let name = args.name.escape_debug();
-        let message = format!("there is no metric, knob, key or workload `{name}`");
-        return Err(CliError::bad_input(message, explain::unknown_name_hint(&all, &args.name)));
+        let shown = name.escape_debug();
+        let message = format!("there is no metric, knob, key or workload `{shown}`");
+        return Err(CliError::bad_input(message, explain::unknown_name_hint(&all, name)));
     }
     printer.data(match args.format {
-        TextFormat::Text => explain::text(&found, &args.name, printer::table_width()),
+        TextFormat::Text => explain::text(&found, name, printer::table_width()),
         TextFormat::Json => explain::json(&found),
     })?;
     Ok(ExitStatus::Success)

@@ -182,6 +182,14 @@ pub fn status(report: &Report, args: &RunArgs, printer: &mut Printer) -> ExitSta
         }
         status = ExitStatus::Failure;
     }
+    if report.are_all_killed() && report.plan.scenario.expectations.is_empty() {
+        printer.error(&CliError::Failure(
+            "the OOM killer killed every task in every run, so nothing was measured\n\
+             hint: give the machine or the groups more memory, or an [[expect]] if this is wanted"
+                .to_owned(),
+        ));
+        status = ExitStatus::Failure;
+    }
     if args.strict {
         for it in report.ended_runs() {
             printer.error(&CliError::Failure(format!(

@@ -39,7 +39,8 @@ pub fn run_several(
     }
     for pattern in &args.metrics {
         let pattern = slice::from_ref(pattern);
-        let mut checks = loaded.iter().map(|(_, plan)| select::check(&plan.scenario, pattern));
+        let mut checks =
+            loaded.iter().map(|(_, plan)| select::check(&plan.scenario, pattern, true));
         // A pattern may be for one of the scenarios only.
         if let Some(Err(mistake)) = checks.next().filter(|_| checks.all(|it| it.is_err())) {
             return Err(refused(mistake));

@@ -16,6 +16,38 @@ fn a_name_that_is_nearly_right_is_suggested() {
     place.write("long.toml", long);
     place.run(["inspect", "long.toml", "--only", "nonsense"]).fails(2, &["nonsense"]);
     place.run(["metrics", "waltime"]).fails(2, &["hint: did you mean `walltime`?"]);
+    place.run(["rnu", "small.toml"]).fails(2, &["no command `rnu`", "did you mean `run`?"]);
+    place.run(["run", "smal.toml"]).fails(2, &["hint: did you mean `small.toml`?"]);
+    place.run(["run", "./smll.toml"]).fails(2, &["hint: did you mean `./small.toml`?"]);
+    place.run(["explain"]).fails(2, &["hint: for example `pagetide explain vm.swappiness`"]);
+    let swap = ["run", "small.toml", "--metrics", "pgswap"];
+    place.run(swap).fails(2, &["`pswpin` or `pswpout`"]);
+    place.run(["run", "small.toml", "--set", "swappiness=1"]).fails(2, &["`vm.swappiness`"]);
+}
+
+#[test]
+fn a_wrong_number_is_answered_with_the_right_ones() {
+    let place = TestDir::with("small.toml", SMALL);
+    let run = |more: &[&str]| place.run([&["run", "small.toml"], more].concat());
+    run(&["--repeats", "-1"]).fails(2, &["give a number from 1 to 10000"]);
+    run(&["--jobs", "-1"]).fails(2, &["give 1 or more"]);
+    let at = ["inspect", "small.toml", "--at", "-5s"];
+    place.run(at).fails(2, &["write times like 1.5s"]);
+    run(&["--set", "seed=99999999999999999999"])
+        .fails(2, &["write an integer, from 0 to 9223372036854775807"]);
+    let find = ["find", "small.toml", "--knob", "vm.swappiness", "--want"];
+    let want = |text: &str| place.run(find.iter().chain(&[text]));
+    want("reader.walltime < 5 parsecs")
+        .fails(2, &["unknown unit `parsecs`", "like 120, 0.5, 10ms"]);
+}
+
+#[test]
+fn a_key_that_is_set_twice_is_a_warning() {
+    let place = TestDir::with("small.toml", SMALL);
+    let sets = ["--set", "sysctl.vm.swappiness=20", "--set", "vm.swappiness=30", "--repeats", "1"];
+    let ran = place.run(["run", "small.toml"].iter().chain(&sets));
+    assert_eq!(ran.code, Some(0));
+    ran.says(&["warning: vm.swappiness is set twice: 30 counts, not 20"]);
 }
 
 #[test]

@@ -45,6 +45,18 @@ fn a_killed_task_is_marked_everywhere_and_strict_fails() {
 }
 
 #[test]
+fn runs_in_which_every_task_was_killed_measure_nothing() {
+    let place = TestDir::with("killed.toml", KILLED);
+    let run = |more: &[&str]| place.run([&["run", "killed.toml"], more].concat());
+    let none = run(&["--variant", "limited"]);
+    assert_eq!(none.code, Some(1));
+    none.says(&["killed every task in every run", "hint:"]);
+    let wanted = "\n[[expect]]\ntext = \"it is killed\"\nthat = \"oom_kill > 0\"\n";
+    place.write("killed.toml", KILLED.to_owned() + wanted);
+    assert_eq!(run(&["--variant", "limited"]).code, Some(0));
+}
+
+#[test]
 fn a_run_that_was_cut_is_no_measurement() {
     let place = TestDir::with("small.toml", SMALL);
     let run = |more: &[&str]| {
