@@ -102,7 +102,7 @@ fn chosen<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
         return Cow::Borrowed(report);
     }
     // A pattern may match metrics of another scenario only.
-    let of = |pattern| select::keys(report, slice::from_ref(pattern)).unwrap_or_default();
+    let of = |pattern| select::keys(report, slice::from_ref(pattern)).0;
     let keys: Vec<String> = patterns.iter().flat_map(of).collect();
     Cow::Owned(select::narrowed(report, &keys))
 }
