@@ -1,5 +1,5 @@
-//! Several scenarios in one table: a line for each metric of each scenario, and the geometric mean of
-//! the changes.
+//! Several scenarios in one table: a line for each metric of each scenario, and the geometric mean
+//! of the changes.
 //!
 //! Invariant: a mean has only lines in which both variants have measurements above 0.
 

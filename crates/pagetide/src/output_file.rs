@@ -1,7 +1,7 @@
 //! An output file that the user named. It is written completely or not at all.
 //!
-//! Invariant: an existing file is replaced only if it is a regular file that this program writes (or
-//! empty) and not an input of the command, and only by a complete file. Devices, links and
+//! Invariant: an existing file is replaced only if it is a regular file that this program writes
+//! (or empty) and not an input of the command, and only by a complete file. Devices, links and
 //! directories are never replaced.
 
 use crate::error::CliError;

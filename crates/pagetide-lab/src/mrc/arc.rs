@@ -1,6 +1,6 @@
-//! ARC (Megiddo and Modha, 2003): a list of objects requested once (T1) and one of others (T2), each
-//! with a list of the objects it lost lately (B1, B2). A request for a lost object moves the target
-//! for the size of T1.
+//! ARC (Megiddo and Modha, 2003): a list of objects requested once (T1) and one of others (T2),
+//! each with a list of the objects it lost lately (B1, B2). A request for a lost object moves the
+//! target for the size of T1.
 //!
 //! As in libCacheSim, such a request moves the target by the ratio of B1 and B2 in *bytes*, not in
 //! objects, so the target moves slowly.

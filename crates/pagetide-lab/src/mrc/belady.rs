@@ -1,5 +1,5 @@
-//! Belady's MIN (1966): evicts the object whose next request is the latest. No algorithm that takes in
-//! every missed object misses fewer requests, if all objects have the same size.
+//! Belady's MIN (1966): evicts the object whose next request is the latest. No algorithm that takes
+//! in every missed object misses fewer requests, if all objects have the same size.
 
 use super::caches::{ObjectCache, RequestStream};
 use std::collections::BinaryHeap;

@@ -1,6 +1,6 @@
 //! The requests of a trace, for the reference caches: for its pages, and for its objects.
 //!
-//! Invariant: both streams have every reference of the trace, in order.
+//! Invariant: the pages have every reference of the trace in order, and the objects every request.
 
 use super::caches::{CacheRequest, RequestStream};
 use pagetide_trace::format::PAGE_SIZE;

@@ -8,8 +8,9 @@ use serde_json::{json, Map, Value};
 
 /// Explains the columns.
 pub const LEGEND: &str = "linux: references that waited for a read (the first use of anonymous \
-    memory does not); LRU, ARC, S3-FIFO, Belady: misses of a cache of as many bytes; Belady evicts \
-    what is requested the latest, so it must know the future";
+    memory does not, nor does a page that was read ahead); LRU, ARC, S3-FIFO, Belady: misses of a \
+    cache of as many bytes, without read-ahead; Belady evicts what is requested the latest, so it \
+    must know the future";
 
 /// Miss ratios in a table of their own.
 pub struct RatioTable {
@@ -86,11 +87,13 @@ impl MissRatioCurve {
 
     pub fn table(&self, points: &[CurvePoint], width: usize) -> String {
         let mut out = format!("trace  {}\n", self.trace);
-        out += &match self.requests == self.references {
-            true => format!("{} requests\n", self.requests),
-            false => {
-                format!("{} requests with {} references to pages\n", self.requests, self.references)
-            }
+        let has_objects =
+            points.iter().flat_map(|point| &point.ratios).any(|it| it.objects.is_some());
+        let (requests, references) = (self.requests, self.references);
+        out += &match (has_objects, requests == references) {
+            (false, _) => format!("{references} references to pages\n"),
+            (true, true) => format!("{requests} requests\n"),
+            (true, false) => format!("{requests} requests with {references} references to pages\n"),
         };
         for RatioTable { title, names, lines } in self.tables(points) {
             let cell = |value| TextCell { value, ..TextCell::default() };
