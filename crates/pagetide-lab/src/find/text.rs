@@ -160,7 +160,11 @@ fn column(find: &Find, metric: &str, places: &[(SearchPlace, SeedCount)]) -> Vec
     let unit = found.iter().flatten().next().map_or(Unit::Count, |(unit, _)| *unit);
     let scale = Scale::new(unit, &means);
     let cells = found.iter().map(|it| match it {
-        Some((_, it)) => scale.print(it.mean, it.stddev).0,
+        // A count has the decimals that it needs, whatever the others have.
+        Some((Unit::Count | Unit::Pages, it)) => {
+            Scale::new(unit, &[(it.mean, 0.0)]).print(it.mean, 0.0).0
+        }
+        Some((_, it)) => scale.print(it.mean, 0.0).0,
         None => "-".to_owned(),
     });
     std::iter::once(format!("{metric} {}", scale.symbol).trim_end().to_owned())

@@ -188,6 +188,8 @@ fn incomplete_runs_are_marked() {
     let mut report = small(["default", "case1"]);
     let series = report.columns[1].series.get_mut("web.walltime").unwrap();
     series.samples[0].ended = Some(Incomplete::OomKilled);
+    let buckets = vec![(10, 90), (20, 10)];
+    report.columns[1].latencies = vec![Latencies { of: "web.latency".to_owned(), buckets }];
     report.notes = vec!["case1, seed 1: task `web` was killed".to_owned()];
     let text = page(&report, &PageSource::default()).render();
     assert!(text.contains("class=\"ended\""), "a hollow dot");
