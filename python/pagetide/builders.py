@@ -360,6 +360,7 @@ class Costs(_Table):
         hit: Time | None = None,
         idle_exit: Time | None = None,
         io_completion: Time | None = None,
+        list_spare: Time | None = None,
         lru_move: Time | None = None,
         lruvec_visit: Time | None = None,
         objcg_drain: Time | None = None,
@@ -400,6 +401,7 @@ class Costs(_Table):
         hit: Access a mapped page. The accesses are independent, so their cache misses overlap.
         idle_exit: Time from the wake-up to the first instruction on an idle CPU.
         io_completion: Interrupt and completion of a disk request.
+        list_spare: Pass over an active list in reclaim that it may not age, for 32 pages of its target.
         lru_move: Move a page between LRU lists as part of a batch.
         lruvec_visit: Visit the lists of a group in reclaim.
         objcg_drain: Drain a CPU's stock of charged bytes, so that another owner can use it.
@@ -440,6 +442,7 @@ class Costs(_Table):
         self.hit: Time | None = hit
         self.idle_exit: Time | None = idle_exit
         self.io_completion: Time | None = io_completion
+        self.list_spare: Time | None = list_spare
         self.lru_move: Time | None = lru_move
         self.lruvec_visit: Time | None = lruvec_visit
         self.objcg_drain: Time | None = objcg_drain

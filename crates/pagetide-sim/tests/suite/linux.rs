@@ -172,12 +172,12 @@ fn a_hot_and_cold_file() {
 
 #[test]
 fn hot_and_cold_anonymous_and_file_memory() {
-    check("mix_sw60", None, reached(83, 2.7, 1.15), &[]);
+    check("mix_sw60", None, reached(83, 2.6, 1.20), &[]);
 }
 
 #[test]
 fn hot_and_cold_anonymous_memory() {
-    check("anon1.5", None, reached(59, 2.8, 1.34), &[]);
+    check("anon1.5", None, reached(59, 2.8, 1.21), &[]);
 }
 
 #[test]

@@ -15,10 +15,12 @@
 
 mod bounds;
 mod bounds_6_12;
+mod bounds_compete;
 mod bounds_proposals;
 
 use bounds::{Case, Grade, Off, Time, CASES, OVERLAP};
 use bounds_6_12::{Held, CASES_6_12};
+use bounds_compete::CASES_COMPETE;
 use bounds_proposals::CASES_PROPOSALS;
 use pagetide_lab::plan::RunPlan;
 use pagetide_lab::stats;
@@ -51,6 +53,8 @@ fn experiments() -> PathBuf {
 
 /// Cases of the unpatched kernel, in [`experiments`].
 const OF_LINUX: &str = "";
+/// Cases in which two or three programs compete.
+const COMPETING: &str = "compete";
 /// Cases of the proposals.
 const OF_PROPOSALS: &str = "proposals";
 
@@ -80,7 +84,9 @@ fn compare_with(dir: &str, case: &str, kernel: &str, variants: Vec<String>) -> C
     let scenario = load(&file, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
     let variants = scenario.variants.len();
     let plan = RunPlan::new(scenario).unwrap();
-    let references = experiments().join(dir).join(kernel);
+    // Those of competing programs are beside the others of their kernel, with its costs.
+    let owner = if dir == COMPETING { OF_LINUX } else { dir };
+    let references = experiments().join(owner).join(kernel);
     let cancel = Arc::new(AtomicBool::new(false));
     let jobs = NonZeroUsize::new(2).unwrap();
     let verified = compare_with_kernel(
@@ -343,6 +349,23 @@ fn cases_of_the_proposals_are_as_close_to_the_patched_kernel_as_they_were() {
 }
 
 #[test]
+fn competing_programs_are_as_close_to_the_kernel_as_they_were() {
+    let cases = names(COMPETING, "", ".toml");
+    let named: Vec<&str> = CASES_COMPETE.iter().map(|case| case.name).collect();
+    assert_eq!(named, cases, "a line for each shipped case, in order");
+    let (mut text, mut comparisons) = (String::new(), Vec::new());
+    for case in CASES_COMPETE {
+        let comparison = compare_with(COMPETING, case.name, "linux-6.1", Vec::new());
+        if let Some(wrong) = complaint(case, &comparison) {
+            writeln!(text, "{}: {wrong}", case.name).unwrap();
+        }
+        comparisons.push(comparison);
+    }
+    println!("all: {}", summarise(&comparisons));
+    assert!(text.is_empty(), "\n{text}");
+}
+
+#[test]
 fn cases_of_linux_6_12_are_as_close_to_the_kernel_as_they_were() {
     let mut recorded = names("linux-6.12", "", ".json").into_iter().collect::<BTreeSet<_>>();
     let (mut text, mut comparisons) = (String::new(), Vec::new());
@@ -439,7 +462,7 @@ fn outdated_bounds_are_reported() {
     assert_eq!(complaints(held, &comparison), Vec::<String>::new());
     let said = |case: Case| complaints(&case, &comparison).join("\n");
     let nothing_named = said(Case { off: &[], ..*held });
-    assert!(nothing_named.contains("pgactivate\") is off and not named"), "{nothing_named}");
+    assert!(nothing_named.contains("pgrefill\") is off and not named"), "{nothing_named}");
     let fine = Off {
         variant: "default",
         phase: "t.in",
