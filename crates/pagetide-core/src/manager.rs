@@ -227,7 +227,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the last step of a call or daemon ended inside a plug: its requests for I/O should
     /// wait for more until a step ends outside, or the thread sleeps (Linux `blk_start_plug`, in
-    /// `shrink_lruvec` and in swap read-ahead).
+    /// `shrink_lruvec`, and in swap read-ahead of several pages).
     pub fn is_plugged(&self) -> bool {
         self.plugged
     }

@@ -5,7 +5,8 @@
 //! disk times ([`crate::disk_times`]) their number is taken from the record: locked pages, page
 //! tables and kernel stacks before the first task starts, less those after the last one has ended.
 //!
-//! Invariant: a record without both has no such frames.
+//! Invariant: a record that lacks one of these counters, or that ends with a measured task, has no
+//! such frames.
 
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
@@ -15,8 +16,13 @@ use std::collections::BTreeMap;
 const COUNTERS: [(&str, f64); 3] =
     [("nr_mlock", 1.0), ("nr_page_table_pages", 1.0), ("nr_kernel_stack", 4.0)];
 
-/// Sets the frames of each task's program in `setup`, the mean of all runs.
+/// Sets the frames of each task's program in `setup`, the mean of all runs. Tasks with the same start
+/// begin at once.
 pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
+    setup.machine.starts_at_once = true;
+    if setup.measure.is_some() {
+        return;
+    }
     let mean = |key: &str| -> Option<f64> {
         let values = || metrics.get(key).into_iter().flat_map(|(_, values)| values).flatten();
         let nr = values().count();
@@ -27,7 +33,6 @@ pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut S
     };
     let frames: Option<f64> = COUNTERS.into_iter().map(given_back).sum();
     let tasks = setup.tasks.len().max(1) as f64;
-    setup.machine.starts_at_once = true;
     setup.machine.program_frames = (frames.unwrap_or(0.0) / tasks).round().max(0.0) as u64;
 }
 

@@ -114,7 +114,7 @@ prices! {
     Refault refault,
     /// Visit the lists of a group in reclaim.
     LruvecVisit lruvec_visit,
-    /// Pass over an active list in reclaim that it may not age, for 32 pages of its target.
+    /// Skip an active list that reclaim may not age, once for 32 pages to scan.
     ListSpare list_spare,
     /// Submit a request to a disk: block layer and driver.
     Bio bio,

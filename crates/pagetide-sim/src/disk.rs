@@ -112,7 +112,7 @@ pub struct DiskStats {
     pub merges: u64,
     /// Time with at least one request in service.
     pub busy_ns: Nanos,
-    /// Sum of the times of requests in the queue.
+    /// Sum of the times of requests in plugs and in the queue.
     pub queue_ns: Nanos,
     /// Sum of the times of requests in service.
     pub service_ns: Nanos,

@@ -247,6 +247,16 @@ pub enum ObjectStep {
     Keep(ObjectKey),
 }
 
+/// The end of a phase whose report is in progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PhaseReport {
+    pub phase: u32,
+    pub ended: Nanos,
+    /// CPU and user time of the task until then.
+    pub cpu_ns: Nanos,
+    pub user_ns: Nanos,
+}
+
 /// A single-threaded program, or one thread of a program.
 pub struct SimTask {
     pub name: String,
@@ -297,8 +307,7 @@ pub struct SimTask {
     pub call_page_wait: Nanos,
     /// Start of the current wait.
     pub wait_began: Nanos,
-    /// The phase that the task is reporting, with its end and the CPU time until then.
-    pub(crate) reporting: Option<(u32, Nanos, Nanos)>,
+    pub(crate) reporting: Option<PhaseReport>,
     /// The measured call in progress, which object_step() adds to.
     pub(crate) file_call: Option<FileCallCost>,
     /// Remaining CPU time of a compute operation.

@@ -530,7 +530,7 @@ impl SimWorld {
         let Some(thread) = next else {
             let state = &mut self.cpus[cpu.idx()];
             state.idle_since.get_or_insert(self.now);
-            // The idle task ran in between, so there will be a switch.
+            // The idle task runs now: the next thread pays for a switch.
             state.last = None;
             return Ok(());
         };

@@ -16,6 +16,7 @@ use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::Machine;
 use crate::process::MmId;
 use crate::units::{Cpu, Order, Pfn, MAX_PAGE_ORDER};
+use core::cmp::Reverse;
 
 /// An allocation of kernel memory in progress.
 #[derive(Clone, Copy, Debug)]
@@ -82,17 +83,17 @@ impl Machine {
         true
     }
 
-    /// Gives frames that are reserved for the kernel since boot to address spaces, up to `each` to
-    /// one: they become free when it ends. So the memory of a program is part of what is in use at
-    /// the start. Frames in movable pageblocks come first, as for a program's memory. Call it
-    /// before any allocation.
+    /// Each address space gets up to `each` of the frames that are reserved for the kernel since
+    /// boot, and frees them when it ends: the memory of its program. Frames in movable pageblocks of
+    /// high zones come first. Call it once, after all [`Machine::populate_cache`] and before any
+    /// allocation.
     pub fn give_boot_frames(&mut self, mms: &[MmId], each: u64) {
         let mut frames = self.frames_held_by_kernel(0, u64::MAX);
         let nodes = &self.mem.nodes;
         frames.sort_by_key(|&pfn| {
             let page = self.mem.pages.peek(pfn.idx());
             let zone = &nodes[page.node().idx()].zones[page.zone()];
-            zone.block_type(pfn) != MigrateType::Movable
+            (zone.block_type(pfn) != MigrateType::Movable, Reverse(page.zone()))
         });
         let mut frames = frames.into_iter();
         for &mm in mms {

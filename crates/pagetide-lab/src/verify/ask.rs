@@ -174,13 +174,13 @@ pub fn compare_with_kernel(
             used.push(costs);
         }
         tell(VerifyProgress::Simulating(&variant.name));
-        let seed = reference.seeds.first().copied().unwrap_or(1);
-        // The runs meet a setup that cannot be simulated again, and report it.
-        let _ = plug_times::subtract(&mut setup, seed, cancel);
-        let simulated = Variant { setup, ..variant.clone() };
         // After ^C while the kernel ran, the finished runs are still simulated, which is short. A
         // second ^C ends everything.
         let cancel = if verified.cancelled { &Arc::default() } else { cancel };
+        let seed = reference.seeds.first().copied().unwrap_or(1);
+        // The runs below meet a setup that cannot be simulated again, and report it.
+        let _ = plug_times::subtract(&mut setup, seed, cancel);
+        let simulated = Variant { setup, ..variant.clone() };
         let records = simulate(
             scenario,
             &simulated,

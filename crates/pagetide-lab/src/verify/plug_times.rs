@@ -4,8 +4,8 @@
 //! plug ends, the task allocates, charges and reclaims: time that it spends in the simulator, too.
 //! So a run whose disk answers at once measures that part, and the rest is the disk's.
 //!
-//! Linux: `blk_mq_plug`, `blk_account_io_start` (6.1). Files are read and written with plugs that
-//! end at once, so their disks keep their times.
+//! Linux: `blk_mq_plug`, `blk_account_io_start` (6.1). The plug of a read of a file ends at once, and
+//! that of the flusher is not modelled, so the disks of files keep their times.
 
 use pagetide_core::units::Nanos;
 use pagetide_scenario::model::Setup;

@@ -5,9 +5,11 @@
 //! request is long, is submitted before it takes another one. It is also submitted when its thread
 //! sleeps, but not when its thread is preempted.
 //!
-//! Differs from Linux: a plug with requests to several disks has the same maximum.
+//! Differs from Linux: a plug with requests to several disks has the same maximum, and a request
+//! merges with the last one only at its end. A writer that writeback throttling stops sleeps after
+//! its plug, not in it. The flusher's plug ends with each step.
 //!
-//! Invariant: a closed plug is empty.
+//! Invariant: after a time slice, a closed plug is empty.
 
 use super::{IoKind, MERGE_PAGES_MAX};
 use pagetide_core::effect::Io;
@@ -53,8 +55,9 @@ impl IoPlug {
         now.saturating_sub(self.step_ns * after / nr as u64)
     }
 
-    /// Adds a request. Returns the requests to submit before it, if the plug was full.
-    pub fn add(&mut self, io: Io, range: DiskRange, now: Nanos) -> Option<Vec<(Io, Nanos)>> {
+    /// Adds a request that arrived at `since`. Returns the requests to submit before it, if the plug
+    /// was full.
+    pub fn add(&mut self, io: Io, range: DiskRange, since: Nanos) -> Option<Vec<(Io, Nanos)>> {
         let mut full = None;
         match &mut self.last {
             Some(last)
@@ -74,7 +77,7 @@ impl IoPlug {
                 self.nr_requests += 1;
             }
         }
-        self.ios.push((io, now));
+        self.ios.push((io, since));
         full
     }
 
@@ -83,6 +86,17 @@ impl IoPlug {
         self.nr_requests = 0;
         self.last = None;
         std::mem::take(&mut self.ios)
+    }
+
+    /// Whether the thread has left the plug and has not submitted its requests.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        !self.is_open && !self.is_empty()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ios.is_empty()
     }
 
     /// Requests in the plug.

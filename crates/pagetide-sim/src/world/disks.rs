@@ -48,8 +48,9 @@ impl SimWorld {
                 full = self.submit_all(before, thread, cpu).or(full);
             }
         }
-        if is_open {
-            return full;
+        // A thread that waits for a full disk sleeps, so its plug ends.
+        if is_open && full.is_none() {
+            return None;
         }
         let ios = self.plug(thread).take();
         if ios.is_empty() {
@@ -77,7 +78,7 @@ impl SimWorld {
 
     /// Submits requests, each with the time of its arrival in the plug. Returns a disk that is now
     /// full for this thread, if any.
-    fn submit_all(
+    pub(super) fn submit_all(
         &mut self,
         ios: Vec<(Io, Nanos)>,
         thread: WorldThread,

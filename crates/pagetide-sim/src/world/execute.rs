@@ -10,7 +10,9 @@ use super::{drain, SimWorld, SliceEnd, WorldError, WorldEvent, WorldThread};
 use crate::observe::{ActivitySlice, ObservationKind, WaitReason};
 use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
-use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PhaseTimes, PIECE_NS};
+use crate::task::{
+    difference, snapshot, Blocked, MemoryWait, PhaseReport, PhaseRun, PhaseTimes, PIECE_NS,
+};
 use pagetide_core::control::Errno;
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
@@ -100,7 +102,10 @@ impl SimWorld {
     ) -> Result<(SliceEnd, Nanos), WorldError> {
         let mut elapsed: Nanos = 0;
         let mut operations = 0;
-        while elapsed < PIECE_NS && self.cpus[cpu.idx()].effects.is_empty() {
+        while elapsed < PIECE_NS
+            && self.cpus[cpu.idx()].effects.is_empty()
+            && !self.tasks[id].plug.is_due()
+        {
             operations += 1;
             if operations > OPERATIONS_MAX {
                 // All costs are 0. Time must advance, or no other thread would run.
@@ -128,12 +133,15 @@ impl SimWorld {
                 elapsed += ns;
                 continue;
             }
-            if let Some((phase, ended, cpu_ns)) = self.tasks[id].reporting.take() {
-                let began = self.tasks[id].phases.last().map_or(0, |run| run.times.cpu_ns);
-                self.report_phase(id, phase, elapsed);
+            if let Some(report) = self.tasks[id].reporting.take() {
+                let run = self.tasks[id].phases.last();
+                let (cpu_ns, user_ns) =
+                    run.map_or((0, 0), |run| (run.times.cpu_ns, run.usage.user_ns));
+                self.report_phase(id, report.phase, elapsed);
                 if let Some(run) = self.tasks[id].phases.last_mut() {
-                    run.ended = Some(ended);
-                    run.times.cpu_ns = cpu_ns.saturating_sub(began);
+                    run.ended = Some(report.ended);
+                    run.times.cpu_ns = report.cpu_ns.saturating_sub(cpu_ns);
+                    run.usage.user_ns = report.user_ns.saturating_sub(user_ns);
                 }
                 self.tasks[id].compute_left = self.report_ns() / 2;
                 continue;
@@ -262,7 +270,8 @@ impl SimWorld {
             let goes_on = matches!(step, Step::Continue)
                 && self.machine.mem.work.is_nothing()
                 && self.cpus[cpu.idx()].effects.is_empty()
-                && !call.is_compacting();
+                && !call.is_compacting()
+                && (self.machine.is_plugged() || self.tasks[id].plug.is_empty());
             steps += 1;
             if !goes_on || compacting || steps == DECISIONS_MAX {
                 break step;
@@ -542,7 +551,8 @@ impl SimWorld {
                 // Reporting takes time; levels are read in the middle of it.
                 if self.report_ns() > 0 {
                     let cpu_ns = self.times_of(id, *elapsed).cpu_ns;
-                    self.tasks[id].reporting = Some((phase, self.now + *elapsed, cpu_ns));
+                    let (ended, user_ns) = (self.now + *elapsed, self.tasks[id].usage.user_ns);
+                    self.tasks[id].reporting = Some(PhaseReport { phase, ended, cpu_ns, user_ns });
                     self.tasks[id].compute_left = self.report_ns() / 2;
                 } else {
                     self.report_phase(id, phase, *elapsed);

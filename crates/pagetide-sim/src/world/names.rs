@@ -163,7 +163,7 @@ fn is_table(key: ObjectKey) -> bool {
 pub(crate) struct FileCallCost {
     kind: usize,
     calls: u64,
-    /// CPU time of the task when its rest was charged.
+    /// CPU time of the task after `rest_of_call` charged the call.
     since_ns: Nanos,
 }
 
@@ -250,7 +250,7 @@ impl SimWorld {
         let spent_ns = task.usage.system_ns + task.usage.user_ns;
         if let Some(last) = task.file_call.take() {
             let (sum_ns, nr) = &mut self.costs_of_calls[last.kind];
-            *sum_ns += spent_ns - last.since_ns;
+            *sum_ns += spent_ns.saturating_sub(last.since_ns);
             *nr += last.calls;
         }
         let (sum_ns, nr) = self.costs_of_calls[kind];

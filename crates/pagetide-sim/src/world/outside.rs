@@ -148,7 +148,8 @@ impl SimWorld {
         let ios: Vec<Io> = of_disks.collect();
         if !ios.is_empty() {
             // The writer is not a thread of the setup; submit as a task does.
-            self.submit_or_plug(&ios, WorldThread::Task(0), Cpu(0), false);
+            let ios = ios.into_iter().map(|io| (io, self.now)).collect();
+            self.submit_all(ios, WorldThread::Task(0), Cpu(0));
         }
         // The kworker of reclaim would run where the writer does: on none of these CPUs.
         for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {

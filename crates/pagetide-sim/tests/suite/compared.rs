@@ -82,6 +82,8 @@ fn a_report_is_no_part_of_a_phase() {
         format!("{TWO_TASKS}{}", "[[task]]\nname = \"n\"\nworkload = \"names\"\nmake = 10\n");
     let cpu = |report: Option<u64>| {
         let record = run_with(&text, 1, |setup| setup.machine.call_times.report = report);
+        let user = value(&record, "second.b.user") - 0.002;
+        assert!(user.abs() < 0.0001, "user time of the report: {user}");
         ["second.a.cpu", "second.b.cpu", "second.cpu"].map(|key| value(&record, key))
     };
     let ([a, b, task], [with_a, with_b, with_task]) = (cpu(None), cpu(Some(3_000_000)));

@@ -136,7 +136,7 @@ impl Machine {
                 Some(slot) if self.swap.cached(slot).is_none() => {
                     match self.read_swap_page(slot, wanted, slow, ctx) {
                         Err(Some(step)) => {
-                            self.plugged = true;
+                            self.plugged |= !fault.read_alone;
                             return Some(step);
                         }
                         Err(None) if wanted => return Some(Step::Done(Outcome::NoMemory)),

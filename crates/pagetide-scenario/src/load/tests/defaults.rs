@@ -86,7 +86,7 @@ fn everything_can_be_written() {
     assert_eq!(setup.tasks[0].oom_score_adj, -1000);
     assert_eq!(
         setup.machine.costs.iter().map(|(_, ns)| ns).collect::<Vec<_>>(),
-        Vec::from_iter(1..34)
+        Vec::from_iter(1..35)
     );
     let Workload::MappedRead(MappedRead { order, advice, .. }) = &setup.tasks[2].phases[4].workload
     else {
