@@ -401,7 +401,7 @@ class Costs(_Table):
         hit: Access a mapped page. The accesses are independent, so their cache misses overlap.
         idle_exit: Time from the wake-up to the first instruction on an idle CPU.
         io_completion: Interrupt and completion of a disk request.
-        list_spare: Pass over an active list in reclaim that it may not age, for 32 pages of its target.
+        list_spare: Skip an active list that reclaim may not age, once for 32 pages to scan.
         lru_move: Move a page between LRU lists as part of a batch.
         lruvec_visit: Visit the lists of a group in reclaim.
         objcg_drain: Drain a CPU's stock of charged bytes, so that another owner can use it.

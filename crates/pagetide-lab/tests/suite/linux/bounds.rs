@@ -138,7 +138,7 @@ pub const CASES: &[Case] = &[
     case(
         "file",
         grade(48, 0.2, 1.10),
-        grade(64, 0.5, 1.72),
+        grade(64, 0.5, 1.42),
         time(50, 8.0, 6),
         &[off(
             "2cpus",
@@ -185,7 +185,7 @@ pub const CASES: &[Case] = &[
     case(
         "groups",
         grade(153, 2.6, 1.06),
-        grade(1048, 3.7, 2.43),
+        grade(1048, 3.7, 1.47),
         time(140, 6.2, 6),
         &[
             off(
