@@ -104,8 +104,8 @@ fn call_times(metrics: &MetricRuns, setup: &Setup) -> CallTimes {
     CallTimes { file, missing, pipe, report: setup.machine.call_times.report }
 }
 
-/// Mean CPU time between two phases of a task: that of its life minus its phases, per gap. If CPU
-/// time was not recorded, elapsed time.
+/// Mean CPU time between two phases of a task: the time of its life minus its phases, per gap. If
+/// CPU time was not recorded, elapsed time.
 fn report_time(metrics: &MetricRuns, setup: &Setup) -> Option<u64> {
     mean_gap(metrics, setup, declared::CPU).or_else(|| mean_gap(metrics, setup, declared::WALLTIME))
 }

@@ -1,10 +1,11 @@
 //! The world's disks: submission and completion of requests.
 //!
-//! Linux: blk-mq. The requests of a time slice are submitted together. A thread with an
-//! open plug ([`IoPlug`]) collects them over several slices. A submitter sleeps while the disk is full (disk/throttle.rs).
+//! Linux: blk-mq. The requests of a time slice are submitted together. A thread with an open plug
+//! ([`IoPlug`]) collects them over several slices. A submitter sleeps while the disk is full
+//! (disk/throttle.rs).
 //!
-//! Invariant: only an awake thread has requests in its plug. A request has one entry in `pending` from its submission to its completion, and a
-//! busy disk has exactly one event.
+//! Invariant: only an awake thread has requests in its plug. A request has one entry in `pending`
+//! from its submission to its completion, and a busy disk has exactly one event.
 
 use super::daemon_times::KswapdWait;
 use super::{drain, FullDisk, PendingIo, SimWorld, WorldEvent, WorldThread};

@@ -9,7 +9,8 @@ const BOOSTED_DMA: &str =
     page cache of zone DMA32 once (`pgskip_dma32`). Here it wakes after the step, when DMA is balanced.";
 
 const TURNS: &str =
-    "Tasks end their phases in another order, so a phase has more or less of the other's reclaim in it. And zone DMA's boosts, as below.";
+    "Tasks end their phases in another order, so a phase has more or less of the other's reclaim in it. \
+    And zone DMA's boosts, as above.";
 
 const FLUSHER: &str =
     "The kernel's flusher takes three times the CPU time, so the writer and the heap wait for each other longer. \

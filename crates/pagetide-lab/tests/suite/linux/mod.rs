@@ -84,7 +84,7 @@ fn compare_with(dir: &str, case: &str, kernel: &str, variants: Vec<String>) -> C
     let scenario = load(&file, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
     let variants = scenario.variants.len();
     let plan = RunPlan::new(scenario).unwrap();
-    // Those of competing programs are beside the others of their kernel, with its costs.
+    // The references of competing programs are beside the others of their kernel, with its costs.
     let owner = if dir == COMPETING { OF_LINUX } else { dir };
     let references = experiments().join(owner).join(kernel);
     let cancel = Arc::new(AtomicBool::new(false));
