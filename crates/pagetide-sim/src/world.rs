@@ -23,6 +23,7 @@ pub(crate) mod names;
 mod objects;
 mod observing;
 pub mod outside;
+mod phases;
 mod piece;
 mod pressure;
 pub(crate) mod service;

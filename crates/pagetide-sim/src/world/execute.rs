@@ -5,14 +5,11 @@
 //! call reclaims, is throttled in reclaim, or waits for a page of the working set.
 
 use super::blocks::gfp_of;
-use super::slab_levels::SlabLevels;
 use super::{drain, SimWorld, SliceEnd, WorldError, WorldEvent, WorldThread};
 use crate::observe::{ActivitySlice, ObservationKind, WaitReason};
 use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
-use crate::task::{
-    difference, snapshot, Blocked, MemoryWait, PhaseReport, PhaseRun, PhaseTimes, PIECE_NS,
-};
+use crate::task::{snapshot, Blocked, MemoryWait, PIECE_NS};
 use pagetide_core::control::Errno;
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
@@ -23,8 +20,6 @@ use pagetide_core::process::{ProcessCall, TouchResult};
 use pagetide_core::units::{Cpu, FileId, Nanos};
 use pagetide_core::vmstat::{Event as Counter, Vmstat};
 use pagetide_scenario::costs::Price;
-use pagetide_scenario::metric::declared::{self, MetricDecl};
-use pagetide_scenario::model;
 use pagetide_scenario::names::MadviseKind;
 use pagetide_scenario::op::{self, Op};
 
@@ -134,16 +129,7 @@ impl SimWorld {
                 continue;
             }
             if let Some(report) = self.tasks[id].reporting.take() {
-                let run = self.tasks[id].phases.last();
-                let (cpu_ns, user_ns) =
-                    run.map_or((0, 0), |run| (run.times.cpu_ns, run.usage.user_ns));
-                self.report_phase(id, report.phase, elapsed);
-                if let Some(run) = self.tasks[id].phases.last_mut() {
-                    run.ended = Some(report.ended);
-                    run.times.cpu_ns = report.cpu_ns.saturating_sub(cpu_ns);
-                    run.usage.user_ns = report.user_ns.saturating_sub(user_ns);
-                }
-                self.tasks[id].compute_left = self.report_ns() / 2;
+                self.finish_report(id, report, elapsed);
                 continue;
             }
             if let Some(step) = self.tasks[id].steps.pop_front() {
@@ -515,64 +501,10 @@ impl SimWorld {
                 self.note_events(WorldThread::Task(id), cpu, at);
                 return after;
             }
-            Op::PhaseBegin { phase } => {
-                let vmstat = snapshot(&self.machine.mem.vmstat);
-                let times = self.times_of(id, *elapsed);
-                let work = self.meter.of_task(id);
-                let program_ns = self.setup.machine.program_times.of(id, phase as usize);
-                let task = &mut self.tasks[id];
-                task.program_ns = program_ns;
-                task.paced = None;
-                task.until_base = None;
-                task.file_call = None;
-                task.phases.push(PhaseRun {
-                    phase,
-                    began: self.now + *elapsed,
-                    ended: None,
-                    cut_short: None,
-                    usage: task.usage.clone(),
-                    vmstat,
-                    levels: Vec::new(),
-                    zones: Vec::new(),
-                    slabs: SlabLevels::default(),
-                    extra: Vec::new(),
-                    groups: Vec::new(),
-                    served: None,
-                    times,
-                    work,
-                });
-                let groups = self.group_counts();
-                if let Some(run) = self.tasks[id].phases.last_mut() {
-                    run.groups = groups;
-                }
-            }
-            Op::PhaseEnd { phase } => {
-                self.tasks[id].program_ns = 0;
-                // Reporting takes time; levels are read in the middle of it.
-                if self.report_ns() > 0 {
-                    let cpu_ns = self.times_of(id, *elapsed).cpu_ns;
-                    let (ended, user_ns) = (self.now + *elapsed, self.tasks[id].usage.user_ns);
-                    self.tasks[id].reporting = Some(PhaseReport { phase, ended, cpu_ns, user_ns });
-                    self.tasks[id].compute_left = self.report_ns() / 2;
-                } else {
-                    self.report_phase(id, phase, *elapsed);
-                }
-            }
+            Op::PhaseBegin { phase } => self.begin_phase(id, phase, *elapsed),
+            Op::PhaseEnd { phase } => self.leave_phase(id, phase, *elapsed),
         }
         None
-    }
-
-    /// Time that a task needs to report the counters of a phase.
-    fn report_ns(&self) -> Nanos {
-        self.setup.machine.call_times.report.unwrap_or(0)
-    }
-
-    /// Ends a phase at `elapsed` after the start of this time slice.
-    fn report_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
-        let now = self.now;
-        self.now += elapsed;
-        self.end_phase(id, phase, elapsed);
-        self.now = now;
     }
 
     pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> SliceEnd {
@@ -606,89 +538,6 @@ impl SimWorld {
     }
 
     /// CPU time and pressure so far, `elapsed` after the start of the task's time slice.
-    fn times_of(&mut self, id: usize, elapsed: Nanos) -> PhaseTimes {
-        self.machine.psi_flush(self.now);
-        let cpu_ns: Nanos = self.threads_of(id).map(|thread| self.tasks[thread].cpu_ns).sum();
-        let psi = self.machine.psi();
-        PhaseTimes {
-            cpu_ns: cpu_ns + elapsed,
-            kswapd_ns: self.times.kswapd_cpu(),
-            flusher_ns: self.times.flusher_cpu(),
-            some_ns: psi.some_ns,
-            full_ns: psi.full_ns,
-        }
-    }
-
-    pub(super) fn end_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
-        self.gather_threads(id);
-        let times = self.times_of(id, elapsed);
-        let work = self.meter.of_task(id);
-        let extra = self.residency(id, phase);
-        let (levels, zones) = (self.machine.levels(), self.machine.free_blocks_of_zones());
-        let slabs = self.slab_levels();
-        let groups = self.group_counts();
-        let vmstat = &self.machine.mem.vmstat;
-        let task = &mut self.tasks[id];
-        let usage = task.usage.clone();
-        if let Some(run) = task.phases.iter_mut().rev().find(|run| run.phase == phase) {
-            // A killed task may have started the phase later in a time slice that has not ended.
-            run.ended = Some(self.now.max(run.began));
-            run.usage = usage.since(&run.usage);
-            run.vmstat = difference(vmstat, &run.vmstat);
-            run.times = times.since(run.times);
-            if let (Some(work), Some(before)) = (work, &mut run.work) {
-                for (before, now) in before.iter_mut().flatten().zip(work.iter().flatten()) {
-                    *before = now - *before;
-                }
-            }
-            (run.levels, run.zones) = (levels, zones);
-            run.slabs = slabs;
-            run.extra = extra;
-            let before = std::mem::replace(&mut run.groups, groups);
-            run.groups.iter_mut().for_each(|group| group.since(&before));
-        }
-    }
-
-    /// Extra metrics of a phase: resident pages of the hot and cold parts of a working set, or of a
-    /// locked or advised region (with errno).
-    pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::PhaseLevel> {
-        let workload = &self.setup.tasks[id].phases[phase as usize].workload;
-        let set = match workload {
-            model::Workload::WorkingSet(set) => set,
-            model::Workload::Lock(model::Lock { part, .. }) => {
-                return self.resident(id, &part.region).into_iter().collect();
-            }
-            model::Workload::Advise(model::AdviseWorkload { part, .. }) => {
-                let errno = (declared::ERRNO, self.tasks[id].errno as u64);
-                return self.resident(id, &part.region).into_iter().chain([errno]).collect();
-            }
-            _ => return Vec::new(),
-        };
-        let task = &self.tasks[id];
-        let hot_percent = u64::from(set.hot_page_percent);
-        let mut found = Vec::new();
-        let mut count = |metrics: [&'static MetricDecl; 2], region: &str, pages: u64| {
-            let Some(number) = task.program.region_number(region) else { return };
-            let Some(&vma) = task.regions.get(number as usize) else { return };
-            let hot = pages * hot_percent / 100;
-            let mut resident = [0u64; 2];
-            for index in 0..pages {
-                let page = pagetide_scenario::workload::scatter(index, pages);
-                if self.machine.is_in_core(vma, page) {
-                    resident[usize::from(index >= hot)] += 1;
-                }
-            }
-            found.extend(metrics.into_iter().zip(resident));
-        };
-        if let Some((region, pages)) = &set.anon {
-            count([declared::ANON_HOT, declared::ANON_COLD], region, *pages);
-        }
-        if let Some((_, region, pages, _)) = &set.file {
-            count([declared::FILE_HOT, declared::FILE_COLD], region, *pages);
-        }
-        found
-    }
-
     pub(super) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
         let page_size = self.machine.page_size();
         let size = page_size.bytes_of(pages);
