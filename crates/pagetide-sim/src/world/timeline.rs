@@ -41,6 +41,16 @@ struct GroupCounters {
     full_ns: u64,
 }
 
+impl GroupCounters {
+    /// A mean over CPUs that is taken before it is due may be above a later one. The times that
+    /// samples show must not fall, and their sum must not be above the largest of these means.
+    fn not_below(mut self, earlier: &GroupCounters) -> GroupCounters {
+        self.some_ns = self.some_ns.max(earlier.some_ns);
+        self.full_ns = self.full_ns.max(earlier.full_ns);
+        self
+    }
+}
+
 /// The sampled parts of the world.
 struct SampledWorld<'a> {
     machine: &'a Machine,
@@ -224,8 +234,9 @@ impl TimelineSampler {
         let mut rows_now = std::mem::replace(&mut self.levels, vec![None; nr_rows]);
         for ((row, before), group) in rows_now.iter_mut().zip(&mut self.before).zip(rows(groups)) {
             // The counters of a removed group were added to its parent.
-            let now =
-                group.map_or_else(GroupCounters::default, |memcg| happened(machine, memcg, end_ns));
+            let now = group.map_or_else(GroupCounters::default, |memcg| {
+                happened(machine, memcg, end_ns).not_below(before)
+            });
             let earlier = std::mem::replace(before, now);
             if let (Some(row), Some(memcg)) = (row, group) {
                 note_end(row, machine, memcg, &now, &earlier);
@@ -292,8 +303,8 @@ fn note_end(
         memcg => machine.memcgs()[memcg.idx()].swap.usage,
     };
     row.counts = now.counts.since(&earlier.counts);
-    row.some_ns = now.some_ns.saturating_sub(earlier.some_ns);
-    row.full_ns = now.full_ns.saturating_sub(earlier.full_ns);
+    row.some_ns = now.some_ns - earlier.some_ns;
+    row.full_ns = now.full_ns - earlier.full_ns;
 }
 
 fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> GroupCounters {
