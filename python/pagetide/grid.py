@@ -18,8 +18,16 @@ from .quantities import read
 from .records import Key
 
 __all__ = [
-    *("Grid", "Value", "are_sizes", "check", "column_kind"),
-    *("points_of", "seeds_of", "texts_of", "typed", "variants_of"),
+    "Grid",
+    "Value",
+    "are_sizes",
+    "check",
+    "column_kind",
+    "points_of",
+    "seeds_of",
+    "texts_of",
+    "typed",
+    "variants_of",
 ]
 
 #: Maximum number of seeds in a call, as in the command.

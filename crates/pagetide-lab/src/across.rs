@@ -5,17 +5,16 @@
 
 use crate::dagger::Daggers;
 use crate::layout::{self, TextCell, TextLine};
-use crate::pattern::matching;
 use crate::report::Report;
 use crate::rows::rows;
-use crate::select::unknown;
+use crate::select;
 use crate::table::{row, Legend};
 use crate::{heading, table};
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::metric::declared::WALLTIME;
 use pagetide_scenario::model::Scenario;
 use pagetide_scenario::near::nearest;
-use std::collections::BTreeSet;
+use std::slice;
 
 /// Moves the variant that others are compared with to the front.
 pub fn put_first(scenario: &mut Scenario, variant: &str) -> Result<(), Mistake> {
@@ -81,17 +80,12 @@ fn chosen(reports: &[Report], patterns: &[String]) -> Result<Vec<Vec<Vec<String>
         let keys = |report: &Report| rows(report).into_iter().filter(is_walltime).collect();
         return Ok(vec![reports.iter().map(keys).collect()]);
     }
-    let all = |report: &Report| -> BTreeSet<String> {
-        report.columns.iter().flat_map(|column| column.series.keys().cloned()).collect()
-    };
     let of = |pattern: &String| {
-        let keys = |report: &Report| -> Vec<String> {
-            let all: Vec<String> = all(report).into_iter().collect();
-            matching(&all, String::as_str, pattern, &[]).into_iter().cloned().collect()
-        };
-        let keys: Vec<Vec<String>> = reports.iter().map(keys).collect();
+        let chosen = |report: &Report| select::keys(report, slice::from_ref(pattern));
+        let (keys, mistakes): (Vec<_>, Vec<_>) = reports.iter().map(chosen).unzip();
+        let mut mistakes = mistakes.into_iter().flatten();
         match keys.iter().all(Vec::is_empty) {
-            true => Err(unknown(pattern, reports.iter().flat_map(all).collect())),
+            true => mistakes.next().map_or(Ok(keys), Err),
             false => Ok(keys),
         }
     };

@@ -51,7 +51,7 @@ fn likely<'a>(all: &[MetricEntry], setups: impl Iterator<Item = &'a Setup>) -> B
     keys
 }
 
-pub(crate) fn unknown(pattern: &str, keys: BTreeSet<String>) -> Mistake {
+fn unknown(pattern: &str, keys: BTreeSet<String>) -> Mistake {
     let bare = pattern.replace('*', "");
     let mut near = nearest_few(&bare, keys.iter().map(String::as_str), SUGGESTED);
     let about = about(&bare);
