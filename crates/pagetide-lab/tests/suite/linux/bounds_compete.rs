@@ -26,7 +26,7 @@ const PRESSURE: &str =
 /// The cases, in order.
 pub const CASES_COMPETE: &[Held] = &[
     held("compile-jobs", (14, 0.0), (50, 22.7), 14, TURNS),
-    held("copy-a-file", (12, 0.1), (22, 1.9), 8, BOOSTED_DMA),
+    held("copy-a-file", (12, 0.1), (22, 1.4), 8, BOOSTED_DMA),
     held("database-backup", (44, 1.6), (89, 6.0), 14, BOOSTED_DMA),
     held("high-batch", (7, 0.0), (87, 2.1), 20, BOOSTED_DMA),
     held("huge-heap-and-cache", (7, 6.8), (38, 11.2), 14, WHOLE_HUGE_PAGES),
@@ -34,5 +34,5 @@ pub const CASES_COMPETE: &[Held] = &[
     held("low-protects", (2, 0.3), (64, 0.4), 9, BOOSTED_DMA),
     held("mail-and-index", (24, 6.2), (200, 1.9), 17, BOOSTED_DMA),
     held("nested-limits", (10, 0.0), (228, 0.2), 12, PRESSURE),
-    held("two-heaps", (22, 0.4), (185, 0.9), 10, TURNS),
+    held("two-heaps", (22, 0.4), (185, 0.8), 10, TURNS),
 ];

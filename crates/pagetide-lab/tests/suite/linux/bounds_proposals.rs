@@ -26,9 +26,9 @@ const LAST_PAGES: &str =
 /// The cases of experiments/verify/proposals, in order.
 pub const CASES_PROPOSALS: &[Held] = &[
     held("kswapd-compaction", (6, 2.4), (51, 15.2), 11, SMALL_ZONE),
-    held("shrink-priority", (32, 2.1), (325, 3.9), 51, BOOSTED_DMA),
+    held("shrink-priority", (32, 1.5), (325, 2.9), 51, BOOSTED_DMA),
     held("shrink-priority-guard", (8, 7.8), (482, 0.9), 13, LAST_PAGES),
     held("soft-limit-hierarchical", (91, 2.7), (621, 4.4), 40, BOOSTED_DMA),
-    held("soft-limit-two-pass", (69, 4.0), (377, 6.4), 22, BOOSTED_DMA),
-    held("watermarks-apart", (9, 3.6), (41, 8.1), 13, STATES),
+    held("soft-limit-two-pass", (69, 2.7), (377, 4.2), 22, BOOSTED_DMA),
+    held("watermarks-apart", (9, 3.3), (41, 7.5), 13, STATES),
 ];
