@@ -84,6 +84,9 @@ pub(crate) struct Era {
     /// swap share a counter (cgroup version 1; Linux `do_memsw_account`). Version 2: a slot is
     /// charged while it is in use.
     pub counts_memory_and_swap: bool,
+    /// Reclaim for read-ahead may enter file systems, so it also frees dentries and inodes (up to
+    /// 5.7). Linux 6.1: it may not.
+    pub readahead_enters_fs: bool,
     /// The soft-limit stage works zone by zone (2.6.37). Linux 6.1: once per node.
     pub soft_limits_by_zone: bool,
     /// A group's shrink priority is applied before its protection is computed (the patch posted in
@@ -189,6 +192,7 @@ impl Era {
             group_reclaim_awaits_writes: config.cgroup == CgroupVersion::V1,
             no_group_writeback: config.cgroup == CgroupVersion::V1,
             counts_memory_and_swap: config.cgroup == CgroupVersion::V1,
+            readahead_enters_fs: old_lru,
             soft_limits_by_zone: kswapd_2_6_37,
             gates_before_protection: config.shrink_priority == ShrinkPriorityPolicy::Posted,
 

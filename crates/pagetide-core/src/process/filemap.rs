@@ -373,7 +373,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
+        let gfp = self.readahead_gfp();
         let mut looked_at = 0;
         while window.next < window.end {
             let index = window.next;
@@ -415,17 +415,27 @@ impl Machine {
         None
     }
 
-    /// Whether this step has woken kswapd. In Linux a woken kswapd runs before the task allocates
-    /// another page, because the task may reschedule at every allocation that may sleep
-    /// (`might_alloc`) and once a page in read() and write() (`cond_resched`). Loops over
-    /// allocations therefore end their step here, and the world decides which task runs. If a whole
-    /// window were read first, kswapd would need another round to catch up. The first `looked_at`
-    /// effects were checked before.
+    /// Flags of an allocation for read-ahead (Linux `readahead_gfp_mask`, `memalloc_nofs_save`).
+    fn readahead_gfp(&self) -> Gfp {
+        let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
+        if self.era.readahead_enters_fs {
+            gfp
+        } else {
+            gfp.without(Gfp::FS)
+        }
+    }
+
+    /// Whether this step has woken kswapd, or has boosted a zone, for which kswapd is woken at the
+    /// end of the step. In Linux a woken kswapd runs before the task allocates another page,
+    /// because the task may reschedule at every allocation that may sleep (`might_alloc`) and once
+    /// a page in read() and write() (`cond_resched`). Loops over allocations therefore end their
+    /// step here, and the world decides which task runs. If a whole window were read first, kswapd
+    /// would need another round to catch up. The first `looked_at` effects were checked before.
     fn has_woken_kswapd(&self, looked_at: &mut usize) -> bool {
         let is_kswapd =
             |effect: &Effect| matches!(effect, Effect::Wake(Token::Daemon(Daemon::Kswapd(_))));
         let nr_known = core::mem::replace(looked_at, self.effects.iter().len());
-        self.effects.iter().skip(nr_known).any(is_kswapd)
+        !self.mem.wakeups.is_empty() || self.effects.iter().skip(nr_known).any(is_kswapd)
     }
 
     /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.

@@ -12,6 +12,7 @@ mod shrink;
 
 use super::cached::Shrinker;
 use crate::digest::State;
+use crate::gfp::Gfp;
 use crate::units::{MemcgId, NodeId};
 
 /// Cost of recreating a dentry or an inode: a scan takes `4 / SEEKS` parts (Linux `DEFAULT_SEEKS`).
@@ -49,6 +50,8 @@ pub(crate) struct ShrinkSlab {
     memcg: MemcgId,
     node: NodeId,
     priority: i8,
+    /// What the reclaiming request may do.
+    gfp: Gfp,
     freeable: u64,
     /// Objects still to be scanned.
     total_scan: u64,

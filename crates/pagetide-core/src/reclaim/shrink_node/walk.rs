@@ -172,7 +172,9 @@ impl<O: Owners> Manager<O> {
                     // Small groups have nothing to scan at mild priorities, and there may be many.
                     if memcg != ROOT && counts == [0; 4] && !self.must_age_anon(memcg, pass.node) {
                         let priority = self.slab_priority(memcg, sc);
-                        if let Some(slab) = self.begin_shrink_slab(memcg, pass.node, priority) {
+                        if let Some(slab) =
+                            self.begin_shrink_slab(memcg, pass.node, priority, sc.gfp)
+                        {
                             pass.stage = NodePassStage::Slab(position, slab);
                             continue;
                         }
@@ -213,10 +215,11 @@ impl<O: Owners> Manager<O> {
                         sc.nr_reclaimed += lruvec.nr_reclaimed;
                         let position = *at;
                         let priority = self.slab_priority(memcg, sc);
-                        pass.stage = match self.begin_shrink_slab(memcg, pass.node, priority) {
-                            Some(slab) => NodePassStage::Slab(position, slab),
-                            None => NodePassStage::After(position),
-                        };
+                        pass.stage =
+                            match self.begin_shrink_slab(memcg, pass.node, priority, sc.gfp) {
+                                Some(slab) => NodePassStage::Slab(position, slab),
+                                None => NodePassStage::After(position),
+                            };
                     }
                     return self.legacy_wait(sc, pass.node);
                 }

@@ -5,6 +5,7 @@
 use super::{ShrinkSlab, SEEKS};
 use crate::effect::Effects;
 use crate::event::TraceEvent;
+use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::slab::cached::{CachedKind, Shrinker};
@@ -18,9 +19,10 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         node: NodeId,
         priority: i8,
+        gfp: Gfp,
     ) -> Option<ShrinkSlab> {
-        let first = self.begin_shrinker(Shrinker::ShadowNodes, memcg, node, priority);
-        first.or_else(|| self.begin_shrinker(Shrinker::SuperBlock, memcg, node, priority))
+        let first = self.begin_shrinker(Shrinker::ShadowNodes, memcg, node, priority, gfp);
+        first.or_else(|| self.begin_shrinker(Shrinker::SuperBlock, memcg, node, priority, gfp))
     }
 
     /// Starts one shrinker, if it has work.
@@ -30,6 +32,7 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         node: NodeId,
         priority: i8,
+        gfp: Gfp,
     ) -> Option<ShrinkSlab> {
         // A removed group has no lists.
         let lists = self.memcgs[memcg.idx()].cached.get(node.idx())?;
@@ -68,6 +71,7 @@ impl<O: Owners> Manager<O> {
             memcg,
             node,
             priority,
+            gfp,
             freeable,
             total_scan,
             owed,
@@ -82,7 +86,10 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn shrink_slab_step(&mut self, state: &mut ShrinkSlab, cpu: Cpu) -> bool {
         let left = state.total_scan;
         let batch = state.shrinker.batch();
-        if left >= batch || left >= state.freeable && left > 0 {
+        // To free dentries and inodes is to enter a file system. A request that must not, as one of
+        // read-ahead, defers them (`super_cache_scan` returns `SHRINK_STOP`).
+        let may_scan = state.shrinker != Shrinker::SuperBlock || state.gfp.has(Gfp::FS);
+        if may_scan && (left >= batch || left >= state.freeable && left > 0) {
             let nr = left.min(batch);
             let freed = match state.shrinker {
                 Shrinker::ShadowNodes => self.scan_shadow_nodes(state.memcg, state.node, nr, cpu),
@@ -109,10 +116,9 @@ impl<O: Owners> Manager<O> {
             retval: state.freed - state.freed_before,
             total_scan: state.total_scan,
         });
+        let ShrinkSlab { memcg, node, priority, gfp, .. } = *state;
         let next = state.shrinker.next();
-        match next
-            .and_then(|next| self.begin_shrinker(next, state.memcg, state.node, state.priority))
-        {
+        match next.and_then(|next| self.begin_shrinker(next, memcg, node, priority, gfp)) {
             Some(next) => {
                 *state = ShrinkSlab { freed: state.freed, freed_before: state.freed, ..next };
                 false
@@ -148,7 +154,10 @@ impl<O: Owners> Manager<O> {
             for memcg in self.memcg_ids().collect::<alloc::vec::Vec<_>>() {
                 for node in 0..self.nodes.len() {
                     let node = NodeId(node as u8);
-                    let Some(mut state) = self.begin_shrink_slab(memcg, node, 0) else { continue };
+                    let Some(mut state) = self.begin_shrink_slab(memcg, node, 0, Gfp::KERNEL)
+                    else {
+                        continue;
+                    };
                     while !self.shrink_slab_step(&mut state, cpu) {}
                     freed += state.freed;
                 }

@@ -24,7 +24,7 @@ fn kept_objects_are_freed_under_pressure_unless_used() {
     assert_eq!(machine.nr_cached(memcg, CachedKind::Dentry), 3000);
     assert!(machine.use_cached(kept[0]));
     let before = slab_pages(&machine);
-    let mut state = machine.begin_shrink_slab(memcg, NodeId(0), 1).unwrap();
+    let mut state = machine.begin_shrink_slab(memcg, NodeId(0), 1, Gfp::KERNEL).unwrap();
     while !machine.shrink_slab_step(&mut state, CPU) {
         machine.audit().unwrap();
     }
@@ -40,6 +40,29 @@ fn kept_objects_are_freed_under_pressure_unless_used() {
     machine.audit().unwrap();
     assert_eq!(machine.nr_cached(memcg, CachedKind::Dentry), 0);
     assert_eq!(machine.nr_cached(memcg, CachedKind::Inode), 0);
+}
+
+#[test]
+fn reclaim_that_may_not_enter_file_systems_defers_their_objects() {
+    let mut machine = machine(with(SlabAccounting::PerObject));
+    let dentry =
+        machine.create_cache(CacheSpec { reclaimable: true, ..spec("dentry", 192) }).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    for _ in 0..2000 {
+        let name = alloc(&mut machine, mm, dentry);
+        machine.cache_object(name, None, CachedKind::Dentry).unwrap();
+    }
+    for round in 1..=2 {
+        let mut state = machine.begin_shrink_slab(memcg, NodeId(0), 2, Gfp::NOFS).unwrap();
+        while !machine.shrink_slab_step(&mut state, CPU) {}
+        assert_eq!(machine.mem.vmstat.get(Event::SlabsScanned), 0);
+        // 2000 >> 2, times 4 / 2.
+        assert_eq!(machine.memcgs[memcg.idx()].cached[0].deferred[1], round * 1000);
+    }
+    let mut state = machine.begin_shrink_slab(memcg, NodeId(0), 0, Gfp::KERNEL).unwrap();
+    while !machine.shrink_slab_step(&mut state, CPU) {}
+    assert!(machine.mem.vmstat.get(Event::SlabsScanned) >= 2000, "with the deferred objects");
+    machine.audit().unwrap();
 }
 
 #[test]
@@ -84,7 +107,7 @@ fn a_shrinker_says_what_it_does() {
     }
     machine.record_events(true);
     let nid = NodeId(0);
-    let mut state = machine.begin_shrink_slab(memcg, nid, 1).unwrap();
+    let mut state = machine.begin_shrink_slab(memcg, nid, 1, Gfp::KERNEL).unwrap();
     while !machine.shrink_slab_step(&mut state, CPU) {}
     let mut events = Vec::new();
     machine.take_events(&mut events);
@@ -118,7 +141,7 @@ fn a_shrinker_says_what_it_does() {
         }
     );
     // The event of the next scan has the deferred objects.
-    let next = machine.begin_shrink_slab(memcg, nid, 12);
+    let next = machine.begin_shrink_slab(memcg, nid, 12, Gfp::KERNEL);
     assert_eq!(next.is_some(), machine.nr_cached(memcg, CachedKind::Dentry) > 0);
     machine.take_events(&mut events);
     let TraceEvent::MmShrinkSlabStart { nr_objects_to_shrink, .. } = events[2] else {
