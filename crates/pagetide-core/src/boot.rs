@@ -193,8 +193,9 @@ fn check(specs: &[NodeSpec], nr_cpus: u16, page_size: PageSize) -> Result<(), Se
 
 /// Assigns frames to each zone. If a higher zone follows, zone DMA reaches up to 16 MiB and zone
 /// DMA32 up to 4 GiB. If such a zone has less memory than that, it has a hole: DMA at the start
-/// (below 1 MiB), DMA32 at the end (the PCI hole). Other zones are contiguous and have no holes.
-/// Starts are aligned to the largest block, so that no block and no pageblock belongs to two zones.
+/// (below 1 MiB; such a zone begins at frame 1), DMA32 at the end (the PCI hole). Other zones are
+/// contiguous and have no holes. Other starts are aligned to the largest block, so that no block and
+/// no pageblock belongs to two zones.
 fn place_zones(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[ZoneSpan; MAX_NR_ZONES]>, u64) {
     let align = 1u64 << MAX_PAGE_ORDER;
     let mut at = 0u64;
@@ -214,8 +215,10 @@ fn place_zones(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[ZoneSpan; MAX_N
             };
             let hole_in_front = if z == ZONE_DMA { len - zone.present } else { 0 };
             let managed = start + hole_in_front + (zone.present - zone.managed);
-            node[z] = ZoneSpan { start, len, managed };
             at = start + len;
+            // Firmware has the first frame of the machine, so the zone does not span it.
+            let start = start + hole_in_front.min(1);
+            node[z] = ZoneSpan { start, len: at - start, managed };
         }
         spans.push(node);
     }

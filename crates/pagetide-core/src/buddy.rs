@@ -362,8 +362,9 @@ impl Zone {
     }
 
     /// Moves all free blocks in the pageblock of `pfn` to the lists of `mt`. Returns how many pages
-    /// moved and how many pages of the pageblock look movable (Linux `move_freepages_block`). Moves
-    /// nothing if the zone has only part of the pageblock.
+    /// moved and how many pages of the pageblock look movable (Linux `move_freepages_block`, 6.1).
+    /// If the zone begins within the pageblock, as zone DMA does, only the frames from `pfn` on are
+    /// moved and counted. Moves nothing if the zone ends within the pageblock.
     pub(crate) fn move_pageblock(
         &mut self,
         pages: &mut PageArray,
@@ -371,11 +372,13 @@ impl Zone {
         mt: MigrateType,
     ) -> MovedBlock {
         let mut moved = MovedBlock::default();
-        let Some(first) = self.whole_block(pfn) else {
+        let first = pfn.0 & !(PAGEBLOCK_NR_PAGES - 1);
+        let last = first | (PAGEBLOCK_NR_PAGES - 1);
+        if !self.spans(last) {
             return moved;
-        };
-        let mut at = first.0;
-        while at < first.0 + PAGEBLOCK_NR_PAGES {
+        }
+        let mut at = if self.spans(first) { first } else { pfn.0 };
+        while at <= last {
             let page = &pages[at as usize];
             if page.place == Place::Buddy {
                 let nr = 1 << page.private;
@@ -391,7 +394,8 @@ impl Zone {
         moved
     }
 
-    /// The result that [`Self::move_pageblock`] would return.
+    /// The result that [`Self::move_pageblock`] would return, if the zone has the whole pageblock;
+    /// otherwise nothing (Linux 6.10 `prep_move_freepages_block`).
     pub(crate) fn count_pageblock(&self, pages: &PageArray, pfn: Pfn) -> MovedBlock {
         let mut found = MovedBlock::default();
         let Some(first) = self.whole_block(pfn) else {

@@ -149,6 +149,7 @@ impl<O: Owners> Manager<O> {
         if slow.is_none() && request.first == AttemptStart::Charge {
             match self.attempt_charge_first(ctx, request) {
                 Ok(pfn) => return Step::Done(Ok(pfn)),
+                Err(lack) if self.lets_kswapd_run(lack) => return Step::Continue,
                 Err(lack) => self.work_for(ctx, slow, lack),
             }
         }
@@ -231,9 +232,21 @@ impl<O: Owners> Manager<O> {
                         return Step::Continue;
                     }
                 }
+                (Err(lack), _) if self.lets_kswapd_run(lack) => {
+                    *slow = None;
+                    return Step::Continue;
+                }
                 (Err(lack), _) => self.work_for(ctx, slow, lack),
             }
         }
+    }
+
+    /// Whether the attempt should be repeated after kswapd has run, because an earlier allocation
+    /// of this step boosted a zone. An allocation that may sleep is a preemption point, and kswapd
+    /// has slept for long, so it preempts the task before this attempt (Linux `might_alloc`).
+    fn lets_kswapd_run(&self, lack: Shortage) -> bool {
+        matches!(lack, Shortage::Pages(_, gfp) if gfp.has(Gfp::DIRECT_RECLAIM))
+            && !self.mem.wakeups.is_empty()
     }
 
     /// Called when the request is abandoned: releases what its work holds.
@@ -364,10 +377,12 @@ mod tests {
     use crate::memcg::MemoryEvent;
     use crate::node::NodeSpec;
     use crate::outcome::Outcome;
+    use crate::page_alloc::Wakeup;
     use crate::process::Machine;
     use crate::process::MmId;
     use crate::process::ProcessCall;
     use crate::units::{NodeId, HPAGE_PMD_NR};
+    use crate::zone::{ZONE_DMA, ZONE_MOVABLE};
 
     /// A machine with a group limited to `max` pages, and a task in it.
     fn machine(max: u64) -> (Machine, Ctx) {
@@ -421,6 +436,24 @@ mod tests {
         // The page is not held while the charge waits.
         machine.mem.drain_all();
         assert_eq!((machine.nr_free_pages(), usage(&machine, &ctx)), (free, 0));
+    }
+
+    #[test]
+    fn kswapd_runs_between_a_boost_and_an_attempt_that_fails() {
+        let (mut machine, ctx) = machine(100_000);
+        while machine.mem.alloc_fast(ctx.cpu, ctx.node, 0, Gfp::HIGHUSER_MOVABLE).is_some() {}
+        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE, ctx.memcg);
+        let at = NodeId(0);
+        machine.mem.wakeups.push(Wakeup { node: at, order: 0, highest_zoneidx: ZONE_DMA });
+        let mut slow = None;
+        assert_eq!(machine.request_page(&ctx, &mut slow, request), Step::Continue);
+        assert!(slow.is_none(), "the slow path waits until kswapd has run");
+        assert_eq!(machine.nodes[0].kswapd.highest_zoneidx, None);
+        machine.take_effects().discard();
+        assert_eq!(machine.nodes[0].kswapd.highest_zoneidx, Some(ZONE_DMA), "for the boosted zone");
+        let step = machine.request_page(&ctx, &mut slow, request);
+        assert!(slow.is_some() || matches!(step, Step::Done(Ok(_))));
+        assert_eq!(machine.nodes[0].kswapd.highest_zoneidx, Some(ZONE_MOVABLE));
     }
 
     #[test]

@@ -230,8 +230,7 @@ impl Zone {
     }
 
     /// First frame of the pageblock of `pfn`, if the zone has the whole block; otherwise `None`. A
-    /// zone may share its first and last block with a neighbour; Linux moves no pages in such
-    /// blocks.
+    /// zone may share its first and last block with a neighbour.
     pub(crate) fn whole_block(&self, pfn: Pfn) -> Option<Pfn> {
         let first = pfn.0 & !(PAGEBLOCK_NR_PAGES - 1);
         let last = first | (PAGEBLOCK_NR_PAGES - 1);

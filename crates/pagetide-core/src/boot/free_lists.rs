@@ -165,6 +165,7 @@ mod tests {
     use super::*;
     use crate::boot::{managed_frames, SetupError};
     use crate::node::{NodeSpec, ZoneSpec};
+    use crate::page::Place;
     use crate::page_alloc::Memory;
     use crate::page_size::PageSize;
     use crate::units::NodeId;
@@ -244,6 +245,30 @@ mod tests {
             assert_eq!(zone.pagetypeinfo(mt), lists.blocks[index].map(u64::from), "{mt:?}");
         }
         memory
+    }
+
+    #[test]
+    fn a_claim_in_the_first_pageblock_of_zone_dma_moves_only_later_frames() {
+        let mut memory = zone_dma(FreeLists {
+            blocks: [
+                of_orders(&[(5, 1), (6, 1), (7, 1)]),
+                of_orders(&[(9, 1), (10, 3)]),
+                [0; NR_PAGE_ORDERS],
+            ],
+            pageblocks: [1, 7, 0],
+        });
+        let Memory { pages, nodes, .. } = &mut memory;
+        let zone = &mut nodes[0].zones[ZONE_DMA];
+        assert_eq!((zone.start_pfn, zone.spanned), (Pfn(1), 4095));
+        let largest = zone.first_block(7, MigrateType::Unmovable).unwrap();
+        let moved = zone.move_pageblock(pages, largest, MigrateType::Reclaimable);
+        let later = (largest.0..512).filter(|&pfn| pages[pfn as usize].place == Place::Buddy);
+        let later: u32 = later.map(|pfn| 1 << pages[pfn as usize].private).sum();
+        assert_eq!(moved.free, later);
+        assert_eq!(zone.pagetypeinfo(MigrateType::Reclaimable)[7], 1);
+        let left: u64 = zone.pagetypeinfo(MigrateType::Unmovable)[5..7].iter().sum();
+        assert!(left > 0, "blocks below the claimed one stay");
+        memory.audit().unwrap();
     }
 
     /// Blocks of one type: (order, number).
