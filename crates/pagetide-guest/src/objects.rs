@@ -9,11 +9,13 @@ use crate::perform::disk_path;
 use crate::report::line;
 use crate::sys::mount::mount;
 use crate::sys::names;
+use pagetide_scenario::kernel_objects::PAGE_CACHE;
 use pagetide_scenario::model::{Setup, Workload};
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Mount point of the tmpfs.
@@ -42,17 +44,17 @@ pub fn prepare(setup: &Setup) -> Result<(), String> {
 pub struct ShrinkFiles(Vec<File>);
 
 impl ShrinkFiles {
-    /// Opens the files, if tasks create objects.
+    /// Opens the files of the page cache's caches or, if tasks create objects, of all caches.
     pub fn open(setup: &Setup) -> ShrinkFiles {
-        if !setup.has_objects() {
-            return ShrinkFiles::default();
-        }
         let open = || {
-            let entries = fs::read_dir(CACHES)?;
-            let file = |entry: io::Result<fs::DirEntry>| {
-                OpenOptions::new().write(true).open(entry?.path().join("shrink"))
+            let directories: Vec<PathBuf> = if setup.has_objects() {
+                let entries = fs::read_dir(CACHES)?;
+                entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?
+            } else {
+                PAGE_CACHE.iter().map(|name| Path::new(CACHES).join(name)).collect()
             };
-            entries.map(file).collect::<io::Result<Vec<File>>>()
+            let file = |at: &PathBuf| OpenOptions::new().write(true).open(at.join("shrink"));
+            directories.iter().map(file).collect::<io::Result<Vec<File>>>()
         };
         ShrinkFiles(open().unwrap_or_else(|error| {
             line(format_args!("@lacks shrinking the caches of objects: {error}"));

@@ -24,13 +24,14 @@ const SEED: &str = "opt/pagetide/seed";
 /// Polling interval of the store.
 const SEED_EVERY: Duration = Duration::from_millis(10);
 /// Texts sent when the machine is ready and at the end of the run.
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 9] = [
     "/proc/diskstats",
     "/proc/version",
     "/proc/zoneinfo",
     "/proc/meminfo",
     "/proc/buddyinfo",
     "/proc/pagetypeinfo",
+    "/proc/slabinfo",
     "/proc/swaps",
     "/proc/sys/vm/min_free_kbytes",
 ];
@@ -122,7 +123,7 @@ fn supervise() -> Result<(), String> {
     let seed = wait_for_seed();
     tasks.run(&mut reporter, seed);
     // Last, because it changes what it measures: the objects in use, without those of CPU slabs.
-    if caches.flush_caches() {
+    if setup.has_objects() && caches.flush_caches() {
         reporter.snapshot(of_run("shrunk"), |_| {});
     }
     TEXTS.iter().for_each(|path| reporter.file(path));

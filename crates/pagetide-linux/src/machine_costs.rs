@@ -113,6 +113,7 @@ mod tests {
                 zones: vec![StartZone::default()],
                 min_free_kbytes: 7,
                 init_on_alloc: None,
+                caches: Vec::new(),
             },
             ..ReferenceOrigin::default()
         };

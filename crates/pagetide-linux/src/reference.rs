@@ -324,6 +324,7 @@ mod tests {
             zones: vec![StartZone::default()],
             min_free_kbytes: 7,
             init_on_alloc: None,
+            caches: Vec::new(),
         };
         let mut two = record(2, 9.0);
         two.metrics.insert("extra".into(), Metric::new(1.5, Unit::Seconds));
@@ -360,6 +361,7 @@ mod tests {
             zones: vec![StartZone::default()],
             min_free_kbytes: 7,
             init_on_alloc: None,
+            caches: Vec::new(),
         };
         let origin = ReferenceOrigin { start, ..ReferenceOrigin::default() };
         let path =

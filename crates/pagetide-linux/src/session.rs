@@ -167,6 +167,7 @@ impl<'a> KernelSession<'a> {
         self.origin.start = StartMemory::parse(
             text("/proc/zoneinfo"),
             text("/proc/pagetypeinfo"),
+            text("/proc/slabinfo"),
             text("/proc/sys/vm/min_free_kbytes"),
             text("auto-init"),
         )

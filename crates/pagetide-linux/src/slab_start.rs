@@ -41,7 +41,8 @@ pub fn apply(metrics: &MetricRuns, setup: &mut Setup) {
         Some(BootCache { name: name.to_owned(), active, slabs })
     };
     let reported = reported_caches(setup.machine.kmem_accounting);
-    let mut caches: Vec<BootCache> = reported.iter().filter_map(|of| cache(of.name)).collect();
+    let mut caches = std::mem::take(&mut setup.machine.boot_objects.caches);
+    caches.extend(reported.iter().filter_map(|of| cache(of.name)));
     // Pipes and vectors may list the same cache.
     caches.sort_by(|a, b| a.name.cmp(&b.name));
     caches.dedup_by(|a, b| a.name == b.name);

@@ -1,12 +1,18 @@
 //! The initial memory of a real kernel, so that the simulator can start with the same.
 //!
+//! The slabs of the page cache's own objects have free places at that time. They decide when the
+//! first new slab needs pages of a migrate type that user pages do not have, and so in which zone a
+//! fallback boosts the watermarks.
+//!
 //! A scenario says how much memory a machine has. How much of it a kernel manages, and how much is
 //! free when the first task starts, is known only after boot. The simulator's side of a comparison
 //! therefore uses zones, free pages and watermarks of the guest.
 
+use crate::host::slabinfo::{self, SlabCache};
 use crate::host::{pagetypeinfo, zoneinfo};
 use pagetide_core::config::{ControlValue, Sysctl};
 use pagetide_core::control::ControlWrite;
+use pagetide_scenario::kernel_objects::{BootCache, PAGE_CACHE};
 use pagetide_scenario::model::{DiskFaults, DiskSetup, FreeLists, NodeSetup, Setup, ZoneSetup};
 use pagetide_scenario::names::{DiskModel, NameSet, ZoneName};
 use serde::{Deserialize, Serialize};
@@ -25,6 +31,19 @@ pub struct StartMemory {
     /// without that message.
     #[serde(default)]
     pub init_on_alloc: Option<bool>,
+    /// Caches of the page cache's objects; empty if unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<StartCache>,
+}
+
+/// A cache of kernel objects, after all empty slabs were freed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StartCache {
+    /// As in /proc/slabinfo.
+    pub name: String,
+    /// Objects in use.
+    pub active: u64,
+    pub slabs: u64,
 }
 
 /// A zone; all values in pages.
@@ -64,12 +83,14 @@ impl StartZone {
 }
 
 impl StartMemory {
-    /// Parses /proc/zoneinfo, /proc/pagetypeinfo and /proc/sys/vm/min_free_kbytes. The second may
-    /// be empty, because some kernels restrict it. The last argument is the line of the kernel log
-    /// about clearing (`mem auto-init: stack:off, heap alloc:on, heap free:off`, since 5.3).
+    /// Parses /proc/zoneinfo, /proc/pagetypeinfo, /proc/slabinfo and /proc/sys/vm/min_free_kbytes.
+    /// The second and the third may be empty, because some kernels restrict them. The last argument
+    /// is the line of the kernel log about clearing (`mem auto-init: stack:off, heap alloc:on, heap
+    /// free:off`, since 5.3).
     pub fn parse(
         zoneinfo: &str,
         pagetypeinfo: &str,
+        slabinfo: &str,
         min_free_kbytes: &str,
         auto_init: &str,
     ) -> Result<StartMemory, String> {
@@ -106,13 +127,22 @@ impl StartMemory {
         let says = |what: &str| auto_init.contains(what);
         let init_on_alloc =
             (says("heap alloc:on") || says("heap alloc:off")).then(|| says("heap alloc:on"));
-        Ok(StartMemory { zones, min_free_kbytes, init_on_alloc })
+        let caches = slabinfo::parse(slabinfo).0.into_iter();
+        let caches = caches.filter(|cache| PAGE_CACHE.contains(&cache.name.as_str()));
+        let caches = caches.map(|SlabCache { name, active_objects: active, slabs, .. }| {
+            StartCache { name, active, slabs }
+        });
+        Ok(StartMemory { zones, min_free_kbytes, init_on_alloc, caches: caches.collect() })
     }
 
     /// Sets the memory of `setup`, and disks that answer at once: QEMU's disks are files of the
     /// host. Their times are known after the runs ([`crate::disk_times`]).
     pub fn apply(&self, setup: &mut Setup) {
         setup.machine.init_on_alloc = self.init_on_alloc.or(setup.machine.init_on_alloc);
+        let caches = self.caches.iter().cloned();
+        let caches =
+            caches.map(|StartCache { name, active, slabs }| BootCache { name, active, slabs });
+        setup.machine.boot_objects.caches = caches.collect();
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
         let scale = setup.sysctls.iter().rev().find_map(|write| match write {
             ControlWrite::Sysctl(Sysctl::WatermarkScaleFactor, ControlValue::Number(scale)) => {
@@ -214,6 +244,7 @@ mod tests {
             zones: vec![zone("DMA", 3840, [33, 41, 49]), zone("DMA32", 51806, [426, 532, 638])],
             min_free_kbytes: 1842,
             init_on_alloc: None,
+            caches: Vec::new(),
         };
         let late = start.late_pages(10);
         assert!((2559..=2654).contains(&late), "{late}");
@@ -223,6 +254,7 @@ mod tests {
             zones: vec![zone("DMA", 3840, [32, 40, 48]), zone("DMA32", 52062, [436, 545, 654])],
             min_free_kbytes: 1879,
             init_on_alloc: None,
+            caches: Vec::new(),
         };
         let late = start.late_pages(10);
         assert_eq!(((55902 - late) * 64).isqrt(), 1879);
@@ -231,6 +263,7 @@ mod tests {
             zones: vec![zone("DMA", 3840, [31, 38, 45]), zone("DMA32", 51806, [428, 535, 642])],
             min_free_kbytes: 1842,
             init_on_alloc: None,
+            caches: Vec::new(),
         };
         let late = written.late_pages(10);
         assert_eq!(((55646 - late) * 64).isqrt(), 1842);

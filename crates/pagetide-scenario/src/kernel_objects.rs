@@ -14,6 +14,9 @@ const OF_PIPES: [[&str; 2]; 2] =
 /// Caches that hold the vectors of object owners, one vector for each slab.
 const OWNERS: [&str; 4] = ["kmalloc-64", "kmalloc-96", "kmalloc-128", "kmalloc-192"];
 
+/// Caches of the page cache's own objects.
+pub const PAGE_CACHE: [&str; 2] = ["radix_tree_node", "buffer_head"];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedCache {
     /// As in /proc/slabinfo.
