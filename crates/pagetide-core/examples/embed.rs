@@ -38,7 +38,7 @@ impl World for Memory {
         let mut bytes = [0; WORDS * 8];
         let words = bytes.chunks_exact_mut(8);
         Some(match io {
-            Io::SwapOut { slot, pfn } => {
+            Io::SwapOut { slot, pfn, .. } => {
                 let from = words.zip(page(&self.arena, pfn));
                 from.for_each(|(to, word)| to.copy_from_slice(&word.load(Relaxed).to_le_bytes()));
                 self.swap.write_all_at(&bytes, u64::from(slot.0) << 12).is_ok()

@@ -165,8 +165,9 @@ impl<O: Owners> Manager<O> {
         check!(used == self.swap.used(), "{} slots used, {used} found", self.swap.used());
         let mut wrong = None;
         self.swap.for_each_cached(|slot, pfn| {
-            let page = &self.mem.pages[pfn.idx()];
-            if !page.has(PageFlags::SWAPCACHE) || page.private != slot.0 {
+            let head = self.swap_cache_head(slot).unwrap_or(pfn);
+            let page = &self.mem.pages[head.idx()];
+            if !page.has(PageFlags::SWAPCACHE) || page.private + (pfn.0 - head.0) != slot.0 {
                 wrong = Some((slot, pfn));
             }
         });
@@ -174,7 +175,7 @@ impl<O: Owners> Manager<O> {
             return Err(Violation(format!("{slot:?}: {pfn:?} does not name this slot")));
         }
         let cache = self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::SWAPCACHE));
-        let by_page = cache.count() as u32;
+        let by_page: u32 = cache.map(|(_, page)| page.nr_pages() as u32).sum();
         check!(by_page == cached, "{by_page} swap-cache pages, {cached} cached slots");
         Ok(())
     }

@@ -234,35 +234,35 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Charges a swap slot to a group and its ancestors, for a page that is about to be written.
-    /// Returns false if a swap limit is met.
-    pub(crate) fn try_charge_swap(&mut self, memcg: MemcgId) -> bool {
+    /// Charges `nr` swap slots to a group and its ancestors, for a page that is about to be
+    /// written. Returns false if a swap limit is met.
+    pub(crate) fn try_charge_swap(&mut self, memcg: MemcgId, nr: u64) -> bool {
         if self.era.counts_memory_and_swap || memcg == ROOT {
             return true;
         }
         let mut at = memcg;
         while at.is_some() {
             let counter = &mut self.memcgs[at.idx()].swap;
-            if counter.usage + 1 > counter.max {
+            if counter.usage.saturating_add(nr) > counter.max {
                 counter.failcnt += 1;
                 self.memory_event(memcg, MemoryEvent::SwapMax);
                 return false;
             }
             at = self.parents[at.idx()];
         }
-        self.charge_swap(memcg);
+        self.charge_swap(memcg, nr);
         true
     }
 
-    /// Charges a slot to a group and its ancestors, without checking limits.
-    fn charge_swap(&mut self, memcg: MemcgId) {
+    /// Charges slots to a group and its ancestors, without checking limits.
+    fn charge_swap(&mut self, memcg: MemcgId, nr: u64) {
         if memcg == ROOT {
             return;
         }
         let mut at = memcg;
         while at.is_some() {
             let counter = &mut self.memcgs[at.idx()].swap;
-            counter.usage += 1;
+            counter.usage += nr;
             counter.peak = counter.peak.max(counter.usage);
             at = self.parents[at.idx()];
         }
@@ -279,7 +279,7 @@ impl<O: Owners> Manager<O> {
     /// `mem_cgroup_swapout`).
     pub(crate) fn charge_swapped_out(&mut self, memcg: MemcgId) {
         if self.era.counts_memory_and_swap {
-            self.charge_swap(memcg);
+            self.charge_swap(memcg, 1);
         }
     }
 
@@ -303,7 +303,7 @@ impl<O: Owners> Manager<O> {
         for memcg in cached {
             match self.era.counts_memory_and_swap {
                 true => self.uncharge_swap(memcg),
-                false => self.charge_swap(memcg),
+                false => self.charge_swap(memcg, 1),
             }
         }
     }

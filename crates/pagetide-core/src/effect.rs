@@ -45,12 +45,15 @@ pub enum Io {
         /// The frame to fill.
         pfn: Pfn,
     },
-    /// Write frame `pfn` to `slot`.
+    /// Write `nr` frames from frame `pfn` to as many slots from `slot`. `nr` is 1, or 512 for a
+    /// huge page.
     SwapOut {
-        /// The slot to write.
+        /// The first slot to write.
         slot: SwapSlot,
-        /// The frame with the data.
+        /// The first frame with the data.
         pfn: Pfn,
+        /// Number of frames.
+        nr: u32,
     },
 }
 

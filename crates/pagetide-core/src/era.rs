@@ -104,6 +104,9 @@ pub(crate) struct Era {
     /// The rate of rotated pages decides how page cache and anonymous memory share the pressure (up
     /// to 5.7). Linux 6.1: the cost of reclaim decides.
     pub balances_by_rotation: bool,
+    /// A huge page is split before it is swapped out (up to 4.12). Linux 6.1: it is swapped out in
+    /// one piece if adjacent slots are free.
+    pub splits_before_swap: bool,
     /// Evicted anonymous pages leave no shadow (up to 5.8). Linux 6.1: they do.
     pub forgets_anon: bool,
     /// Evicted pages of files leave no shadow (up to 3.14). Linux 6.1: they do.
@@ -199,6 +202,7 @@ impl Era {
             activates_new_anon: old_lru,
             ages_by_own_lists: old_lru,
             balances_by_rotation: old_lru,
+            splits_before_swap: compaction_4_5 || config.lru == LruPolicy::Linux33,
             forgets_anon: old_lru,
             forgets_files: config.lru == LruPolicy::Linux33,
             forgets_random: config.lru == LruPolicy::Linux612,

@@ -1,18 +1,26 @@
 //! Huge pages at the page level: one entry of an LRU list for 512 frames, and its splitting.
 //!
-//! Linux: `split_huge_page` (mm/huge_memory.c, 6.1). A huge page is a block of [`HPAGE_PMD_NR`]
+//! Linux: `split_huge_page` (mm/huge_memory.c, 6.1), `add_to_swap` (mm/swap_state.c). A huge page is a block of [`HPAGE_PMD_NR`]
 //! frames. The first descriptor stands for the whole page: it is one entry of an LRU list and has
 //! the group, the owner and the flags. The other descriptors ([`Place::HugeTail`]) are empty.
 //!
+//! A huge page is swapped out in one piece if 512 adjacent slots are free; then it is in the swap
+//! cache of all of them, and its frames are freed together after the write.
+//!
+//! Difference from Linux: a fault on a huge page in the swap cache splits the page. Linux maps the
+//! faulting part and keeps the page in one piece, so that it can also be freed only as a whole.
+//!
 //! Invariant: the first page of a huge page is `HEAD` and `ANON`, aligned, of order 9, and on an
 //! LRU list, in a batch, or isolated. It is mapped once at an `index` that is a multiple of 512, or
-//! pinned and unmapped. The 511 pages after it are `HugeTail` with empty descriptors.
+//! unmapped and pinned or in the swap cache. The 511 pages after it are `HugeTail` with empty
+//! descriptors.
 
 use crate::lruvec::Lru;
 use crate::manager::Manager;
-use crate::owners::{OwnerSlot, Owners};
+use crate::owners::{OwnerSlot, Owners, UnmapTarget};
 use crate::page::{PageFlags, Place};
-use crate::units::{Pfn, HPAGE_PMD_NR};
+use crate::shadow::Shadow;
+use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 
 impl<O: Owners> Manager<O> {
@@ -44,6 +52,73 @@ impl<O: Owners> Manager<O> {
         true
     }
 
+    /// The page in the swap cache of a slot; for a huge page, its first frame.
+    pub(crate) fn swap_cache_head(&self, slot: SwapSlot) -> Option<Pfn> {
+        let pfn = self.swap.cached(slot)?;
+        let is_tail = self.mem.pages[pfn.idx()].place == Place::HugeTail;
+        Some(if is_tail { Pfn(pfn.0 / HPAGE_PMD_NR as u32 * HPAGE_PMD_NR as u32) } else { pfn })
+    }
+
+    /// The small page in the swap cache of a slot. A huge page is split, also while it is written:
+    /// the end of the write is then the end for each of its pages.
+    pub(crate) fn swap_cache_page(&mut self, slot: SwapSlot) -> Option<Pfn> {
+        let head = self.swap_cache_head(slot)?;
+        if self.mem.pages[head.idx()].has(PageFlags::HEAD) {
+            if self.mem.pages[head.idx()].has(PageFlags::BATCHED)
+                || self.mem.pages[head.idx()].place == Place::LruBatch
+            {
+                self.lru_add_drain_all();
+            }
+            self.split_descriptors(head);
+        }
+        self.swap.cached(slot)
+    }
+
+    /// Takes 512 slots for a huge page, if they are free and within the group's limit.
+    pub(crate) fn swap_alloc_huge(&mut self, head: Pfn) -> Option<SwapSlot> {
+        if self.era.splits_before_swap || self.config.swap_rotational {
+            return None;
+        }
+        let page = &self.mem.pages[head.idx()];
+        let (memcg, at) = (page.memcg, OwnerSlot::of(page));
+        let part = |nr: u32| OwnerSlot { index: at.index + nr, ..at };
+        if (0..HPAGE_PMD_NR as u32).any(|nr| self.owners.is_locked(part(nr), false)) {
+            return None;
+        }
+        let slot = self.swap.alloc_cluster(head, memcg)?;
+        if self.try_charge_swap(memcg, HPAGE_PMD_NR) {
+            return Some(slot);
+        }
+        for slot in (slot.0..slot.0 + HPAGE_PMD_NR as u32).map(SwapSlot) {
+            let _ = self.swap.remove_from_cache(slot, Shadow::NONE);
+        }
+        None
+    }
+
+    /// Replaces the entry of a huge page in the swap cache by 512 swap entries.
+    pub(crate) fn unmap_huge(&mut self, head: Pfn) {
+        let page = &self.mem.pages[head.idx()];
+        let (at, first) = (OwnerSlot::of(page), page.private);
+        self.owners.split(at);
+        self.mem.vmstat.count(Event::ThpSplitPmd);
+        for nr in 0..HPAGE_PMD_NR as u32 {
+            let slot = SwapSlot(first + nr);
+            let part = OwnerSlot { index: at.index + nr, ..at };
+            let unmapped = self.owners.unmap(part, 1, UnmapTarget::Swapped(slot));
+            debug_assert_eq!(unmapped.nr, 1);
+            self.swap.map(slot);
+        }
+        self.mem.work.rmap_walks += 1;
+        self.mem.work.ptes_set += 2 * HPAGE_PMD_NR as u32;
+        self.page_remove_rmap(head);
+    }
+
+    /// Frees a huge page that reclaim has detached from its owner and from the swap cache.
+    pub(crate) fn free_reclaimed_huge_page(&mut self, head: Pfn, cpu: Cpu) {
+        self.mem.pages[head.idx()].place = Place::Allocated;
+        self.free_user_page(head, cpu);
+    }
+
     /// Replaces the PMD entry by 512 page-table entries.
     fn split_huge_pmd(&mut self, head: Pfn) {
         self.owners.split(OwnerSlot::of(&self.mem.pages[head.idx()]));
@@ -59,7 +134,8 @@ impl<O: Owners> Manager<O> {
         page.order = 0;
         let (flags, place) = (page.flags, page.place);
         let (mapping, index, memcg, node) = (page.mapping, page.index, page.memcg, page.node());
-        let mark = page.mark;
+        let (mark, mapcount) = (page.mark, page.mapcount);
+        let first_slot = flags.has(PageFlags::SWAPCACHE).then_some(page.private);
         let list = Lru::of_place(place);
         // Insert from the last to the second page, each next to the first, so that they leave the
         // tail in order.
@@ -72,7 +148,8 @@ impl<O: Owners> Manager<O> {
             tail.mapping = mapping;
             tail.index = index + at;
             tail.memcg = memcg;
-            tail.mapcount = 1;
+            tail.mapcount = mapcount;
+            tail.private = first_slot.map_or(0, |slot| slot + at);
             tail.order = 0;
             tail.place = place;
             if let Some(lru) = list {

@@ -266,18 +266,28 @@ impl<O: Owners> Manager<O> {
         self.nodes[node.idx()].stats[stat as usize] -= 1;
     }
 
+    /// Adds all frames of a page to a statistic of its node, or removes them.
+    #[inline]
+    pub(crate) fn stat_pages(&mut self, pfn: Pfn, stat: NodeStat, is_added: bool) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (node, nr) = (page.node(), page.nr_pages());
+        let count = &mut self.nodes[node.idx()].stats[stat as usize];
+        *count = if is_added { *count + nr } else { *count - nr };
+    }
+
     /// Adds a page to a statistic of writeback: of its node, its group and the group's ancestors.
     pub(crate) fn writeback_stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
-        self.stat_inc(pfn, stat);
+        self.stat_pages(pfn, stat, true);
         self.mod_group_writeback_stat(pfn, stat, 1);
     }
 
     pub(crate) fn writeback_stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
-        self.stat_dec(pfn, stat);
+        self.stat_pages(pfn, stat, false);
         self.mod_group_writeback_stat(pfn, stat, -1);
     }
 
     fn mod_group_writeback_stat(&mut self, pfn: Pfn, stat: NodeStat, change: i64) {
+        let change = change * self.mem.pages[pfn.idx()].nr_pages() as i64;
         let mut at = self.mem.pages[pfn.idx()].memcg;
         while at.is_some() {
             let group = &mut self.memcgs[at.idx()];

@@ -19,19 +19,27 @@ impl<O: Owners> Manager<O> {
         }
         match io {
             Io::SwapIn { slot, pfn } if !self.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
-            Io::SwapOut { slot, pfn } if !self.is_swap_io(slot, pfn, PageFlags::WRITEBACK) => {}
             Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
-            Io::SwapOut { pfn, .. } => {
-                if !ok {
-                    let page = &mut self.mem.pages[pfn.idx()];
-                    page.set(PageFlags::DIRTY);
-                    page.clear(PageFlags::RECLAIM);
+            Io::SwapOut { slot, pfn, nr } => {
+                // A huge page ends whole, unless a fault has split it during the write.
+                for at in 0..nr {
+                    self.swap_write_done(SwapSlot(slot.0 + at), Pfn(pfn.0 + at), ok, cpu);
                 }
-                self.end_writeback(pfn, cpu);
             }
             Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu, now),
         }
         self.take_effects()
+    }
+
+    fn swap_write_done(&mut self, slot: SwapSlot, pfn: Pfn, ok: bool, cpu: Cpu) {
+        if self.is_swap_io(slot, pfn, PageFlags::WRITEBACK) {
+            if !ok {
+                let page = &mut self.mem.pages[pfn.idx()];
+                page.set(PageFlags::DIRTY);
+                page.clear(PageFlags::RECLAIM);
+            }
+            self.end_writeback(pfn, cpu);
+        }
     }
 
     /// Whether a page of the swap cache is under this kind of I/O with this slot.
@@ -58,17 +66,17 @@ impl<O: Owners> Manager<O> {
         if !page.test_clear(PageFlags::WRITEBACK) {
             return;
         }
-        let node = page.node();
+        let (node, nr) = (page.node(), page.nr_pages());
         let rotate = page.test_clear(PageFlags::RECLAIM);
         self.writeback_stat_dec(pfn, NodeStat::NrWriteback);
-        self.mem.vmstat.count(Event::NrWritten);
+        self.mem.vmstat.add(Event::NrWritten, nr);
         if rotate {
             self.rotate_reclaimable(cpu, pfn);
         }
         self.wake_page(pfn);
         let state = &mut self.nodes[node.idx()];
         if state.nr_writeback_throttled > 0 {
-            state.nr_written_while_throttled += 1;
+            state.nr_written_while_throttled += nr;
             let enough = SWAP_CLUSTER_MAX * u64::from(state.nr_writeback_throttled);
             if state.nr_written_while_throttled > enough {
                 state.nr_written_while_throttled = 0;

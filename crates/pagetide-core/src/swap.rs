@@ -1,20 +1,21 @@
 //! The swap area: how each slot is used, and the swap cache.
 //!
 //! Linux: mm/swapfile.c, mm/swap_state.c. A slot is free, or used by a page-table entry, by the
-//! swap cache, or by both. Slots are allocated from runs of 256, so pages that are swapped out
-//! together get adjacent slots, which makes swap read-ahead useful.
+//! swap cache, or by both. Slots are allocated from runs of 512, so pages that are swapped out
+//! together get adjacent slots, which makes swap read-ahead useful. A huge page gets a whole run.
 //!
 //! Invariant: `nr_used` is the number of slots in use. If a slot has a cached frame, that frame has
-//! the slot in `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set.
+//! the slot in `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set, or
+//! belongs to a huge page whose first frame has both for the first slot of its run.
 
 use crate::digest::State;
 use crate::shadow::Shadow;
-use crate::units::{MemcgId, Pfn, SwapSlot};
+use crate::units::{MemcgId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 
 /// Number of slots in a run; allocation fills a run before it uses another (Linux
-/// `SWAPFILE_CLUSTER`).
-pub const SWAPFILE_CLUSTER: u32 = 256;
+/// `SWAPFILE_CLUSTER` with `CONFIG_THP_SWAP`).
+pub const SWAPFILE_CLUSTER: u32 = HPAGE_PMD_NR as u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, State)]
 struct SwapSlotState {
@@ -106,6 +107,36 @@ impl SwapArea {
         Some(SwapSlot(at))
     }
 
+    /// Allocates a run of free slots for `memcg` and puts the frames of a huge page in their swap
+    /// cache. Returns the first slot; `None`: no run is free (Linux `swap_alloc_cluster`).
+    pub(crate) fn alloc_cluster(&mut self, head: Pfn, memcg: MemcgId) -> Option<SwapSlot> {
+        if self.free() < SWAPFILE_CLUSTER {
+            return None;
+        }
+        let cluster = self.find_free_cluster()?;
+        let first = cluster * SWAPFILE_CLUSTER;
+        self.grow_to(first + SWAPFILE_CLUSTER);
+        let slots = &mut self.slots[first as usize..(first + SWAPFILE_CLUSTER) as usize];
+        for (slot, pfn) in slots.iter_mut().zip(head.0..) {
+            *slot = SwapSlotState { cached: pfn + 1, memcg, ..SwapSlotState::default() };
+        }
+        self.nr_used += SWAPFILE_CLUSTER;
+        self.cluster_used[cluster as usize] = SWAPFILE_CLUSTER as u16;
+        Some(SwapSlot(first))
+    }
+
+    /// The next run with all slots free, except the run from which single slots are taken.
+    fn find_free_cluster(&self) -> Option<u32> {
+        let nr_clusters = self.capacity / SWAPFILE_CLUSTER;
+        let first = self.cluster_next / SWAPFILE_CLUSTER;
+        let is_current = |cluster: u32| self.cluster_left > 0 && cluster == first;
+        let is_free = |cluster: &u32| {
+            let used = self.cluster_used.get(*cluster as usize);
+            !is_current(*cluster) && used.is_none_or(|&used| used == 0)
+        };
+        (0..nr_clusters).map(|i| (first + i) % nr_clusters).find(is_free)
+    }
+
     fn grow_to(&mut self, len: u32) {
         if self.slots.len() < len as usize {
             let len = len.next_multiple_of(SWAPFILE_CLUSTER).min(self.capacity);
@@ -129,20 +160,15 @@ impl SwapArea {
                 return Some(at);
             }
         }
-        let nr_clusters = self.capacity / SWAPFILE_CLUSTER;
-        let first = self.cluster_next / SWAPFILE_CLUSTER;
-        for i in 0..nr_clusters {
-            let cluster = (first + i) % nr_clusters;
-            if self.cluster_used.get(cluster as usize).is_none_or(|&used| used == 0) {
-                let at = cluster * SWAPFILE_CLUSTER;
-                self.cluster_left = SWAPFILE_CLUSTER;
-                self.grow_to(at + 1);
-                return Some(at);
-            }
+        self.cluster_left = 0;
+        if let Some(cluster) = self.find_free_cluster() {
+            let at = cluster * SWAPFILE_CLUSTER;
+            self.cluster_left = SWAPFILE_CLUSTER;
+            self.grow_to(at + 1);
+            return Some(at);
         }
         let start = if self.cluster_next >= self.capacity { 0 } else { self.cluster_next };
         let at = (start..self.capacity).chain(0..start).find(|&at| self.is_free_at(at))?;
-        self.cluster_left = 0;
         self.grow_to(at + 1);
         Some(at)
     }

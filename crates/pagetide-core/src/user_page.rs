@@ -62,28 +62,31 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Puts a page in the swap cache of `slot`, which already refers to it.
+    /// Puts a page in the swap cache of `slot`, which already refers to it. A huge page is in the
+    /// swap cache of 512 slots, from `slot` on.
     pub(crate) fn mark_swap_cached(&mut self, pfn: Pfn, slot: SwapSlot) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.set(PageFlags::SWAPCACHE);
         page.private = slot.0;
-        self.stat_inc(pfn, NodeStat::NrFilePages);
-        self.stat_inc(pfn, NodeStat::NrSwapcached);
+        self.stat_pages(pfn, NodeStat::NrFilePages, true);
+        self.stat_pages(pfn, NodeStat::NrSwapcached, true);
     }
 
-    /// Removes a page from the swap cache, leaving `shadow` in its slot.
+    /// Removes a page from the swap cache, leaving `shadow` in its slots.
     pub(crate) fn delete_from_swap_cache(&mut self, pfn: Pfn, shadow: Shadow) {
         let page = &mut self.mem.pages[pfn.idx()];
         debug_assert!(page.has(PageFlags::SWAPCACHE));
         page.clear(PageFlags::SWAPCACHE);
-        let slot = SwapSlot(page.private);
+        let (first, nr) = (page.private, page.nr_pages() as u32);
         page.private = 0;
-        match self.swap.remove_from_cache(slot, shadow) {
-            Some(memcg) => self.uncharge_cached_swap(memcg),
-            None => self.charge_swapped_out(self.swap.memcg(slot)),
+        for slot in (first..first + nr).map(SwapSlot) {
+            match self.swap.remove_from_cache(slot, shadow) {
+                Some(memcg) => self.uncharge_cached_swap(memcg),
+                None => self.charge_swapped_out(self.swap.memcg(slot)),
+            }
         }
-        self.stat_dec(pfn, NodeStat::NrFilePages);
-        self.stat_dec(pfn, NodeStat::NrSwapcached);
+        self.stat_pages(pfn, NodeStat::NrFilePages, false);
+        self.stat_pages(pfn, NodeStat::NrSwapcached, false);
     }
 
     pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
@@ -107,12 +110,15 @@ impl<O: Owners> Manager<O> {
         self.free_user_page(pfn, cpu);
     }
 
-    /// Frees the cached page of a swap slot that no entry refers to.
+    /// Frees the cached page of a swap slot that no entry refers to. A huge page is freed when no
+    /// entry refers to any of its slots.
     pub(crate) fn free_cached_swap_page(&mut self, slot: SwapSlot, cpu: Cpu) {
-        if let Some(pfn) = self.swap.cached(slot) {
-            if self.mem.pages[pfn.idx()].mapcount == 0 {
-                self.free_anon_page(pfn, cpu);
-            }
+        let Some(pfn) = self.swap_cache_head(slot) else { return };
+        let page = &self.mem.pages[pfn.idx()];
+        let first = page.private;
+        let slots = (first..first + page.nr_pages() as u32).map(SwapSlot);
+        if page.mapcount == 0 && !slots.into_iter().any(|slot| self.swap.is_mapped(slot)) {
+            self.free_anon_page(pfn, cpu);
         }
     }
 

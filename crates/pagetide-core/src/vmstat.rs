@@ -158,6 +158,8 @@ counters! {
         ThpScanExceedNonePte = "thp_scan_exceed_none_pte",
         /// Regions that khugepaged skipped because too many pages were in swap.
         ThpScanExceedSwapPte = "thp_scan_exceed_swap_pte",
+        /// Huge pages written to swap in one piece.
+        ThpSwpout = "thp_swpout",
         /// Huge pages that reclaim split because swap had no contiguous space.
         ThpSwpoutFallback = "thp_swpout_fallback",
         /// Pages of a swap read-ahead that were then used.

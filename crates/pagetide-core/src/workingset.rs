@@ -37,10 +37,10 @@ impl<O: Owners> Manager<O> {
             return Shadow::NONE;
         }
         let node = page.node();
-        let workingset = page.has(PageFlags::WORKINGSET);
+        let (workingset, nr) = (page.has(PageFlags::WORKINGSET), page.nr_pages());
         let target = target.unwrap_or(ROOT);
         let age = self.lruvec(target, node).nonresident_age;
-        self.workingset_age_nonresident(target, node, 1);
+        self.workingset_age_nonresident(target, node, nr);
         Shadow::pack(target, node, age, workingset)
     }
 

@@ -41,7 +41,7 @@ impl<O: Owners> Manager<O> {
         for (_, page) in self.mem.pages.opened().filter(|(_, page)| page.memcg.is_some()) {
             let of_group = &mut writebacks[page.memcg.idx()];
             of_group.0 += u64::from(page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY));
-            of_group.1 += u64::from(page.has(PageFlags::WRITEBACK));
+            of_group.1 += u64::from(page.has(PageFlags::WRITEBACK)) * page.nr_pages();
         }
         // A walk visits parents first, so in reverse order the children's sums are complete.
         let mut memory = vec![0u64; self.memcgs.len()];

@@ -6,6 +6,7 @@ use super::{check, Violation};
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
+use crate::swap::SWAPFILE_CLUSTER;
 use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 
 impl<O: Owners> Manager<O> {
@@ -31,13 +32,25 @@ impl<O: Owners> Manager<O> {
             page.order == HPAGE_PMD_ORDER && head.0.trailing_zeros() >= HPAGE_PMD_ORDER.into(),
             "{head:?}: not the first frame of a huge page: {page:?}"
         );
-        let never = PageFlags::FILE.with(PageFlags::SWAPCACHE).with(PageFlags::WRITEBACK);
         check!(
-            page.has(PageFlags::ANON) && !page.flags.any(never),
+            page.has(PageFlags::ANON) && !page.has(PageFlags::FILE),
             "{head:?}: not anonymous memory: {page:?}"
         );
-        let let_go = page.mapcount == 0 && page.has(PageFlags::PINNED);
-        check!(page.mapcount == 1 || let_go, "{head:?}: mapped {} times", page.mapcount);
+        let in_swap = page.has(PageFlags::SWAPCACHE);
+        check!(
+            in_swap || !page.has(PageFlags::WRITEBACK),
+            "{head:?}: written without a slot: {page:?}"
+        );
+        check!(
+            !in_swap || page.private.is_multiple_of(SWAPFILE_CLUSTER),
+            "{head:?}: not in a run of slots: {page:?}"
+        );
+        let let_go = page.mapcount == 0 && page.has(PageFlags::PINNED) != in_swap;
+        check!(
+            page.mapcount == 1 && !in_swap || let_go,
+            "{head:?}: mapped {} times",
+            page.mapcount
+        );
         check!(page.memcg.is_some(), "{head:?}: a huge page charged to no group");
         for behind in head.0 + 1..head.0 + HPAGE_PMD_NR as u32 {
             let tail = &self.mem.pages[behind as usize];

@@ -167,8 +167,8 @@ impl<O: Owners> Manager<O> {
             usage.file += u64::from(file);
             usage.file_mapped += u64::from(file && mapped);
             usage.file_dirty += u64::from(file && page.has(PageFlags::DIRTY));
-            usage.file_writeback += u64::from(page.has(PageFlags::WRITEBACK));
-            usage.swapcached += u64::from(page.has(PageFlags::SWAPCACHE));
+            usage.file_writeback += u64::from(page.has(PageFlags::WRITEBACK)) * page.nr_pages();
+            usage.swapcached += u64::from(page.has(PageFlags::SWAPCACHE)) * page.nr_pages();
         });
         usage
     }

@@ -327,7 +327,7 @@ impl Machine {
         let Some(vma) = self.owners.vmas.get(vma.idx()) else { return false };
         let Some(&pte) = vma.ptes.get(page as usize) else { return false };
         let cached = match vma.backing {
-            Backing::Anon => pte.swap_slot().and_then(|slot| self.swap.cached(slot)),
+            Backing::Anon => pte.swap_slot().and_then(|slot| self.swap_cache_head(slot)),
             Backing::File(file) => self.owners.files[file.idx()].get(page as u32),
         };
         let is_read = |pfn: Pfn| self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE);

@@ -33,7 +33,7 @@ impl<O: Owners> Manager<O> {
             let was_huge = page.has(PageFlags::HEAD);
             let mut stat = ReclaimStat::default();
             self.judge_page(pfn, file, &mut sc, &mut stat, &mut freed, ctx);
-            if was_huge && !self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
+            if was_huge && self.mem.pages[pfn.idx() + 1].place == Place::Isolated {
                 for tail in pfn.0 + 1..pfn.0 + HPAGE_PMD_NR as u32 {
                     self.judge_page(Pfn(tail), file, &mut sc, &mut stat, &mut freed, ctx);
                 }

@@ -38,6 +38,8 @@ pub(super) struct ReclaimStat {
     pageout: u64,
     pub(super) activate: u64,
     ref_keep: u64,
+    /// Frames of huge pages that were freed.
+    pub(super) freed_huge: u64,
     /// A plug-in kept a page that the built-in rules would have taken.
     plugin_spared: bool,
 }
@@ -152,7 +154,7 @@ impl<O: Owners> Manager<O> {
             self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
             // If this huge page was split for swap, its other pages are judged together with the
             // first.
-            if was_huge && !self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
+            if was_huge && self.mem.pages[pfn.idx() + 1].place == Place::Isolated {
                 for tail in pfn.0 + 1..pfn.0 + HPAGE_PMD_NR as u32 {
                     self.judge_page(Pfn(tail), file, sc, &mut stat, &mut freed, ctx);
                 }
@@ -162,7 +164,7 @@ impl<O: Owners> Manager<O> {
         if self.mem.work.rmap_walks != unmapped_before {
             self.mem.work.tlb_flushes += 1;
         }
-        let nr_reclaimed = freed.len() as u64;
+        let nr_reclaimed = freed.len() as u64 + stat.freed_huge;
         for &pfn in &freed {
             self.mem.pages[pfn.idx()].place = Place::Allocated;
         }
@@ -235,6 +237,10 @@ impl<O: Owners> Manager<O> {
         let nr = page.nr_pages();
         sc.nr_scanned += nr;
         match verdict {
+            ShrinkVerdict::Freed if nr > 1 => {
+                self.free_reclaimed_huge_page(pfn, ctx.cpu);
+                stat.freed_huge += nr;
+            }
             ShrinkVerdict::Freed => freed.push(pfn),
             ShrinkVerdict::Keep => self.putback_page(pfn),
             ShrinkVerdict::Activate => {
@@ -258,12 +264,36 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// Takes the swap slots of a page. If there are not enough adjacent slots for a huge page, the
+    /// page is split, and its first small page gets a slot.
+    fn add_to_swap(&mut self, pfn: Pfn) -> Option<SwapSlot> {
+        let page = &self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::HEAD) {
+            // A page with another reference (such as a batch) cannot be split.
+            if page.has(PageFlags::BATCHED) {
+                return None;
+            }
+            if let Some(slot) = self.swap_alloc_huge(pfn) {
+                return Some(slot);
+            }
+            if !self.split_huge_page(pfn) {
+                return None;
+            }
+            self.mem.vmstat.count(Event::ThpSwpoutFallback);
+            // A part of the huge page was locked, and this page belongs to that part.
+            if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
+                return None;
+            }
+        }
+        self.swap_alloc(pfn)
+    }
+
     /// Takes a swap slot for a page; releases it if the group is at its swap limit (Linux
     /// `folio_alloc_swap`).
     fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
         let memcg = self.mem.pages[pfn.idx()].memcg;
         let slot = self.swap.alloc(pfn, memcg);
-        if slot.is_some() && self.try_charge_swap(memcg) {
+        if slot.is_some() && self.try_charge_swap(memcg, 1) {
             return slot;
         }
         if !self.era.counts_memory_and_swap {
@@ -317,7 +347,7 @@ impl<O: Owners> Manager<O> {
             let node = page.node();
             let marked = page.has(PageFlags::RECLAIM);
             if sc.is_kswapd() && marked && self.nodes[node.idx()].writeback {
-                stat.immediate += 1;
+                stat.immediate += self.mem.pages[pfn.idx()].nr_pages();
             } else if sc.is_for_group()
                 && self.era.group_reclaim_awaits_writes
                 && marked
@@ -326,8 +356,9 @@ impl<O: Owners> Manager<O> {
                 self.legacy_wait = Some(pfn);
                 return ShrinkVerdict::Keep;
             } else {
-                self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
-                stat.writeback += 1;
+                let page = &mut self.mem.pages[pfn.idx()];
+                page.set(PageFlags::RECLAIM);
+                stat.writeback += page.nr_pages();
             }
             return ShrinkVerdict::Activate;
         }
@@ -349,18 +380,7 @@ impl<O: Owners> Manager<O> {
             if !sc.gfp.has(Gfp::IO) {
                 return ShrinkVerdict::Keep;
             }
-            // A page with another reference (such as a batch) cannot be split.
-            if self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
-                if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) || !self.split_huge_page(pfn) {
-                    return ShrinkVerdict::Activate;
-                }
-                self.mem.vmstat.count(Event::ThpSwpoutFallback);
-                // A part of the huge page was locked, and this page belongs to that part.
-                if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
-                    return ShrinkVerdict::Activate;
-                }
-            }
-            let Some(slot) = self.swap_alloc(pfn) else { return ShrinkVerdict::Activate };
+            let Some(slot) = self.add_to_swap(pfn) else { return ShrinkVerdict::Activate };
             self.mark_swap_cached(pfn, slot);
             self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
             self.mem.work.cache_ops += 1;
@@ -387,7 +407,7 @@ impl<O: Owners> Manager<O> {
                 return ShrinkVerdict::Keep;
             }
             self.pageout(pfn);
-            stat.pageout += 1;
+            stat.pageout += self.mem.pages[pfn.idx()].nr_pages();
             return ShrinkVerdict::Keep;
         }
         // A page in another CPU's batch has one reference too many to be freed.
@@ -416,7 +436,8 @@ impl<O: Owners> Manager<O> {
 
     /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).
     fn pageout(&mut self, pfn: Pfn) {
-        self.mem.vmstat.count(Event::NrVmscanWrite);
+        let nr = self.mem.pages[pfn.idx()].nr_pages();
+        self.mem.vmstat.add(Event::NrVmscanWrite, nr);
         self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
         let page = &mut self.mem.pages[pfn.idx()];
         if page.has(PageFlags::FILE) {
@@ -426,11 +447,13 @@ impl<O: Owners> Manager<O> {
             page.set(PageFlags::WRITEBACK);
             let slot = SwapSlot(page.private);
             self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
-            self.mem.vmstat.count(Event::Pswpout);
-            self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(1));
+            self.mem.vmstat.add(Event::ThpSwpout, u64::from(nr > 1));
+            self.mem.vmstat.add(Event::Pswpout, nr);
+            self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(nr));
+            let nr = nr as u32;
             self.mem.work.bios += 1;
-            self.mem.work.bio_pages += 1;
-            self.effects.push(Effect::Submit(Io::SwapOut { slot, pfn }));
+            self.mem.work.bio_pages += nr;
+            self.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
         }
     }
 
@@ -518,6 +541,9 @@ impl<O: Owners> Manager<O> {
     /// Removes every entry of a page; for an anonymous page a swap entry replaces it.
     fn try_to_unmap(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::HEAD) {
+            return self.unmap_huge(pfn);
+        }
         let (at, mapcount, slot) = (OwnerSlot::of(page), page.mapcount, SwapSlot(page.private));
         let to = match at.store {
             BackingStore::Swap => UnmapTarget::Swapped(slot),

@@ -3,6 +3,7 @@
 use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
 use pagetide_core::daemon::DaemonRest;
+use pagetide_core::effect::{Effect, Io, Step};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::{PageFlags, Place};
@@ -334,36 +335,83 @@ fn a_split_page_is_512_small_ones_in_its_place() {
 }
 
 #[test]
-fn huge_pages_go_to_swap_split_and_come_back_small() {
-    let mut world = world(24, always());
-    world.audit = false;
-    let regions = 14;
-    let (mm, vma) = world.heap(regions * HUGE, Advice::Normal);
-    for page in 0..regions * HUGE {
-        world.access(mm, vma, page, true);
-        if page % 300 == 0 {
-            world.machine.audit().unwrap();
+fn huge_pages_go_to_swap_whole_or_split_and_come_back_small() {
+    // On a rotating disk there are no runs of slots.
+    for swap_rotational in [false, true] {
+        let mut world = world(24, always());
+        world.machine.swapon(1 << 16, 1 << 16, swap_rotational);
+        world.audit = false;
+        let regions = 14;
+        let (mm, vma) = world.heap(regions * HUGE, Advice::Normal);
+        for page in 0..regions * HUGE {
+            world.access(mm, vma, page, true);
+            if page % 300 == 0 {
+                world.machine.audit().unwrap();
+            }
         }
-    }
-    world.settle_and_audit();
-    let split = world.count(Event::ThpSplitPage);
-    assert!(split > 2, "{split} were split");
-    assert_eq!(world.count(Event::ThpSplitPmd), split);
-    assert_eq!(world.count(Event::ThpSwpoutFallback), split);
-    assert_eq!(world.count(Event::ThpFaultAlloc) - split, world.nr_huge());
-    assert!(world.count(Event::Pswpout) > HUGE);
-    let mut majors = 0;
-    for page in 0..regions * HUGE {
-        majors += u64::from(world.access(mm, vma, page, false) == Some(Outcome::Major));
-        if page % 300 == 0 {
-            world.machine.audit().unwrap();
+        world.settle_and_audit();
+        let [whole, split, pmds] = [Event::ThpSwpout, Event::ThpSplitPage, Event::ThpSplitPmd]
+            .map(|event| world.count(event));
+        let gone = whole + split;
+        assert!(gone > 2, "{gone} were swapped out");
+        assert_eq!(if swap_rotational { whole } else { split }, 0);
+        assert_eq!(pmds, gone);
+        assert_eq!(world.count(Event::ThpSwpoutFallback), split);
+        assert_eq!(world.count(Event::ThpFaultAlloc) - gone, world.nr_huge());
+        assert!(world.count(Event::Pswpout) >= HUGE * if swap_rotational { 1 } else { gone });
+        let mut majors = 0;
+        for page in 0..regions * HUGE {
+            majors += u64::from(world.access(mm, vma, page, false) == Some(Outcome::Major));
+            if page % 300 == 0 {
+                world.machine.audit().unwrap();
+            }
         }
+        assert!(majors > 50, "{majors} were read back");
+        assert_eq!(world.count(Event::Pgmajfault), majors);
+        world.exit(mm);
+        world.settle_and_audit();
+        assert_eq!((world.stat(NodeStat::NrAnonPages), world.nr_huge()), (0, 0));
     }
-    assert!(majors > 50, "{majors} were read back");
-    assert_eq!(world.count(Event::Pgmajfault), majors);
-    world.exit(mm);
-    world.settle_and_audit();
-    assert_eq!((world.stat(NodeStat::NrAnonPages), world.nr_huge()), (0, 0));
+}
+
+#[test]
+fn a_fault_splits_a_huge_page_that_is_being_written_to_swap() {
+    for ok in [true, false] {
+        let mut world = world(64, always());
+        let (mm, vma) = world.heap(2 * HUGE, Advice::Normal);
+        world.access(mm, vma, 0, true);
+        let first = head(&world, vma, 0);
+        let mut call = ProcessCall::page_out(mm, NodeId(0), vma, 0..HUGE);
+        let mut effects = Vec::new();
+        loop {
+            let (step, new) = world.machine.step(&mut call, CPU, 0);
+            new.drain_into(&mut effects);
+            if matches!(step, Step::Done(_)) {
+                break;
+            }
+        }
+        let writes: Vec<Io> = effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Submit(io) => Some(*io),
+                _ => None,
+            })
+            .collect();
+        let [write @ Io::SwapOut { pfn, nr: 512, .. }] = writes[..] else { panic!("{writes:?}") };
+        assert_eq!((pfn, world.count(Event::Pswpout)), (first, HUGE));
+        world.machine.audit().unwrap();
+        assert_eq!(world.stat(NodeStat::NrWriteback), HUGE);
+        // The page is still in memory, so the fault reads nothing.
+        assert_eq!(world.access(mm, vma, 7, true), Some(Outcome::Minor));
+        world.machine.audit().unwrap();
+        assert_eq!(world.nr_huge(), 0);
+        assert_eq!(world.stat(NodeStat::NrWriteback), HUGE, "each part is being written");
+        world.machine.io_done(write, ok, CPU, 0).discard();
+        world.machine.audit().unwrap();
+        assert_eq!(world.stat(NodeStat::NrWriteback), 0);
+        world.exit(mm);
+        world.settle_and_audit();
+    }
 }
 
 #[test]
@@ -381,7 +429,7 @@ fn a_huge_page_in_use_stays_whole_while_others_go() {
         }
     }
     world.machine.audit().unwrap();
-    assert!(world.count(Event::ThpSplitPage) > 2);
+    assert!(world.count(Event::ThpSwpout) > 2);
     head(&world, vma, 12 * HUGE);
 }
 

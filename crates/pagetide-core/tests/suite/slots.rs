@@ -59,7 +59,7 @@ impl World for Bytes {
         let io = self.pending.swap_remove(at);
         let ok = !self.fails();
         match io {
-            Io::SwapOut { slot, pfn } if ok => self.slots[slot.idx()] = self.frames[pfn.idx()],
+            Io::SwapOut { slot, pfn, .. } if ok => self.slots[slot.idx()] = self.frames[pfn.idx()],
             Io::SwapIn { slot, pfn } if ok => self.frames[pfn.idx()] = self.slots[slot.idx()],
             Io::SwapIn { pfn, .. } => self.frames[pfn.idx()] = u64::MAX,
             _ => {}

@@ -32,7 +32,7 @@ impl World for InstantWorld {
             Io::ReadFile { nr, .. } => (0, nr),
             Io::WriteFile { nr, .. } => (1, nr),
             Io::SwapIn { .. } => (2, 1),
-            Io::SwapOut { .. } => (3, 1),
+            Io::SwapOut { nr, .. } => (3, nr),
         };
         self.moved[kind] += u64::from(pages);
         Some(true)

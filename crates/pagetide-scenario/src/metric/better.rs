@@ -63,6 +63,7 @@ pub fn of_event(event: Event) -> MetricDirection {
         | Event::Pgpgout
         | Event::Pswpin
         | Event::Pswpout
+        | Event::ThpSwpout
         | Event::Pgrefill
         | Event::PgstealKswapd
         | Event::PgstealDirect

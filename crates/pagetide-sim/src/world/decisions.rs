@@ -56,7 +56,9 @@ impl DecisionHashes {
                 put(&[2, file.0.into(), index.into(), nr.into()]);
             }
             Effect::Submit(Io::SwapIn { slot, pfn }) => put(&[3, slot.0.into(), pfn.0.into()]),
-            Effect::Submit(Io::SwapOut { slot, pfn }) => put(&[4, slot.0.into(), pfn.0.into()]),
+            Effect::Submit(Io::SwapOut { slot, pfn, nr }) => {
+                put(&[4, slot.0.into(), pfn.0.into(), nr.into()])
+            }
             Effect::CopyPage { from, to } => put(&[5, from.0.into(), to.0.into()]),
             Effect::CollapsePage { from, to } => put(&[11, from.0.into(), to.0.into()]),
             Effect::Wake(Token::Page(pfn)) => put(&[6, pfn.0.into()]),
@@ -173,7 +175,7 @@ mod tests {
             Effect::Submit(Io::ReadFile { file: FileId(1), index: 2, nr: 3 }),
             Effect::Submit(Io::WriteFile { file: FileId(1), index: 2, nr: 3 }),
             Effect::Submit(Io::SwapIn { slot: SwapSlot(5), pfn }),
-            Effect::Submit(Io::SwapOut { slot: SwapSlot(5), pfn }),
+            Effect::Submit(Io::SwapOut { slot: SwapSlot(5), pfn, nr: 1 }),
             Effect::CopyPage { from: pfn, to: Pfn(8) },
             Effect::Wake(Token::Page(pfn)),
             Effect::Wake(Token::Throttled(node, Throttle::Writeback)),

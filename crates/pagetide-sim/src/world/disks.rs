@@ -72,7 +72,7 @@ impl SimWorld {
                 (disk, IoKind::Write, base + u64::from(index), nr)
             }
             Io::SwapIn { slot, .. } => (self.swap_disk, IoKind::Read, u64::from(slot.0), 1),
-            Io::SwapOut { slot, .. } => (self.swap_disk, IoKind::Write, u64::from(slot.0), 1),
+            Io::SwapOut { slot, nr, .. } => (self.swap_disk, IoKind::Write, u64::from(slot.0), nr),
         };
         DiskRange { disk, kind, offset, pages }
     }

@@ -210,7 +210,7 @@ impl ContentsModel {
                 (cached(file, index, nr, PageFlags::WRITEBACK), true)
             }
             Io::SwapIn { pfn, .. } => (vec![pfn], false),
-            Io::SwapOut { pfn, .. } => (vec![pfn], true),
+            Io::SwapOut { pfn, nr, .. } => ((pfn.0..pfn.0 + nr).map(Pfn).collect(), true),
         };
         let taken = (writes && early).then(|| self.held(&frames));
         Transfer { frames, taken }
@@ -241,8 +241,10 @@ impl ContentsModel {
                 self.frames[pfn.idx()] = read.unwrap_or_else(|| self.garbage());
             }
             Io::SwapOut { slot, .. } => {
-                let new = if ok { written[0] } else { self.garbage() };
-                self.slots.insert(slot.0, new);
+                for (slot, new) in (slot.0..).zip(written) {
+                    let new = if ok { new } else { self.garbage() };
+                    self.slots.insert(slot, new);
+                }
             }
         }
     }
