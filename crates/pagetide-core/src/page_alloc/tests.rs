@@ -59,7 +59,8 @@ fn the_kernel_takes_the_low_end_of_a_zone() {
     let memory = Memory::new(&[spec], 1).unwrap();
     memory.audit().unwrap();
     let [dma, dma32, ..] = &memory.nodes[0].zones;
-    assert_eq!((dma.spanned, dma32.start_pfn, dma32.spanned), (4096, Pfn(4096), 61_399));
+    assert_eq!((dma.start_pfn, dma.spanned), (Pfn(1), 4095));
+    assert_eq!((dma32.start_pfn, dma32.spanned), (Pfn(4096), 61_399));
     assert_eq!((dma.free_pages(), dma32.free_pages()), (3808, 43_434));
     assert_eq!(memory.pages.peek(255).place, Place::Reserved);
     assert_eq!(memory.pages.peek(4096 + 9592).place, Place::Reserved);
