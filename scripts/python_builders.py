@@ -216,8 +216,8 @@ def render(text: dict[str, Any]) -> str:
     machine = text["properties"]["machine"]
     classes["Machine"] = schema.table("Machine", machine, machine["description"])
     for of in [
-        "Disk", "DiskFaults", "SwapTable", "MemoryNode", "Zone", "FreeArea", "Cache", "Costs", "Group",
-        "File", "Policy", "Variant", "Report", "Expect",
+        "Disk", "Latency", "DiskFaults", "SwapTable", "MemoryNode", "Zone", "FreeArea", "Cache", "Costs",
+        "Group", "File", "Policy", "Variant", "Report", "Expect",
     ]:
         table, name = schema.defs[of], NAMES.get(of, of)
         classes[name] = schema.table(name, table, table["description"])

@@ -33,6 +33,7 @@ __all__ = [
     "JoinGroup",
     "KernelMemory",
     "KernelObjects",
+    "Latency",
     "Lock",
     "Machine",
     "MappedRead",
@@ -167,10 +168,10 @@ class Disk(_Table):
         faults: DiskFaults | None = None,
         queue_depth: int | None = None,
         read_bandwidth: Rate | None = None,
-        read_latency: Time | None = None,
+        read_latency: Latency | Time | None = None,
         rotational: bool | None = None,
         write_bandwidth: Rate | None = None,
-        write_latency: Time | None = None,
+        write_latency: Latency | Time | None = None,
     ) -> None:
         """
         name: Name of the disk.
@@ -178,20 +179,73 @@ class Disk(_Table):
         faults: Faults to inject.
         queue_depth: Number of requests served at the same time (default: the preset's).
         read_bandwidth: Read bandwidth (default: the preset's).
-        read_latency: Time of a read (default: the preset's).
+        read_latency: Time of a read, or a distribution of times (default: the preset's).
         rotational: Whether the kernel treats the disk as rotational (default: the preset's).
         write_bandwidth: Write bandwidth (default: the preset's).
-        write_latency: Time of a write (default: the preset's).
+        write_latency: Time of a write, or a distribution of times (default: the preset's).
         """
         self.name: str = name
         self.model: Literal["rotating", "ssd", "nvme", "instant"] = model
         self.faults: DiskFaults | None = faults
         self.queue_depth: int | None = queue_depth
         self.read_bandwidth: Rate | None = read_bandwidth
-        self.read_latency: Time | None = read_latency
+        self.read_latency: Latency | Time | None = read_latency
         self.rotational: bool | None = rotational
         self.write_bandwidth: Rate | None = write_bandwidth
-        self.write_latency: Time | None = write_latency
+        self.write_latency: Latency | Time | None = write_latency
+
+
+class Latency(_Table):
+    """A distribution of latencies: percentiles, or a recorded histogram."""
+
+    def __init__(
+        self,
+        *,
+        file: str | None = None,
+        max: Time | None = None,
+        mean: Time | None = None,
+        min: Time | None = None,
+        p1: Time | None = None,
+        p10: Time | None = None,
+        p25: Time | None = None,
+        p50: Time | None = None,
+        p75: Time | None = None,
+        p90: Time | None = None,
+        p95: Time | None = None,
+        p99: Time | None = None,
+        p999: Time | None = None,
+        p9999: Time | None = None,
+    ) -> None:
+        """
+        file: File with a recorded histogram, relative to the scenario file.
+        max: Longest time (default: the highest percentile).
+        mean: Mean to which all times are scaled (default: they are not scaled).
+        min: Shortest time (default: the lowest percentile).
+        p1: Time that 1 % of the requests do not exceed.
+        p10: Time that 10 % do not exceed.
+        p25: Time that 25 % do not exceed.
+        p50: Time that 50 % do not exceed.
+        p75: Time that 75 % do not exceed.
+        p90: Time that 90 % do not exceed.
+        p95: Time that 95 % do not exceed.
+        p99: Time that 99 % do not exceed.
+        p999: Time that 99.9 % do not exceed.
+        p9999: Time that 99.99 % do not exceed.
+        """
+        self.file: str | None = file
+        self.max: Time | None = max
+        self.mean: Time | None = mean
+        self.min: Time | None = min
+        self.p1: Time | None = p1
+        self.p10: Time | None = p10
+        self.p25: Time | None = p25
+        self.p50: Time | None = p50
+        self.p75: Time | None = p75
+        self.p90: Time | None = p90
+        self.p95: Time | None = p95
+        self.p99: Time | None = p99
+        self.p999: Time | None = p999
+        self.p9999: Time | None = p9999
 
 
 class DiskFaults(_Table):

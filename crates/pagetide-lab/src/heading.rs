@@ -254,6 +254,8 @@ mod tests {
                 model: DiskModel::Rotating,
                 read_latency_ns: None,
                 write_latency_ns: None,
+                read_shape: None,
+                write_shape: None,
                 read_bandwidth: None,
                 write_bandwidth: None,
                 queue_depth: None,

@@ -478,7 +478,7 @@ fn write_archive(
     };
     check(&file)?;
     archive.file(&file, &read(job.file)?);
-    let mut named: Vec<&PathBuf> = Vec::new();
+    let mut named: Vec<&PathBuf> = job.variant.setup.machine.latency_files.iter().collect();
     for phase in job.variant.setup.tasks.iter().flat_map(|task| &task.phases) {
         let Some(path) = phase.workload.named_file() else { continue };
         if !named.contains(&path) {

@@ -5,6 +5,7 @@ pub mod costs;
 pub mod criterion;
 pub mod diagnostic;
 pub mod kernel_objects;
+pub mod latency_shape;
 pub mod load;
 pub mod metric;
 pub mod model;

@@ -9,6 +9,7 @@
 use crate::costs::{MachineCosts, ProgramTimes};
 use crate::criterion::Criterion;
 use crate::kernel_objects::{BootObjects, CallTimes};
+use crate::latency_shape::LatencyShape;
 use crate::metric::declared::{requested_by, ON_REQUEST};
 use crate::names::{DiskModel, ZoneName};
 pub use crate::object_mix::KernelCache;
@@ -21,6 +22,8 @@ use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};
 use pagetide_core::node::ZoneSpec;
 pub use pagetide_core::page_size::PageSize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -131,6 +134,8 @@ pub struct MachineSetup {
     /// NUMA nodes with their memory, at least one.
     pub nodes: Vec<NodeSetup>,
     pub disks: Vec<DiskSetup>,
+    /// The files from which latencies of disks were read.
+    pub latency_files: Vec<PathBuf>,
     pub swap: Option<Swap>,
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
     /// `cgroup.memory=nokmem`.
@@ -166,6 +171,7 @@ impl Default for MachineSetup {
             page_size: PageSize::default(),
             nodes: Vec::new(),
             disks: Vec::new(),
+            latency_files: Vec::new(),
             swap: None,
             kmem_accounting: true,
             memory_recursiveprot: false,
@@ -236,9 +242,12 @@ pub struct DiskSetup {
     /// Name in the scenario.
     pub name: String,
     pub model: DiskModel,
-    /// Overrides of the preset; `None` keeps its value.
+    /// Overrides of the preset; `None` keeps its value. The mean, if the latency has a shape.
     pub read_latency_ns: Option<u64>,
     pub write_latency_ns: Option<u64>,
+    /// Distributions of the latencies, scaled to their means; `None`: the preset's.
+    pub read_shape: Option<Arc<LatencyShape>>,
+    pub write_shape: Option<Arc<LatencyShape>>,
     /// Bytes per second.
     pub read_bandwidth: Option<u64>,
     /// Bytes per second.

@@ -11,8 +11,9 @@
 //!
 //! All randomness comes from the run's seed, through three generators per disk: for latencies,
 //! errors and slowness. Latencies deviate by at most the preset's jitter (triangular, two draws a
-//! request). The wait for the sector is uniform over a rotation (one draw a request). These faults
-//! are possible:
+//! request). The wait for the sector is uniform over a rotation (one draw a request). A scenario may
+//! give a distribution of the latencies in place of these (`LatencyShape`); each request then draws
+//! its latency from it, independently of the others (one draw). These faults are possible:
 //!
 //! * A read or write **fails** as a whole, with the given probability, after its usual time. The
 //!   data on disk does not change, and a repeated request draws again. So every error is transient,
@@ -380,16 +381,20 @@ impl Disk {
 
     /// Starts the service of a request. Returns the end of its latency.
     fn start(&mut self, now: Nanos, request: QueuedRequest) -> (Nanos, InService) {
-        let (lane, end) = match request.kind {
-            IoKind::Read => (self.model.read, &mut self.read_end),
-            IoKind::Write => (self.model.write, &mut self.write_end),
+        let (lane, shape, end) = match request.kind {
+            IoKind::Read => (self.model.read, &self.model.read_shape, &mut self.read_end),
+            IoKind::Write => (self.model.write, &self.model.write_shape, &mut self.write_end),
         };
         let continues = *end == request.offset;
         *end = request.end();
-        let mut latency_ns = match self.model.mechanics {
-            Some(mechanics) => self.position_arm(&mechanics, &lane, &request),
-            None if continues => self.jittered(lane.latency_sequential_ns),
-            None => self.jittered(lane.latency_ns),
+        let mut latency_ns = match (shape, self.model.mechanics) {
+            (Some(shape), _) => {
+                self.arm = request.end();
+                shape.draw(&mut self.latency_prng)
+            }
+            (None, Some(mechanics)) => self.position_arm(&mechanics, &lane, &request),
+            (None, None) if continues => self.jittered(lane.latency_sequential_ns),
+            (None, None) => self.jittered(lane.latency_ns),
         };
         if request.slow {
             latency_ns = latency_ns.saturating_mul(u64::from(self.faults.slow_factor.max(1)));

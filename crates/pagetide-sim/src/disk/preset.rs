@@ -8,7 +8,9 @@
 
 use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
+use pagetide_scenario::latency_shape::LatencyShape;
 use pagetide_scenario::{model, names};
+use std::sync::Arc;
 
 /// Longest latency and longest transfer (a day), even if a scenario has more.
 pub(super) const SERVICE_NS_MAX: Nanos = 24 * 3600 * 1_000_000_000;
@@ -62,6 +64,11 @@ pub struct DiskParams {
     pub scheduler: IoScheduler,
     /// Largest deviation of a latency from its mean, in thousandths; triangular.
     pub jitter_permille: u32,
+    /// Distributions of the latencies of reads and of writes; they replace the position of the
+    /// request, the jitter and the moving parts. `None`, as in the presets: no data sheet of a
+    /// preset has percentiles.
+    pub read_shape: Option<Arc<LatencyShape>>,
+    pub write_shape: Option<Arc<LatencyShape>>,
 }
 
 /// The data sheet's latency of a 4 KiB request minus its transfer time.
@@ -103,6 +110,8 @@ impl DiskParams {
         }),
         scheduler: IoScheduler::MqDeadline,
         jitter_permille: 100,
+        read_shape: None,
+        write_shape: None,
     };
 
     /// A SATA solid-state disk.
@@ -127,6 +136,8 @@ impl DiskParams {
         mechanics: None,
         scheduler: IoScheduler::MqDeadline,
         jitter_permille: 100,
+        read_shape: None,
+        write_shape: None,
     };
 
     /// An NVMe solid-state disk.
@@ -151,6 +162,8 @@ impl DiskParams {
         mechanics: None,
         scheduler: IoScheduler::None,
         jitter_permille: 100,
+        read_shape: None,
+        write_shape: None,
     };
 
     /// Every request completes at the time of its submission. For experiments without the effects
@@ -163,6 +176,8 @@ impl DiskParams {
         mechanics: None,
         scheduler: IoScheduler::None,
         jitter_permille: 0,
+        read_shape: None,
+        write_shape: None,
     };
 
     /// True if every request completes at the time of its submission.
@@ -200,6 +215,11 @@ impl DiskParams {
             }
             lane.bandwidth = bandwidth.unwrap_or(lane.bandwidth);
         }
+        let shape = |shape: &Option<Arc<LatencyShape>>, lane: &DiskLane| {
+            shape.as_ref().map(|shape| Arc::new(shape.with_mean(lane.latency_ns)))
+        };
+        this.read_shape = shape(&disk.read_shape, &this.read);
+        this.write_shape = shape(&disk.write_shape, &this.write);
         this.queue_depth = disk.queue_depth.unwrap_or(this.queue_depth).max(1);
         this
     }

@@ -2,7 +2,9 @@
 
 use super::*;
 use pagetide_core::units::PAGE_SIZE;
+use pagetide_scenario::latency_shape::{LatencyPiece, LatencyShape};
 use pagetide_scenario::names::{self, NameSet};
+use std::sync::Arc;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -12,6 +14,8 @@ fn described(model: &str) -> model::DiskSetup {
         model: names::DiskModel::from_name(model).unwrap(),
         read_latency_ns: None,
         write_latency_ns: None,
+        read_shape: None,
+        write_shape: None,
         read_bandwidth: None,
         write_bandwidth: None,
         queue_depth: None,
@@ -405,4 +409,74 @@ fn every_request_completes_once() {
             assert_eq!(disk.stats().reads + disk.stats().writes, 3000);
         }
     }
+}
+
+fn shaped(model: &str, pieces: Vec<LatencyPiece>) -> model::DiskSetup {
+    let shape = LatencyShape::new(pieces).unwrap();
+    model::DiskSetup {
+        read_latency_ns: Some(shape.mean_ns()),
+        read_shape: Some(Arc::new(shape)),
+        read_bandwidth: Some(0),
+        ..described(model)
+    }
+}
+
+fn piece(count: u64, low_ns: Nanos, high_ns: Nanos) -> LatencyPiece {
+    LatencyPiece { count, low_ns, high_ns }
+}
+
+/// The times of reads one after the other, sorted.
+fn times_of_reads(setup: &model::DiskSetup, seed: u64, total: u64) -> Vec<Nanos> {
+    let done = closed_loop(&mut Disk::new(setup, seed), 1, total, |i| read(i, scattered(i), 1));
+    let mut times: Vec<Nanos> = done.iter().map(|it| it.at - it.submitted).collect();
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn reads_have_the_percentiles_of_a_distribution() {
+    for model in ["instant", "nvme", "rotating"] {
+        let pieces = vec![
+            piece(90, 50_000, 100_000),
+            piece(9, 100_000, 900_000),
+            piece(1, 4_000_000, 4_000_000),
+        ];
+        let mut setup = shaped(model, pieces);
+        // The time for which the channel recovers after a request is not part of the latency.
+        setup.queue_depth = Some(1);
+        let times = times_of_reads(&setup, 3, 20_000);
+        let at = |percent: usize| times[times.len() * percent / 100];
+        for (percent, wanted) in [(45, 70_711), (90, 100_000), (99, 4_000_000)] {
+            assert_near(at(percent).max(times[times.len() * percent / 100 + 50]), wanted, 10);
+        }
+        let mean = times.iter().sum::<Nanos>() / times.len() as u64;
+        assert_near(mean, setup.read_latency_ns.unwrap(), 3);
+    }
+}
+
+#[test]
+fn a_distribution_follows_the_seed_and_the_mean() {
+    let mut setup = shaped("instant", vec![piece(1, 50_000, 800_000)]);
+    assert_eq!(times_of_reads(&setup, 5, 100), times_of_reads(&setup, 5, 100));
+    assert_ne!(times_of_reads(&setup, 5, 100), times_of_reads(&setup, 6, 100));
+    // As a measured mean, from which time in plugs was subtracted.
+    setup.read_latency_ns = setup.read_latency_ns.map(|ns| ns / 2);
+    let (all, half) = (25_000..=400_000, times_of_reads(&setup, 5, 100));
+    assert!(half.iter().all(|time| all.contains(time)), "{half:?}");
+    setup.read_latency_ns = Some(0);
+    assert_eq!(times_of_reads(&setup, 5, 10), [0; 10]);
+}
+
+/// A slow request does not delay the others of a deep queue; at depth 1 they wait.
+#[test]
+fn only_requests_behind_a_slow_one_wait_for_it() {
+    let pieces = vec![piece(99, 100_000, 100_000), piece(1, 50_000_000, 50_000_000)];
+    let setup = shaped("instant", pieces);
+    let slow = |depth| {
+        let setup = model::DiskSetup { queue_depth: Some(depth), ..setup.clone() };
+        let done = closed_loop(&mut Disk::new(&setup, 1), 8, 4000, |i| read(i, scattered(i), 1));
+        done.iter().filter(|it| it.at - it.submitted > 10_000_000).count()
+    };
+    assert!((20..=60).contains(&slow(8)), "{}", slow(8));
+    assert!(slow(1) > 5 * slow(8), "{}", slow(1));
 }

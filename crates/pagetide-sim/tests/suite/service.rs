@@ -274,3 +274,31 @@ fn requests_arrive_while_the_threads_of_a_killed_service_end_one_by_one() {
         assert!(record.notes.iter().any(|note| note.contains("was killed")), "{:?}", record.notes);
     }
 }
+
+/// A service that misses in the page cache, with even arrivals far apart.
+fn reader_with(latency: &str, seed: u64) -> RunRecord {
+    let text = format!(
+        "[machine]\nmemory = \"64MiB\"\n\
+         disk = [{{ name = \"disk\", model = \"instant\", read_latency = {latency} }}]\n\
+         [[file]]\nname = \"data\"\nsize = \"1GiB\"\n\
+         [[task]]\nname = \"web\"\nworkload = \"service\"\narrivals = \"even\"\nrate = 100\n\
+         requests = 5000\nfile = \"data\"\nread = \"4KiB\"\n"
+    );
+    run("service", &scenario(&text).variants[0], seed, &RunOptions::default()).unwrap()
+}
+
+#[test]
+fn a_distribution_of_latencies_gives_a_service_its_tail() {
+    let percentile = |record: &RunRecord, name: &str| value(record, &format!("web.latency_{name}"));
+    let fixed = reader_with("\"120us\"", 7);
+    assert!(percentile(&fixed, "p999") < 1.5 * percentile(&fixed, "p50"));
+    let tail =
+        "{ p50 = \"90us\", p90 = \"100us\", p99 = \"2ms\", p999 = \"6ms\", mean = \"120us\" }";
+    let spread = reader_with(tail, 7);
+    // The tail makes the mean of 5000 draws vary by some per cent.
+    near(percentile(&spread, "mean"), percentile(&fixed, "mean"), 0.15);
+    assert!(percentile(&spread, "p99") > 5.0 * percentile(&spread, "p50"));
+    assert!(percentile(&spread, "p999") > 2.0 * percentile(&spread, "p99"));
+    assert_eq!(reader_with(tail, 7), spread, "the same seed");
+    assert_ne!(percentile(&reader_with(tail, 8), "mean"), percentile(&spread, "mean"));
+}

@@ -1,6 +1,7 @@
 //! Checks `[machine]` and `[[file]]`: sizes must be possible, and disks must exist.
 
 use super::free_lists;
+use super::latency;
 use super::names::{require_key, NameIndex};
 use super::MACHINE_PAGES_MAX;
 use crate::load::decode::Size;
@@ -9,6 +10,7 @@ use crate::load::span::{ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::show_size;
 use crate::model::{DiskFaults, DiskSetup, MachineSetup, NodeSetup, Swap, ZoneSetup};
 use crate::names::{DiskModel, NameSet, ZoneName};
+use std::path::{Path, PathBuf};
 
 /// Name of the disk of a machine without `[[machine.disk]]`.
 const DEFAULT_DISK: &str = "disk";
@@ -19,6 +21,7 @@ const ZONE_DMA_MAX: u64 = 16 << 20;
 pub(super) fn check<'a>(
     raw: &'a raw::ScenarioTable,
     at: SourceSpan,
+    base_dir: &Path,
     sink: &mut ProblemSink,
 ) -> (MachineSetup, NameIndex<'a>) {
     let mut disks = NameIndex::new("disk");
@@ -52,7 +55,8 @@ pub(super) fn check<'a>(
                     Some(name) => disks.insert(&name.value.0, name.span, index, sink),
                     None => disks.is_incomplete = true,
                 }
-                checked.disks.push(check_disk(disk, sink));
+                let files = &mut checked.latency_files;
+                checked.disks.push(check_disk(disk, base_dir, files, sink));
             }
         }
     }
@@ -237,6 +241,8 @@ fn preset(name: &str, model: DiskModel) -> DiskSetup {
         model,
         read_latency_ns: None,
         write_latency_ns: None,
+        read_shape: None,
+        write_shape: None,
         read_bandwidth: None,
         write_bandwidth: None,
         queue_depth: None,
@@ -245,7 +251,12 @@ fn preset(name: &str, model: DiskModel) -> DiskSetup {
     }
 }
 
-fn check_disk(disk: &raw::DiskTable, sink: &mut ProblemSink) -> DiskSetup {
+fn check_disk(
+    disk: &raw::DiskTable,
+    base_dir: &Path,
+    files: &mut Vec<PathBuf>,
+    sink: &mut ProblemSink,
+) -> DiskSetup {
     let (name, model) = (disk.name(sink), disk.model(sink));
     let name = name.map_or("", |name| &name.value.0);
     let mut checked = preset(name, model.map_or(DiskModel::Ssd, |model| model.value));
@@ -255,8 +266,12 @@ fn check_disk(disk: &raw::DiskTable, sink: &mut ProblemSink) -> DiskSetup {
             sink.hinted(rate.span, "the disk would transfer nothing", hint);
         }
     }
-    checked.read_latency_ns = disk.read_latency.as_ref().map(|time| time.value.0);
-    checked.write_latency_ns = disk.write_latency.as_ref().map(|time| time.value.0);
+    let mut latency = |written: &Option<raw::RawLatency>, jobs, sink: &mut ProblemSink| {
+        let found = written.as_ref().and_then(|it| latency::check(it, jobs, base_dir, files, sink));
+        found.map_or((None, None), |(mean_ns, shape)| (Some(mean_ns), shape))
+    };
+    (checked.read_latency_ns, checked.read_shape) = latency(&disk.read_latency, "read", sink);
+    (checked.write_latency_ns, checked.write_shape) = latency(&disk.write_latency, "write", sink);
     checked.read_bandwidth = disk.read_bandwidth.as_ref().map(|rate| rate.value.0);
     checked.write_bandwidth = disk.write_bandwidth.as_ref().map(|rate| rate.value.0);
     checked.queue_depth = disk.queue_depth.as_ref().map(|depth| depth.value.0 as u32);

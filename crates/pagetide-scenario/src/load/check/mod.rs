@@ -8,6 +8,8 @@ mod files;
 mod free_lists;
 mod groups;
 mod knobs;
+mod latency;
+mod latency_file;
 mod machine;
 mod names;
 mod object_mix;
@@ -43,7 +45,7 @@ pub(super) fn setup(
     base_dir: &Path,
     sink: &mut ProblemSink,
 ) -> Setup {
-    let (mut machine, disks) = machine::check(raw, at, sink);
+    let (mut machine, disks) = machine::check(raw, at, base_dir, sink);
     let list = raw.file.as_deref().unwrap_or_default();
     let mut files = files::check(list, raw.bad.contains(&"file"), &disks, sink);
     let policies = knobs::policies(raw.policy.as_ref(), sink);

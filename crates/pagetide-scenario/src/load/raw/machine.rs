@@ -176,10 +176,10 @@ table! {
         name: Spanned<NameKey> => required "\"ssd\"",
         /// Preset that gives the defaults of the other keys.
         model: Spanned<DiskModel> => required "\"ssd\"",
-        /// Time of a read (default: the preset's).
-        read_latency: Spanned<Time>,
-        /// Time of a write (default: the preset's).
-        write_latency: Spanned<Time>,
+        /// Time of a read, or a distribution of times (default: the preset's).
+        read_latency: RawLatency,
+        /// Time of a write, or a distribution of times (default: the preset's).
+        write_latency: RawLatency,
         /// Read bandwidth (default: the preset's).
         read_bandwidth: Spanned<Rate>,
         /// Write bandwidth (default: the preset's).
@@ -190,6 +190,70 @@ table! {
         rotational: Spanned<bool>,
         /// Faults to inject.
         faults: DiskFaultsTable,
+    }
+}
+
+table! {
+    /// A distribution of latencies: percentiles, or a recorded histogram.
+    LatencyTable as "Latency" {
+        /// Shortest time (default: the lowest percentile).
+        min: Spanned<Time>,
+        /// Time that 1 % of the requests do not exceed.
+        p1: Spanned<Time>,
+        /// Time that 10 % do not exceed.
+        p10: Spanned<Time>,
+        /// Time that 25 % do not exceed.
+        p25: Spanned<Time>,
+        /// Time that 50 % do not exceed.
+        p50: Spanned<Time>,
+        /// Time that 75 % do not exceed.
+        p75: Spanned<Time>,
+        /// Time that 90 % do not exceed.
+        p90: Spanned<Time>,
+        /// Time that 95 % do not exceed.
+        p95: Spanned<Time>,
+        /// Time that 99 % do not exceed.
+        p99: Spanned<Time>,
+        /// Time that 99.9 % do not exceed.
+        p999: Spanned<Time>,
+        /// Time that 99.99 % do not exceed.
+        p9999: Spanned<Time>,
+        /// Longest time (default: the highest percentile).
+        max: Spanned<Time>,
+        /// File with a recorded histogram, relative to the scenario file.
+        file: Spanned<String>,
+        /// Mean to which all times are scaled (default: they are not scaled).
+        mean: Spanned<Time>,
+    }
+}
+
+/// The latency of a disk: a time, or a distribution.
+#[derive(Clone, Debug)]
+pub(crate) enum RawLatency {
+    Fixed(Time),
+    Spread(Box<LatencyTable>),
+}
+
+impl Decode for RawLatency {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        if matches!(node.value, TomlValue::Table(_)) {
+            return LatencyTable::decode(node, sink).map(|it| RawLatency::Spread(Box::new(it)));
+        }
+        Time::decode(node, sink).map(RawLatency::Fixed)
+    }
+}
+
+impl JsonSchema for RawLatency {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "DiskLatency".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let time = generator.subschema_for::<Time>();
+        let table = generator.subschema_for::<LatencyTable>();
+        json_schema!({ "anyOf": [time, table] })
     }
 }
 

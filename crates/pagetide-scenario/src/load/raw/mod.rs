@@ -13,7 +13,8 @@ pub(crate) use knobs::{
     PLUGIN_KEYS,
 };
 pub(crate) use machine::{
-    page_size, DiskTable, FileTable, FreeArea, MachineTable, MemoryNode, SwapTable, ZoneTable,
+    page_size, DiskTable, FileTable, FreeArea, LatencyTable, MachineTable, MemoryNode, RawLatency,
+    SwapTable, ZoneTable,
 };
 pub(crate) use report::{ReferenceTable, ReportTable};
 pub(crate) use task::RawTask;

@@ -51,6 +51,12 @@ fn everything_can_be_written() {
     assert_eq!((node.memory, node.reserved, node.movable), (4 << 30, 64 << 20, 1 << 30));
     assert_eq!(setup.machine.nodes[1].zones[0].free, 1000);
     assert_eq!(setup.machine.disks[1].read_latency_ns, Some(80_000));
+    assert_eq!(setup.machine.disks[1].read_shape, None);
+    let hdd = &setup.machine.disks[0];
+    assert_eq!((hdd.read_latency_ns, hdd.write_latency_ns), (Some(200_000), Some(5_031)));
+    assert_eq!(hdd.write_shape.as_ref().map(|shape| shape.mean_ns()), Some(5_031));
+    assert_eq!(hdd.read_shape.as_ref().map(|shape| shape.mean_ns()), Some(101_319));
+    assert_eq!(setup.machine.latency_files, [base.join("latencies.csv")]);
     assert_eq!(setup.machine.disks[1].write_bandwidth, Some(500 << 20));
     assert_eq!(setup.machine.disks[1].faults.slow_factor, 20);
     let swap = setup.machine.swap.as_ref().unwrap();

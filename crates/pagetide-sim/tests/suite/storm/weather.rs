@@ -43,6 +43,8 @@ fn disk(draw: &mut RandomDraw, name: &str) -> DiskSetup {
         model: draw.of(DiskModel::ALL),
         read_latency_ns: None,
         write_latency_ns: None,
+        read_shape: None,
+        write_shape: None,
         read_bandwidth: None,
         write_bandwidth: draw.of(&[None, None, Some(1 << 20)]),
         queue_depth: draw.of(&[None, None, Some(1)]),
