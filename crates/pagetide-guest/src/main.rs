@@ -20,6 +20,8 @@ mod config;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod counters;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod disk_probe;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod groups;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod kernel_memory;

@@ -53,7 +53,7 @@ pub fn modules(config: &GuestConfig) -> Result<(), String> {
 }
 
 /// The block device with this serial number.
-fn device(serial: &str) -> Option<String> {
+pub fn device(serial: &str) -> Option<String> {
     let entries = fs::read_dir("/sys/block").ok()?;
     for entry in entries.flatten() {
         let found = fs::read_to_string(entry.path().join("serial")).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! end. `crates/pagetide-linux/src/console.rs` parses it; the first line, `@pagetide 1`, has the
 //! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `pressure` if the kernel
 //! has it, `slabinfo` if the setup has names or pipes, and `group NUMBER FILE` for a group of the
-//! setup.
+//! setup. After the run come `latencies DISK read` and `write` (`disk_probe`).
 //!
 //! | line | meaning |
 //! |---|---|

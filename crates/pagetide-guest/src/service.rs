@@ -35,16 +35,22 @@ pub struct GuestLatencies {
 }
 
 impl GuestLatencies {
-    fn new() -> GuestLatencies {
+    pub fn new() -> GuestLatencies {
         GuestLatencies { buckets: vec![0; bucket_of(u64::MAX) + 1], ..GuestLatencies::default() }
     }
 
-    fn record(&mut self, latency_ns: u64, deadline_ns: Option<u64>) {
+    pub fn record(&mut self, latency_ns: u64, deadline_ns: Option<u64>) {
         self.buckets[bucket_of(latency_ns)] += 1;
         self.late += u64::from(deadline_ns.is_some_and(|deadline| latency_ns > deadline));
         self.requests += 1;
         self.sum_ns = self.sum_ns.saturating_add(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    /// The buckets with requests: the highest latency of each, and its count.
+    pub fn rows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let used = self.buckets.iter().enumerate().filter(|(_, &count)| count > 0);
+        used.map(|(bucket, &count)| (highest_of(bucket).min(self.max_ns), count))
     }
 
     fn merge(&mut self, other: &GuestLatencies) {

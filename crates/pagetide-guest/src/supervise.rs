@@ -2,6 +2,7 @@
 
 use crate::config::{self, GuestConfig};
 use crate::counters::GuestCounters;
+use crate::disk_probe;
 use crate::groups::GuestGroups;
 use crate::objects::{self, ShrinkFiles};
 use crate::perform::Performer;
@@ -127,6 +128,7 @@ fn supervise() -> Result<(), String> {
         reporter.snapshot(of_run("shrunk"), |_| {});
     }
     TEXTS.iter().for_each(|path| reporter.file(path));
+    disk_probe::report(setup);
     setup.tasks.iter().enumerate().for_each(|(id, _)| report_programs(setup, id, seed));
     line(format_args!("@done"));
     Ok(())

@@ -9,6 +9,12 @@ use pagetide_scenario::workload::{FileReadWorkload, FileWriteWorkload, Workload}
 
 /// Maximum size of one read() or write() in the guest.
 const BLOCK_MAX: u64 = 1 << 20;
+/// About disks of which only the mean is known.
+pub const DISK_SPEED_FIXED: &str = "disk speed: QEMU's disks run at host speed; each request in \
+     Pagetide takes the mean time of a request in QEMU";
+/// About disks whose latencies the guest has measured, in place of [`DISK_SPEED_FIXED`].
+pub const DISK_SPEED_SPREAD: &str = "disk speed: QEMU's disks run at host speed; the requests in \
+     Pagetide take the mean time of a request in QEMU, spread as single requests after the run";
 /// Why a comparison is impossible, if it is. A released kernel cannot allocate kernel memory for a
 /// program; the kernel with the proposals can (`gives_memory`).
 pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
@@ -111,11 +117,7 @@ fn approximate(setup: &Setup) -> Vec<String> {
     let mut found = Vec::new();
     let machine = &setup.machine;
     if !setup.files.is_empty() || machine.swap.is_some() {
-        found.push(
-            "disk speed: QEMU's disks run at host speed; each request in Pagetide takes the mean \
-             time of a request in QEMU"
-                .to_owned(),
-        );
+        found.push(DISK_SPEED_FIXED.to_owned());
     }
     if machine.nodes.iter().any(|node| node.reserved > 0) {
         found.push("machine.reserved: the kernel reserves what it needs".to_owned());

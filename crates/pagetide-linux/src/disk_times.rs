@@ -2,12 +2,13 @@
 //!
 //! QEMU's disks are files of the host, so their speed is that of the host. While a disk
 //! works, the kernel lets the task sleep and kswapd run. The simulator's disks therefore
-//! use the mean times of the guest's.
+//! use the mean times of the guest's, spread as the guest's are if that is known.
 //!
 //! Linux: Documentation/admin-guide/iostats.rst. Fields after the name: reads, reads merged,
 //! sectors read, milliseconds reading, writes, writes merged, sectors written, milliseconds
 //! writing.
 
+use crate::disk_latencies::{shape, DiskLatencies};
 use pagetide_scenario::metric::declared::{self, MetricDecl};
 use pagetide_scenario::metric::{KeyNames, MetricKey, Scope};
 use pagetide_scenario::model::{DiskSetup, Setup};
@@ -80,7 +81,11 @@ fn text(names: &KeyNames, serial: &str, metric: &MetricDecl) -> String {
 /// Sets the disks of `setup` to the mean times of these metrics, over all runs. The guest's swap
 /// area is a separate disk, and so it becomes one here: swap I/O does not wait for file I/O, and
 /// may be several times as fast.
-pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
+pub fn apply(
+    metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>,
+    latencies: &DiskLatencies,
+    setup: &mut Setup,
+) {
     let names = KeyNames::of(setup);
     let disks = &mut setup.machine.disks;
     let mut serials: Vec<Vec<String>> =
@@ -106,6 +111,9 @@ pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut S
         };
         disk.read_latency_ns = mean_ns(declared::READS, declared::READ_TIME);
         disk.write_latency_ns = mean_ns(declared::WRITES, declared::WRITE_TIME);
+        let of = |what| serials.iter().find_map(|serial| shape(latencies, serial, what));
+        disk.read_shape = of("read").filter(|_| disk.read_latency_ns.is_some());
+        disk.write_shape = of("write").filter(|_| disk.write_latency_ns.is_some());
     }
 }
 
@@ -153,7 +161,15 @@ mod tests {
             ("disk.disk0.write_time", Unit::Seconds, 0.001),
         ];
         let swap_out = swap_out.map(|(key, unit, value)| (key.to_owned(), metric(unit, value)));
-        apply(&metrics.into_iter().chain(swap_out).collect(), &mut setup);
+        let latencies = DiskLatencies::from([
+            ("disk0 read".to_owned(), BTreeMap::from([(100_000, 1), (300_000, 1)])),
+            ("swap read".to_owned(), BTreeMap::from([(7, 1)])),
+        ]);
+        apply(&metrics.into_iter().chain(swap_out).collect(), &latencies, &mut setup);
+        let shapes: Vec<_> = setup.machine.disks.iter().map(|disk| &disk.read_shape).collect();
+        assert_eq!(shapes[0].as_ref().map(|shape| shape.mean_ns()), Some(200_000));
+        assert_eq!(shapes[1].as_ref().map(|shape| shape.mean_ns()), Some(7), "scaled later");
+        assert_eq!(setup.machine.disks[1].write_shape, None);
         let times: Vec<_> = setup.machine.disks.iter().map(|disk| disk.read_latency_ns).collect();
         assert_eq!(times, [Some(200_000), Some(50_000)]);
         assert_eq!(setup.machine.disks[1].write_latency_ns, Some(100_000), "as its disk");

@@ -7,7 +7,7 @@
 //! record).
 //! [`comparable`] lists the parts of a scenario that a real kernel cannot reproduce. [`start`]
 //! transfers the kernel's initial memory to the simulator, [`slab_start`] its initial objects, and
-//! [`disk_times`] the speed of its disks. [`reference`](mod@reference) stores all of this in a
+//! [`disk_times`] and [`disk_latencies`] the speed of its disks. [`reference`](mod@reference) stores all of this in a
 //! file.
 //! [`host`] reads a live system, and [`live`] measures operation costs on it.
 //!
@@ -16,6 +16,7 @@
 pub mod comparable;
 pub mod console;
 pub mod counts;
+pub mod disk_latencies;
 pub mod disk_times;
 pub mod disks;
 pub mod error;

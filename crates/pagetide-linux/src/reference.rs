@@ -5,6 +5,7 @@
 //! run.
 
 use crate::comparable::other_behaviour;
+use crate::disk_latencies::{self, DiskLatencies};
 use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{StartMemory, StartZone};
@@ -42,6 +43,9 @@ pub struct KernelReference {
     pub seeds: Vec<u64>,
     /// Metric key -> unit and a value for each run; `None` for a run without the metric.
     pub metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)>,
+    /// Latencies of single requests to the disks, measured after the runs; empty in old recordings.
+    #[serde(default, skip_serializing_if = "DiskLatencies::is_empty")]
+    pub disk_latencies: DiskLatencies,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -129,6 +133,7 @@ impl KernelReference {
             origin,
             seeds: records.iter().map(|record| record.seed).collect(),
             metrics,
+            disk_latencies: disk_latencies::of_texts(records.iter().flat_map(|it| &it.files)),
         }
     }
 
@@ -145,7 +150,7 @@ impl KernelReference {
             setup.policies.follow(self.policy_set());
         }
         self.origin.start.apply(setup);
-        disk_times::apply(&self.metrics, setup);
+        disk_times::apply(&self.metrics, &self.disk_latencies, setup);
         slab_start::apply(&self.metrics, setup);
         program_memory::apply(&self.metrics, setup);
         program_times::apply(&self.metrics, setup);
@@ -337,8 +342,10 @@ mod tests {
             let none = Metric::new(0.0, Unit::Count);
             record.metrics.insert("g.cgroup.controllers.memory".into(), none);
         }
+        records[1].files.push(("latencies swap write".to_owned(), "65536 3\n".to_owned()));
         let origin = ReferenceOrigin { start, ..ReferenceOrigin::default() };
         let reference = KernelReference::new("s", "a/b", origin, &records);
+        assert_eq!(reference.disk_latencies["swap write"], BTreeMap::from([(65_536, 3)]));
         assert_eq!(reference.origin.notes, ["seed 1: cut", "seed 2: cut"]);
         let path = reference.save(dir.path()).unwrap();
         assert_eq!(path.file_name().unwrap(), "s.a%2Fb.json");

@@ -10,7 +10,7 @@ use crate::plan::RunPlan;
 use crate::verify::costs::{self, FittedCosts, KnownCosts};
 use crate::verify::used_costs::{self, UsedCosts};
 use crate::world::{Failure, FailureCause, Simulator};
-use pagetide_linux::comparable::{impossible, not_comparable};
+use pagetide_linux::comparable::{impossible, not_comparable, DISK_SPEED_FIXED, DISK_SPEED_SPREAD};
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::machine_costs;
 use pagetide_linux::reference::{scenario_hash, KernelReference};
@@ -449,7 +449,10 @@ fn add_to(
     add_name(&mut sides.how, "; ", &reference.origin.how);
     // The recording may be of the variant without the settings of today.
     let here = not_comparable(&variant.setup, &reference.origin.switches);
-    for text in reference.origin.not_comparable.iter().cloned().chain(here) {
+    for mut text in reference.origin.not_comparable.iter().cloned().chain(here) {
+        if text == DISK_SPEED_FIXED && !reference.disk_latencies.is_empty() {
+            DISK_SPEED_SPREAD.clone_into(&mut text);
+        }
         if !sides.not_comparable.contains(&text) {
             sides.not_comparable.push(text);
         }
