@@ -133,21 +133,22 @@ pub fn guest_report(bytes: &[u8]) {
     }
     let text = |path: &str| report.texts.get(path).map(String::as_str).unwrap_or_default();
     begun(
-        [text("/proc/zoneinfo"), text("/proc/pagetypeinfo")],
+        [text("/proc/zoneinfo"), text("/proc/pagetypeinfo"), text("/proc/slabinfo")],
         [text("/proc/sys/vm/min_free_kbytes"), text("auto-init")],
     );
 }
 
 /// The memory of a booted kernel: /proc/zoneinfo, then a line `==> pagetypeinfo <==`, then
-/// /proc/pagetypeinfo.
+/// /proc/pagetypeinfo, then the same for slabinfo.
 pub fn start(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (zoneinfo, types) = text.split_once("==> pagetypeinfo <==\n").unwrap_or((&text, ""));
-    begun([zoneinfo, types], ["1842\n", ""]);
+    let (types, slabs) = types.split_once("==> slabinfo <==\n").unwrap_or((types, ""));
+    begun([zoneinfo, types, slabs], ["1842\n", ""]);
 }
 
-fn begun([zoneinfo, types]: [&str; 2], [min_free_kbytes, auto_init]: [&str; 2]) {
-    match StartMemory::parse(zoneinfo, types, min_free_kbytes, auto_init) {
+fn begun([zoneinfo, types, slabs]: [&str; 3], [min_free_kbytes, auto_init]: [&str; 2]) {
+    match StartMemory::parse(zoneinfo, types, slabs, min_free_kbytes, auto_init) {
         Ok(start) if is_possible_memory(&start) => start.apply(&mut two_tasks()),
         Ok(_) | Err(_) => {}
     }

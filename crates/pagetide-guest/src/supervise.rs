@@ -122,13 +122,15 @@ fn supervise() -> Result<(), String> {
     TEXTS.iter().for_each(|path| reporter.file(path));
     line(format_args!("@ready"));
     let seed = wait_for_seed();
+    let began = process::now_ns();
     tasks.run(&mut reporter, seed);
+    let ran_ns = process::now_ns() - began;
     // Last, because it changes what it measures: the objects in use, without those of CPU slabs.
     if setup.has_objects() && caches.flush_caches() {
         reporter.snapshot(of_run("shrunk"), |_| {});
     }
     TEXTS.iter().for_each(|path| reporter.file(path));
-    disk_probe::report(setup);
+    disk_probe::report(setup, ran_ns);
     setup.tasks.iter().enumerate().for_each(|(id, _)| report_programs(setup, id, seed));
     line(format_args!("@done"));
     Ok(())
