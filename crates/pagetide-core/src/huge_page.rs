@@ -1,8 +1,9 @@
 //! Huge pages at the page level: one entry of an LRU list for 512 frames, and its splitting.
 //!
-//! Linux: `split_huge_page` (mm/huge_memory.c, 6.1), `add_to_swap` (mm/swap_state.c). A huge page is a block of [`HPAGE_PMD_NR`]
-//! frames. The first descriptor stands for the whole page: it is one entry of an LRU list and has
-//! the group, the owner and the flags. The other descriptors ([`Place::HugeTail`]) are empty.
+//! Linux: `split_huge_page` (mm/huge_memory.c, 6.1), `add_to_swap` (mm/swap_state.c). A huge page
+//! is a block of [`HPAGE_PMD_NR`] frames. The first descriptor stands for the whole page: it is one
+//! entry of an LRU list and has the group, the owner and the flags. The other descriptors
+//! ([`Place::HugeTail`]) are empty.
 //!
 //! A huge page is swapped out in one piece if 512 adjacent slots are free; then it is in the swap
 //! cache of all of them, and its frames are freed together after the write.

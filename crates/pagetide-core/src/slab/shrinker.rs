@@ -50,7 +50,7 @@ pub(crate) struct ShrinkSlab {
     memcg: MemcgId,
     node: NodeId,
     priority: i8,
-    /// What the reclaiming request may do.
+    /// Flags of the request for which memory is reclaimed.
     gfp: Gfp,
     freeable: u64,
     /// Objects still to be scanned.

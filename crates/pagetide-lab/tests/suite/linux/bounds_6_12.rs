@@ -47,15 +47,15 @@ const COMPACTION: &str =
 /// The recorded variants with one CPU.
 pub const CASES_6_12: &[Held] = &[
     held("anon", (46, 3.0), (77, 13.7), 22, PCP_BATCHES),
-    held("file", (24, 1.6), (23, 4.6), 5, PCP_BATCHES),
+    held("file", (24, 1.3), (23, 5.2), 5, PCP_BATCHES),
     held("group-max", (16, 0.1), (96, 0.5), 9, SMALL_LISTS),
     held("group-reclaim", (20, 4.3), (137, 11.1), 33, QUARTERS),
     held("groups", (78, 3.8), (508, 10.4), 143, SHADOWS),
     held("huge", (0, 0.0), (94, 6.6), 32, COMPACTION),
     held("mixed", (72, 7.6), (110, 29.7), 39, PCP_BATCHES),
     held("read-ahead", (3, 0.6), (8, 85.9), 4, PCP_BATCHES),
-    held("scan", (3, 1.7), (8, 7.0), 2, PCP_BATCHES),
+    held("scan", (3, 1.9), (8, 3.6), 0, PCP_BATCHES),
     held("swap", (20, 10.1), (59, 18.0), 15, PCP_BATCHES),
-    held("watermarks", (6, 20.2), (30, 10.7), 6, PCP_BATCHES),
-    held("zipf", (10, 2.2), (34, 60.7), 19, PCP_BATCHES),
+    held("watermarks", (6, 20.0), (30, 11.5), 8, PCP_BATCHES),
+    held("zipf", (10, 2.1), (34, 64.4), 19, PCP_BATCHES),
 ];

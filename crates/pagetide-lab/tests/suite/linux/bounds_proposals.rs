@@ -25,10 +25,10 @@ const LAST_PAGES: &str =
 
 /// The cases of experiments/verify/proposals, in order.
 pub const CASES_PROPOSALS: &[Held] = &[
-    held("kswapd-compaction", (6, 2.4), (51, 15.2), 11, SMALL_ZONE),
+    held("kswapd-compaction", (6, 3.0), (51, 27.4), 13, SMALL_ZONE),
     held("shrink-priority", (32, 1.5), (325, 2.9), 51, BOOSTED_DMA),
-    held("shrink-priority-guard", (8, 7.8), (482, 0.9), 13, LAST_PAGES),
-    held("soft-limit-hierarchical", (91, 2.7), (621, 4.4), 40, BOOSTED_DMA),
-    held("soft-limit-two-pass", (69, 2.7), (377, 4.2), 22, BOOSTED_DMA),
-    held("watermarks-apart", (9, 3.3), (41, 7.5), 13, STATES),
+    held("shrink-priority-guard", (8, 8.1), (482, 1.3), 16, LAST_PAGES),
+    held("soft-limit-hierarchical", (91, 3.9), (621, 5.0), 29, BOOSTED_DMA),
+    held("soft-limit-two-pass", (69, 3.2), (377, 4.8), 16, BOOSTED_DMA),
+    held("watermarks-apart", (9, 4.1), (41, 4.9), 9, STATES),
 ];
