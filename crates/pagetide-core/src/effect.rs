@@ -46,7 +46,7 @@ pub enum Io {
         pfn: Pfn,
     },
     /// Write `nr` frames from frame `pfn` to as many slots from `slot`. `nr` is 1, or 512 for a
-    /// huge page.
+    /// huge page, whose write ends as a whole.
     SwapOut {
         /// The first slot to write.
         slot: SwapSlot,

@@ -29,7 +29,7 @@ impl<O: Owners> Manager<O> {
     /// `split_huge_page`). They take its position on the LRU list, in the order of their addresses.
     ///
     /// Returns `false` and changes nothing if `pfn` is not the first frame of a huge page, or if
-    /// the page is locked, under writeback, pinned or under migration.
+    /// the page is locked, in the swap cache, pinned or under migration.
     pub fn split_huge_page(&mut self, pfn: Pfn) -> bool {
         let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
         if !page.has(PageFlags::HEAD) {
@@ -42,7 +42,8 @@ impl<O: Owners> Manager<O> {
         let held = PageFlags::LOCKED
             .with(PageFlags::WRITEBACK)
             .with(PageFlags::PINNED)
-            .with(PageFlags::MIGRATING);
+            .with(PageFlags::MIGRATING)
+            .with(PageFlags::SWAPCACHE);
         if page.flags.any(held) || !(page.place.is_lru() || page.place == Place::Isolated) {
             return false;
         }
@@ -62,7 +63,10 @@ impl<O: Owners> Manager<O> {
 
     /// The small page in the swap cache of a slot. A huge page is split, also while it is written:
     /// the end of the write is then the end for each of its pages.
-    pub(crate) fn swap_cache_page(&mut self, slot: SwapSlot) -> Option<Pfn> {
+    ///
+    /// Parts whose entries are gone, which had to stay with the others, are freed; a part under
+    /// writeback is freed by reclaim.
+    pub(crate) fn swap_cache_page(&mut self, slot: SwapSlot, cpu: Cpu) -> Option<Pfn> {
         let head = self.swap_cache_head(slot)?;
         if self.mem.pages[head.idx()].has(PageFlags::HEAD) {
             if self.mem.pages[head.idx()].has(PageFlags::BATCHED)
@@ -70,7 +74,13 @@ impl<O: Owners> Manager<O> {
             {
                 self.lru_add_drain_all();
             }
+            let first = self.mem.pages[head.idx()].private;
             self.split_descriptors(head);
+            for slot in (first..first + HPAGE_PMD_NR as u32).map(SwapSlot) {
+                if !self.swap.is_mapped(slot) {
+                    self.free_cached_swap_page(slot, cpu);
+                }
+            }
         }
         self.swap.cached(slot)
     }

@@ -433,7 +433,7 @@ impl Manager<Slots> {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         self.mem.work.cache_ops += 1;
-        let Some(pfn) = self.swap_cache_page(slot) else {
+        let Some(pfn) = self.swap_cache_page(slot, ctx.cpu) else {
             if get.major {
                 // The page was read for this request and evicted again, or the read failed.
                 get.major = false;

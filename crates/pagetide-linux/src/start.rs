@@ -142,7 +142,7 @@ impl StartMemory {
         let caches = self.caches.iter().cloned();
         let caches =
             caches.map(|StartCache { name, active, slabs }| BootCache { name, active, slabs });
-        setup.machine.boot_objects.caches = caches.collect();
+        setup.machine.boot_objects.caches.extend(caches);
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
         let scale = setup.sysctls.iter().rev().find_map(|write| match write {
             ControlWrite::Sysctl(Sysctl::WatermarkScaleFactor, ControlValue::Number(scale)) => {

@@ -174,9 +174,14 @@ fn call_function(
             machine.io_done(io, ok, cpu, now).drain_into(&mut effects);
         }
         44 => machine.io_done(Io::SwapIn { slot, pfn }, ok, cpu, now).drain_into(&mut effects),
-        45 => {
-            machine.io_done(Io::SwapOut { slot, pfn, nr: 1 }, ok, cpu, now).drain_into(&mut effects)
-        }
+        45 => machine
+            .io_done(
+                Io::SwapOut { slot, pfn, nr: [1, 2, 512, u32::MAX][cpu.idx() % 4] },
+                ok,
+                cpu,
+                now,
+            )
+            .drain_into(&mut effects),
         46 => ignore(machine.create_memcg("group".into(), memcg)),
         47 => drain(machine.remove_memcg(memcg), &mut effects),
         48 => ignore((machine.memcg_is_online(memcg), machine.memcg_events(memcg))),

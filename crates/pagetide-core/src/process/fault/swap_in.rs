@@ -68,7 +68,7 @@ impl Machine {
             return None;
         };
         self.mem.work.cache_ops += 1;
-        if let Some(pfn) = self.swap_cache_page(slot) {
+        if let Some(pfn) = self.swap_cache_page(slot, ctx.cpu) {
             fault.read_alone = false;
             self.swap_cache_hit(fault, pfn);
             return self.fault_swap_cached(fault, pfn, ctx);
@@ -158,7 +158,7 @@ impl Machine {
             fault.stage = FaultStage::Start;
             return None;
         };
-        let Some(pfn) = self.swap_cache_page(slot) else {
+        let Some(pfn) = self.swap_cache_page(slot, ctx.cpu) else {
             // The page was evicted again already, or was not in the window: read it alone.
             let at = if fault.swap_window.by_slot { u64::from(slot.0) } else { fault.page };
             fault.swap_window = SwapWindow { next: at, end: at + 1, ..fault.swap_window };
@@ -196,7 +196,7 @@ impl Machine {
             .get(fault.page as usize)
             .and_then(|pte| pte.swap_slot());
         match slot {
-            Some(slot) if self.swap.cached(slot) == Some(pfn) => {
+            Some(slot) if self.swap_cache_page(slot, ctx.cpu) == Some(pfn) => {
                 self.fault_swap_cached(fault, pfn, ctx)
             }
             _ => None,
