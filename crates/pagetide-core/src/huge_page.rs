@@ -20,7 +20,6 @@ use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::owners::{OwnerSlot, Owners, UnmapTarget};
 use crate::page::{PageFlags, Place};
-use crate::shadow::Shadow;
 use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 
@@ -85,25 +84,12 @@ impl<O: Owners> Manager<O> {
         self.swap.cached(slot)
     }
 
-    /// Takes 512 slots for a huge page, if they are free and within the group's limit.
-    pub(crate) fn swap_alloc_huge(&mut self, head: Pfn) -> Option<SwapSlot> {
-        if self.era.splits_before_swap || self.config.swap_rotational {
-            return None;
-        }
-        let page = &self.mem.pages[head.idx()];
-        let (memcg, at) = (page.memcg, OwnerSlot::of(page));
+    /// Whether a part of a huge page is in a locked range, so that the page cannot be swapped out as
+    /// a whole.
+    pub(crate) fn has_locked_part(&self, head: Pfn) -> bool {
+        let at = OwnerSlot::of(&self.mem.pages[head.idx()]);
         let part = |nr: u32| OwnerSlot { index: at.index + nr, ..at };
-        if (0..HPAGE_PMD_NR as u32).any(|nr| self.owners.is_locked(part(nr), false)) {
-            return None;
-        }
-        let slot = self.swap.alloc_cluster(head, memcg)?;
-        if self.try_charge_swap(memcg, HPAGE_PMD_NR) {
-            return Some(slot);
-        }
-        for slot in (slot.0..slot.0 + HPAGE_PMD_NR as u32).map(SwapSlot) {
-            let _ = self.swap.remove_from_cache(slot, Shadow::NONE);
-        }
-        None
+        (0..HPAGE_PMD_NR as u32).any(|nr| self.owners.is_locked(part(nr), false))
     }
 
     /// Replaces the entry of a huge page in the swap cache by 512 swap entries.

@@ -69,7 +69,8 @@ impl<O: Owners> Manager<O> {
                 self.lruvec_remove(pfn);
                 self.mem.pages[pfn.idx()].clear(PageFlags::ACTIVE);
                 self.lruvec_add_tail(pfn);
-                self.mem.vmstat.count(Event::Pgrotated);
+                let nr = self.mem.pages[pfn.idx()].nr_pages();
+                self.mem.vmstat.add(Event::Pgrotated, nr);
             }
         }
         self.lru_batches[cpu.idx()].rotate = batch;
@@ -147,8 +148,10 @@ impl<O: Owners> Manager<O> {
         );
         if eligible && page.place.is_lru() {
             page.set(PageFlags::BATCHED);
+            // A huge page does not wait in a batch.
+            let huge = page.has(PageFlags::HEAD);
             self.lru_batches[cpu.idx()].rotate.push(pfn);
-            if self.lru_batches[cpu.idx()].rotate.len() == PAGEVEC_SIZE {
+            if huge || self.lru_batches[cpu.idx()].rotate.len() == PAGEVEC_SIZE {
                 self.drain_rotate(cpu);
             }
         }

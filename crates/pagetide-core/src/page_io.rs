@@ -22,10 +22,12 @@ impl<O: Owners> Manager<O> {
             Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
             Io::SwapOut { slot, pfn, nr } => {
                 // A huge page ends whole, unless a fault has split it during the write.
-                let is_huge = u64::from(nr) == HPAGE_PMD_NR;
-                let parts = if is_huge || nr == 1 { nr } else { 0 };
-                for (slot, pfn) in (slot.0..u32::MAX).zip(pfn.0..u32::MAX).take(parts as usize) {
-                    self.swap_write_done((SwapSlot(slot), Pfn(pfn)), is_huge, ok, cpu);
+                let is_huge =
+                    self.mem.pages.get(pfn.idx()).is_some_and(|page| page.has(PageFlags::HEAD));
+                if u64::from(nr) == HPAGE_PMD_NR || nr == 1 && !is_huge {
+                    for (slot, pfn) in (slot.0..u32::MAX).zip(pfn.0..u32::MAX).take(nr as usize) {
+                        self.swap_write_done(SwapSlot(slot), Pfn(pfn), ok, cpu);
+                    }
                 }
             }
             Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu, now),
@@ -33,11 +35,8 @@ impl<O: Owners> Manager<O> {
         self.take_effects()
     }
 
-    /// `is_huge`: the write was for a huge page.
-    fn swap_write_done(&mut self, (slot, pfn): (SwapSlot, Pfn), is_huge: bool, ok: bool, cpu: Cpu) {
-        let page = self.mem.pages.get(pfn.idx());
-        let is_part = !is_huge && page.is_some_and(|page| page.has(PageFlags::HEAD));
-        if !is_part && self.is_swap_io(slot, pfn, PageFlags::WRITEBACK) {
+    fn swap_write_done(&mut self, slot: SwapSlot, pfn: Pfn, ok: bool, cpu: Cpu) {
+        if self.is_swap_io(slot, pfn, PageFlags::WRITEBACK) {
             if !ok {
                 let page = &mut self.mem.pages[pfn.idx()];
                 page.set(PageFlags::DIRTY);

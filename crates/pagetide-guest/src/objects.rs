@@ -51,7 +51,9 @@ impl ShrinkFiles {
                 let entries = fs::read_dir(CACHES)?;
                 entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?
             } else {
-                PAGE_CACHE.iter().map(|name| Path::new(CACHES).join(name)).collect()
+                // A cache may be merged with another one, under that one's name.
+                let all = PAGE_CACHE.iter().map(|name| Path::new(CACHES).join(name));
+                all.filter(|cache| cache.exists()).collect()
             };
             let file = |at: &PathBuf| OpenOptions::new().write(true).open(at.join("shrink"));
             directories.iter().map(file).collect::<io::Result<Vec<File>>>()

@@ -223,6 +223,8 @@ impl StartMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagetide_scenario::load::{load_str, Overrides};
+    use std::path::Path;
 
     fn zone(name: &str, managed: u64, marks: [u64; 3]) -> StartZone {
         StartZone {
@@ -237,6 +239,26 @@ mod tests {
             low: marks[1],
             high: marks[2],
         }
+    }
+
+    #[test]
+    fn the_page_caches_slabs_begin_with_their_free_places() {
+        let zoneinfo =
+            "Node 0, zone Normal\n  pages free 900\n        min 8\n        low 10\n        \
+                        high 12\n        present 1100\n        managed 1000\n";
+        let slabinfo = "slabinfo - version: 2.1\n\
+            dentry 40 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n\
+            radix_tree_node 255 266 584 14 2 : tunables 0 0 0 : slabdata 19 19 0\n";
+        let start = StartMemory::parse(zoneinfo, "", slabinfo, "1842\n", "").unwrap();
+        let nodes = BootCache { name: "radix_tree_node".into(), active: 255, slabs: 19 };
+        let text =
+            "[[task]]\nname = \"t\"\nphase = [{ workload = \"sleep\", duration = \"1s\" }]\n";
+        let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
+        let mut setup = loaded.unwrap().variants.remove(0).setup;
+        start.apply(&mut setup);
+        assert_eq!(setup.machine.boot_objects.caches, [nodes]);
+        let unknown = StartMemory::parse(zoneinfo, "", "", "1842\n", "").unwrap();
+        assert_eq!(unknown.caches, []);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Machine {
         let mut heads = 0;
         for (head, page) in self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::HEAD)) {
             if page.mapcount == 0 {
-                // The huge page is pinned, and its owner has unmapped it.
+                // The huge page is pinned or in the swap cache, and unmapped.
                 continue;
             }
             heads += 1;

@@ -273,8 +273,10 @@ impl<O: Owners> Manager<O> {
             if page.has(PageFlags::BATCHED) {
                 return None;
             }
-            if let Some(slot) = self.swap_alloc_huge(pfn) {
-                return Some(slot);
+            if !self.era.splits_before_swap && !self.has_locked_part(pfn) {
+                if let Some(slot) = self.swap_alloc(pfn) {
+                    return Some(slot);
+                }
             }
             if !self.split_huge_page(pfn) {
                 return None;
@@ -288,19 +290,27 @@ impl<O: Owners> Manager<O> {
         self.swap_alloc(pfn)
     }
 
-    /// Takes a swap slot for a page; releases it if the group is at its swap limit (Linux
-    /// `folio_alloc_swap`).
+    /// Takes the swap slots of a page; releases them if the group is at its swap limit (Linux
+    /// `folio_alloc_swap`). Returns the first slot.
     fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
-        let memcg = self.mem.pages[pfn.idx()].memcg;
-        let slot = self.swap.alloc(pfn, memcg);
-        if slot.is_some() && self.try_charge_swap(memcg, 1) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (memcg, nr) = (page.memcg, page.nr_pages());
+        let slot = match nr {
+            1 => self.swap.alloc(pfn, memcg),
+            // Linux keeps no free runs for a rotating disk.
+            _ if self.config.swap_rotational => None,
+            _ => self.swap.alloc_cluster(pfn, memcg),
+        };
+        if slot.is_some() && self.try_charge_swap(memcg, nr) {
             return slot;
         }
         if !self.era.counts_memory_and_swap {
             self.memory_event(memcg, MemoryEvent::SwapFail);
         }
-        if let Some(slot) = slot {
-            let _ = self.swap.remove_from_cache(slot, Shadow::NONE);
+        if let Some(first) = slot {
+            for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
+                let _ = self.swap.remove_from_cache(slot, Shadow::NONE);
+            }
         }
         None
     }

@@ -5,6 +5,7 @@ use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
 use pagetide_core::daemon::DaemonRest;
 use pagetide_core::effect::{Effect, Io, Step};
 use pagetide_core::gfp::Gfp;
+use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::{PageFlags, Place};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
@@ -374,6 +375,63 @@ fn huge_pages_go_to_swap_whole_or_split_and_come_back_small() {
     }
 }
 
+/// Pages out the first region of a mapping. Returns the writes, which have not ended.
+fn page_out(world: &mut TestWorld, mm: MmId, vma: VmaId) -> Vec<Io> {
+    let mut call = ProcessCall::page_out(mm, NodeId(0), vma, 0..HUGE);
+    let mut effects = Vec::new();
+    loop {
+        let (step, new) = world.machine.step(&mut call, CPU, 0);
+        new.drain_into(&mut effects);
+        if matches!(step, Step::Done(_)) {
+            break;
+        }
+    }
+    let write = |effect: &Effect| match effect {
+        Effect::Submit(io) => Some(*io),
+        _ => None,
+    };
+    effects.iter().filter_map(write).collect()
+}
+
+#[test]
+fn a_written_huge_page_goes_to_the_tail_at_once() {
+    let mut world = world(64, always());
+    let (mm, vma) = world.heap(2 * HUGE, Advice::Normal);
+    world.access(mm, vma, 0, true);
+    let first = head(&world, vma, 0);
+    let writes = page_out(&mut world, mm, vma);
+    assert_eq!(writes.len(), 1);
+    world.machine.io_done(writes[0], true, CPU, 0).discard();
+    assert_eq!(world.count(Event::Pgrotated), HUGE);
+    let page = &world.machine.mem.pages[first.idx()];
+    assert!(page.has(PageFlags::HEAD) && !page.has(PageFlags::BATCHED));
+    assert!(!world.machine.split_huge_page(first), "it is in the swap cache");
+    world.machine.audit().unwrap();
+    // Half of its entries go; a fault frees their parts.
+    let mut effects = Vec::new();
+    world.machine.discard(vma, 0, HUGE / 2, CPU).unwrap().drain_into(&mut effects);
+    assert_eq!(u64::from(world.machine.swap().used()), HUGE, "the page is in one piece");
+    assert_eq!(world.access(mm, vma, HUGE - 1, false), Some(Outcome::Minor));
+    assert_eq!(u64::from(world.machine.swap().used()), HUGE / 2);
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn a_huge_page_above_the_swap_limit_is_split_and_counted() {
+    let mut world = world(64, always());
+    let memcg = world.group(ROOT, &[("memory.swap.max", "1M")]);
+    let (mm, vma) = world.task(memcg, 2 * HUGE);
+    world.access(mm, vma, 0, true);
+    let writes = page_out(&mut world, mm, vma);
+    assert_eq!(writes.len(), 256, "a megabyte, page by page");
+    let group = &world.machine.memcgs()[memcg.idx()];
+    let [max, fail] = [MemoryEvent::SwapMax, MemoryEvent::SwapFail];
+    let [max, fail] = [max, fail].map(|event| group.memory_events[event as usize]);
+    assert_eq!((max, fail), (1 + 256, 1 + 256), "the huge page, and the pages beyond the limit");
+    assert_eq!(world.count(Event::ThpSwpoutFallback), 1);
+    world.machine.audit().unwrap();
+}
+
 #[test]
 fn a_fault_splits_a_huge_page_that_is_being_written_to_swap() {
     for ok in [true, false] {
@@ -381,22 +439,7 @@ fn a_fault_splits_a_huge_page_that_is_being_written_to_swap() {
         let (mm, vma) = world.heap(2 * HUGE, Advice::Normal);
         world.access(mm, vma, 0, true);
         let first = head(&world, vma, 0);
-        let mut call = ProcessCall::page_out(mm, NodeId(0), vma, 0..HUGE);
-        let mut effects = Vec::new();
-        loop {
-            let (step, new) = world.machine.step(&mut call, CPU, 0);
-            new.drain_into(&mut effects);
-            if matches!(step, Step::Done(_)) {
-                break;
-            }
-        }
-        let writes: Vec<Io> = effects
-            .iter()
-            .filter_map(|effect| match effect {
-                Effect::Submit(io) => Some(*io),
-                _ => None,
-            })
-            .collect();
+        let writes = page_out(&mut world, mm, vma);
         let [write @ Io::SwapOut { pfn, nr: 512, .. }] = writes[..] else { panic!("{writes:?}") };
         assert_eq!((pfn, world.count(Event::Pswpout)), (first, HUGE));
         world.machine.audit().unwrap();
