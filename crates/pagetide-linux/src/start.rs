@@ -251,8 +251,8 @@ mod tests {
             radix_tree_node 255 266 584 14 2 : tunables 0 0 0 : slabdata 19 19 0\n";
         let start = StartMemory::parse(zoneinfo, "", slabinfo, "1842\n", "").unwrap();
         let nodes = BootCache { name: "radix_tree_node".into(), active: 255, slabs: 19 };
-        let text =
-            "[[task]]\nname = \"t\"\nphase = [{ workload = \"sleep\", duration = \"1s\" }]\n";
+        let text = "[machine]\nmemory = \"64MiB\"\n[[task]]\nname = \"t\"\n\
+            phase = [{ name = \"wait\", workload = \"sleep\", duration = \"1s\" }]\n";
         let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
         let mut setup = loaded.unwrap().variants.remove(0).setup;
         start.apply(&mut setup);
