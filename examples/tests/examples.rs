@@ -1,5 +1,5 @@
-//! Tests of the two policies: their scenarios load, they have an effect, the audit passes after
-//! every thousand events, and equal runs are equal.
+//! Tests of the policy: its scenario loads, it has an effect, the audit passes after every thousand
+//! events, and equal runs are equal.
 
 use pagetide_examples::plugins;
 use pagetide_scenario::load::{load, Overrides, PluginNames};
@@ -12,11 +12,7 @@ use std::process::Command;
 /// The scenario with a smaller load.
 fn shortened(name: &str, sets: &[(&str, &str)]) -> Scenario {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    let plugins = PluginNames {
-        groups: vec!["refaults-last".into()],
-        pages: vec!["two-queues".into()],
-        any: false,
-    };
+    let plugins = PluginNames { groups: vec!["refaults-last".into()], any: false };
     let sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let overrides = Overrides { sets, plugins, ..Overrides::default() };
     load(&file, &overrides).unwrap_or_else(|errors| panic!("{errors}"))
@@ -28,15 +24,6 @@ fn run_audited(scenario: &Scenario, variant: &str) -> RunRecord {
     run(&scenario.name, variant, 1, &options).unwrap()
 }
 
-fn holds(scenario: &Scenario, policy: &str, linux: &str) {
-    let first = run_audited(scenario, policy);
-    assert_eq!(first.digest, run_audited(scenario, policy).digest);
-    assert_eq!(first.notes, Vec::<String>::new());
-    let refaults = |record: &RunRecord| record.metrics["workingset_refault_file"].value;
-    let linux = run_audited(scenario, linux);
-    assert!(refaults(&linux) > 0.0 && refaults(&first) != refaults(&linux));
-}
-
 #[test]
 fn refaults_last_holds() {
     let sets = [
@@ -44,13 +31,13 @@ fn refaults_last_holds() {
         ("file.data.size", "20MiB"),
         ("task.serve.phase.serve.accesses", "20000"),
     ];
-    holds(&shortened("refaults-last.toml", &sets), "refaults-last", "linux");
-}
-
-#[test]
-fn two_queues_holds() {
-    let sets = [("machine.memory", "32MiB"), ("file.data.size", "32MiB")];
-    holds(&shortened("two-queues.toml", &sets), "two-queues", "linux-6.1");
+    let scenario = shortened("refaults-last.toml", &sets);
+    let first = run_audited(&scenario, "refaults-last");
+    assert_eq!(first.digest, run_audited(&scenario, "refaults-last").digest);
+    assert_eq!(first.notes, Vec::<String>::new());
+    let refaults = |record: &RunRecord| record.metrics["workingset_refault_file"].value;
+    let linux = run_audited(&scenario, "linux");
+    assert!(refaults(&linux) > 0.0 && refaults(&first) != refaults(&linux));
 }
 
 fn command(args: &[&str]) -> (Option<i32>, String, String) {
@@ -64,20 +51,19 @@ fn command(args: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn the_command_knows_both_policies() {
+fn the_command_knows_the_policy() {
     let (code, _, talk) = command(&["list"]);
     assert_eq!(code, Some(0));
     assert!(talk.contains("policy.groups may be linux, refaults-last"), "{talk}");
-    assert!(talk.contains("policy.pages may be linux, two-queues"), "{talk}");
     let (code, schema, _) = command(&["schema"]);
     assert_eq!(code, Some(0));
-    assert!(schema.contains("\"refaults-last\"") && schema.contains("\"two-queues\""));
-    let (code, checked, talk) = command(&["check", "refaults-last.toml", "two-queues.toml"]);
+    assert!(schema.contains("\"refaults-last\""));
+    let (code, checked, talk) = command(&["check", "refaults-last.toml"]);
     assert_eq!(code, Some(0), "{talk}");
-    assert_eq!(checked.lines().count(), 2, "{checked}");
-    let set = ["run", "two-queues.toml", "--set", "policy.pages=three-queues"];
+    assert_eq!(checked.lines().count(), 1, "{checked}");
+    let set = ["run", "refaults-last.toml", "--set", "policy.groups=refaults-first"];
     let (code, data, talk) = command(&set);
     assert_eq!((code, data.as_str()), (Some(2), ""));
-    assert!(talk.contains("there is no policy of pages called `three-queues`"), "{talk}");
-    assert!(talk.contains("there are `linux` and `two-queues`"), "{talk}");
+    assert!(talk.contains("there is no policy of groups called `refaults-first`"), "{talk}");
+    assert!(talk.contains("there are `linux` and `refaults-last`"), "{talk}");
 }

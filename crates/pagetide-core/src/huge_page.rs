@@ -131,7 +131,7 @@ impl<O: Owners> Manager<O> {
         page.order = 0;
         let (flags, place) = (page.flags, page.place);
         let (mapping, index, memcg, node) = (page.mapping, page.index, page.memcg, page.node());
-        let (mark, mapcount) = (page.mark, page.mapcount);
+        let mapcount = page.mapcount;
         let first_slot = flags.has(PageFlags::SWAPCACHE).then_some(page.private);
         let list = Lru::of_place(place);
         // Insert from the last to the second page, each next to the first, so that they leave the
@@ -141,7 +141,6 @@ impl<O: Owners> Manager<O> {
             let tail = &mut self.mem.pages[pfn.idx()];
             debug_assert_eq!(tail.place, Place::HugeTail);
             tail.flags = flags;
-            tail.mark = mark;
             tail.mapping = mapping;
             tail.index = index + at;
             tail.memcg = memcg;

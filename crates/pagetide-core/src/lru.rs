@@ -103,9 +103,6 @@ impl<O: Owners> Manager<O> {
     /// `folio_mark_accessed`). The first use marks the page, the second activates it. A page on the
     /// unevictable list stays where it is, because the order of that list does not matter.
     pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
-        if self.plugins.pages.is_some() {
-            return self.mark_accessed_by_plugin(cpu, pfn);
-        }
         let page = &mut self.mem.pages[pfn.idx()];
         if !page.has(PageFlags::REFERENCED) {
             page.set(PageFlags::REFERENCED);

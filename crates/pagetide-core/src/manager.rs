@@ -26,7 +26,7 @@ use crate::page_size::PageSize;
 use crate::pagevec::LruBatches;
 use crate::pgdat::NodeState;
 use crate::pin::Pins;
-use crate::plugin::{ActivePlugins, PluginChoice, PolicyFault};
+use crate::plugin::{ActivePlugin, NamedPolicy, PolicyFault};
 use crate::reclaim::quiet::IdleGroups;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
@@ -69,7 +69,7 @@ pub struct Manager<O> {
     pub(crate) compactions: Compactions,
     pub(crate) pins: Pins,
     /// Policies registered from outside the core.
-    pub(crate) plugins: ActivePlugins,
+    pub(crate) plugin: ActivePlugin,
     /// Pages above `memory.high` that the running call must still pay for; saved in the `Call`
     /// between steps.
     pub(crate) nr_over_high: u64,
@@ -131,7 +131,7 @@ impl<O: Owners> Manager<O> {
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
             pins: Pins::default(),
-            plugins: ActivePlugins::default(),
+            plugin: ActivePlugin::default(),
             nr_over_high: 0,
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
@@ -144,13 +144,13 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Replaces the policies from outside the core. Existing pages keep their marks.
-    pub fn use_plugins(&mut self, chosen: PluginChoice) {
-        self.plugins = ActivePlugins::of(chosen);
+    pub fn use_plugin(&mut self, chosen: Option<NamedPolicy>) {
+        self.plugin = ActivePlugin::of(chosen);
     }
 
     /// Invalid answers of policies from outside the core, each with its count.
     pub fn plugin_errors(&self) -> Vec<(PolicyFault, u64)> {
-        self.plugins.wrong()
+        self.plugin.wrong()
     }
 
     pub(crate) fn set_defrag_mode(&mut self, on: bool) {

@@ -183,8 +183,6 @@ pub struct Page {
     pub order: u8,
     /// Index of the zone in the low 2 bits, node in the other bits.
     zone_node: u8,
-    /// The mark that the page policy has set for the page ([`crate::plugin`]); 0 without a policy.
-    pub mark: u8,
 }
 
 const _: () = assert!(size_of::<Page>() <= 32, "a frame costs at most 32 bytes");
@@ -204,7 +202,6 @@ impl Page {
             place: Place::Reserved,
             order: 0,
             zone_node: zone | node.0 << 2,
-            mark: 0,
         }
     }
 

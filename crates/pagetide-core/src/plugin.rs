@@ -1,11 +1,10 @@
-//! Policies from outside the core (plug-ins): which groups to reclaim from, and how pages age.
+//! Policies from outside the core (plug-ins): which groups to reclaim from, and how hard.
 //!
-//! Linux has no such hooks. There are two public traits. A [`GroupPolicy`] changes the plan for a
-//! group, that is, what a walk does with a group that it has reached. A [`PagePolicy`] decides
-//! about new, referenced and old pages. Both get facts (copies, or read-only views), never the
-//! machine. Each question includes the answer of the built-in rules. A policy is registered under a
-//! name ([`Plugins`]) and set before the machine is used
-//! ([`crate::manager::Manager::use_plugins`]); each machine has its own copy.
+//! Linux has no such hook. A [`GroupPolicy`] changes the plan for a group, that is, what a walk does
+//! with a group that it has reached. It gets facts (copies, or read-only views), never the machine.
+//! Each question includes the answer of the built-in rules. A policy is registered under a name
+//! ([`Plugins`]) and set before the machine is used
+//! ([`crate::manager::Manager::use_plugin`]); each machine has its own copy.
 //!
 //! An impossible answer is corrected and counted ([`PolicyFault`]), so no policy can break an
 //! invariant of the machine. A policy that protects too much memory is overruled. Reclaim scans at
@@ -16,22 +15,15 @@
 //! exist.
 
 mod group;
-mod page;
 mod registry;
 
 pub(crate) use group::GroupViews;
 pub use group::{
     GroupPlan, GroupPolicy, GroupView, GroupVisit, GroupWalk, PLAN_PRIORITIES, WALKS_MAX,
 };
-pub use page::{
-    InitialList, ListSizes, PagePolicy, PageVerdict, PageView, Refault, ScanBalance, ScanPressure,
-};
-pub(crate) use registry::{CloneGroupPolicy, ClonePagePolicy};
-pub use registry::{PluginChoice, Plugins, RegistrationError, UnknownPolicy};
+pub use registry::{NamedPolicy, Plugins, RegistrationError, UnknownPolicy};
 
 use crate::digest::{Digest, State};
-use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Kinds of wrong answers, each with the correction that is applied.
@@ -46,21 +38,18 @@ pub enum PolicyFault {
     ProtectsTooLittle = 2,
     /// Another walk requested after [`WALKS_MAX`] walks; refused.
     TooManyWalks = 3,
-    /// A balance without any share, or with a share above the whole; replaced by the built-in one.
-    ImpossibleBalance = 4,
     /// Reclaim freed nothing at any priority because the policy protected everything; the next
     /// attempt ignored the policy.
-    Overruled = 5,
+    Overruled = 4,
 }
 
 impl PolicyFault {
     /// All kinds.
-    pub const ALL: [PolicyFault; 6] = [
+    pub const ALL: [PolicyFault; 5] = [
         PolicyFault::PriorityOutOfRange,
         PolicyFault::ProtectsTooMuch,
         PolicyFault::ProtectsTooLittle,
         PolicyFault::TooManyWalks,
-        PolicyFault::ImpossibleBalance,
         PolicyFault::Overruled,
     ];
 
@@ -71,20 +60,7 @@ impl PolicyFault {
             PolicyFault::ProtectsTooMuch => "plugin_protects_too_much",
             PolicyFault::ProtectsTooLittle => "plugin_protects_too_little",
             PolicyFault::TooManyWalks => "plugin_walks_for_ever",
-            PolicyFault::ImpossibleBalance => "plugin_balance_of_nothing",
             PolicyFault::Overruled => "plugin_overruled",
-        }
-    }
-
-    /// Whether a policy of this kind, `groups` or `pages`, can cause it.
-    pub fn is_of(self, kind: &str) -> bool {
-        match self {
-            PolicyFault::PriorityOutOfRange
-            | PolicyFault::ProtectsTooMuch
-            | PolicyFault::ProtectsTooLittle
-            | PolicyFault::TooManyWalks => kind == "groups",
-            PolicyFault::ImpossibleBalance => kind == "pages",
-            PolicyFault::Overruled => true,
         }
     }
 
@@ -99,7 +75,6 @@ impl PolicyFault {
                 "less protected than memory.min and memory.low; these hold"
             }
             PolicyFault::TooManyWalks => "another walk after the fourth; it was refused",
-            PolicyFault::ImpossibleBalance => "an impossible balance; the built-in one was used",
             PolicyFault::Overruled => {
                 "it spared all remaining memory; the next attempt of reclaim ignored it"
             }
@@ -108,21 +83,14 @@ impl PolicyFault {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ActivePlugins {
-    pub groups: Option<NamedPolicy<dyn CloneGroupPolicy>>,
-    pub pages: Option<NamedPolicy<dyn ClonePagePolicy>>,
+pub(crate) struct ActivePlugin {
+    pub policy: Option<NamedPolicy>,
     wrong: [u64; PolicyFault::ALL.len()],
 }
 
-#[derive(Debug)]
-pub(crate) struct NamedPolicy<P: ?Sized> {
-    pub name: String,
-    pub policy: Box<P>,
-}
-
-impl ActivePlugins {
-    pub fn of(chosen: PluginChoice) -> ActivePlugins {
-        ActivePlugins { groups: chosen.groups, pages: chosen.pages, wrong: Default::default() }
+impl ActivePlugin {
+    pub fn of(policy: Option<NamedPolicy>) -> ActivePlugin {
+        ActivePlugin { policy, wrong: Default::default() }
     }
 
     #[cold]
@@ -137,22 +105,13 @@ impl ActivePlugins {
     }
 }
 
-/// Hashes names and states. Counts of wrong answers affect no decision, so they are not hashed.
-impl State for ActivePlugins {
+/// Hashes name and state. Counts of wrong answers affect no decision, so they are not hashed.
+impl State for ActivePlugin {
     fn digest(&self, digest: &mut Digest) {
-        let ActivePlugins { groups, pages, wrong: _ } = self;
-        if let Some(NamedPolicy { name, policy }) = groups {
-            digest_name(name, digest);
-            policy.digest(digest);
-        }
-        if let Some(NamedPolicy { name, policy }) = pages {
-            digest_name(name, digest);
+        if let Some(NamedPolicy { name, policy }) = &self.policy {
+            digest.write_u64(name.len() as u64);
+            name.bytes().for_each(|byte| digest.write_u64(byte.into()));
             policy.digest(digest);
         }
     }
-}
-
-fn digest_name(name: &str, digest: &mut Digest) {
-    digest.write_u64(name.len() as u64);
-    name.bytes().for_each(|byte| digest.write_u64(byte.into()));
 }

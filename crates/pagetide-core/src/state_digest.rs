@@ -32,7 +32,7 @@ impl<O: Owners> Manager<O> {
             lru_batches,
             compactions,
             pins,
-            plugins,
+            plugin,
             need_resched: _, // set before each step
             daemon_sleeps,
             #[cfg(debug_assertions)]
@@ -62,7 +62,7 @@ impl<O: Owners> Manager<O> {
             lru_batches,
             compactions,
             pins,
-            plugins,
+            plugin,
             daemon_sleeps,
         ];
         parts.iter().for_each(|part| part.digest(&mut digest));

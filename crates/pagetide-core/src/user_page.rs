@@ -20,7 +20,6 @@ impl<O: Owners> Manager<O> {
         page.mapping = mapping;
         page.index = index;
         page.flags = flags;
-        page.mark = 0;
     }
 
     /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. The
@@ -39,7 +38,6 @@ impl<O: Owners> Manager<O> {
             self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
         }
         self.charge(cpu, pfn, memcg);
-        self.place_new_page(pfn);
     }
     pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];

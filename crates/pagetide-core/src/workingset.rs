@@ -12,7 +12,6 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::PageFlags;
-use crate::plugin::Refault;
 use crate::shadow::{Shadow, AGE_MASK};
 use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -47,7 +46,7 @@ impl<O: Owners> Manager<O> {
     /// Decides whether to activate a page that comes back (Linux `workingset_refault`, 6.1).
     pub(crate) fn workingset_refault(&mut self, pfn: Pfn, shadow: Shadow) {
         let Some((evicted_memcg, node, evicted_age, workingset)) = shadow.unpack() else {
-            return self.place_new_page(pfn);
+            return;
         };
         let file = self.mem.pages[pfn.idx()].is_file_lru();
         let kind = usize::from(file);
@@ -57,7 +56,7 @@ impl<O: Owners> Manager<O> {
         // as a refault. As in Linux, the id may belong to a newer group; then the distance is
         // meaningless.
         if !self.memcg_is_online(evicted_memcg) {
-            return self.place_new_page(pfn);
+            return;
         }
         let event = pick(file, Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile);
         self.mem.work.refaults += 1;
@@ -79,8 +78,7 @@ impl<O: Owners> Manager<O> {
                 workingset_size += size(self, NodeStat::NrInactiveAnon);
             }
         }
-        let refault = Refault { distance, workingset_size, workingset };
-        if !self.begins_active(pfn, Some(refault), distance <= workingset_size) {
+        if distance > workingset_size {
             return;
         }
         self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);

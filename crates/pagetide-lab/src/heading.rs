@@ -219,7 +219,7 @@ fn settings(setup: &Setup) -> Vec<String> {
     let mut all: Vec<String> = sysctls.map(|write| format!("{}={write}", write.name())).collect();
     let policies = setup.policies.iter();
     all.extend(policies.map(|choice| format!("policy.{}={choice}", choice.policy().name())));
-    all.extend(setup.plugins.iter().map(|(kind, name)| format!("policy.{kind}={name}")));
+    all.extend(setup.group_policy.iter().map(|name| format!("policy.groups={name}")));
     let costs = setup.machine.costs.iter();
     all.extend(costs.map(|(price, ns)| format!("machine.costs.{}={ns}ns", price.name())));
     for group in &setup.groups {

@@ -91,8 +91,8 @@ pub struct Setup {
     pub sysctls: Vec<ControlWrite>,
     /// The policies of the scenario, and those that every setup has.
     pub policies: PolicyChoices,
-    /// Registered policies, by name.
-    pub plugins: ChosenPlugins,
+    /// The registered policy that chooses the groups to reclaim from; `None`: the built-in one.
+    pub group_policy: Option<String>,
     /// Memory groups without the root, parents before children.
     pub groups: Vec<Group>,
     pub files: Vec<File>,
@@ -107,23 +107,6 @@ pub struct Setup {
     pub requested_group_metrics: Vec<&'static str>,
     /// Virtual time after which the run is cut (default 1 h).
     pub time_limit_ns: u64,
-}
-
-/// The registered policies that a setup uses. `None`: the built-in policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChosenPlugins {
-    /// Chooses the groups to reclaim from.
-    pub groups: Option<String>,
-    /// Ages pages.
-    pub pages: Option<String>,
-}
-
-impl ChosenPlugins {
-    /// Kind and name of each.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let kinds = [("groups", &self.groups), ("pages", &self.pages)];
-        kinds.into_iter().filter_map(|(kind, name)| Some((kind, name.as_deref()?)))
-    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

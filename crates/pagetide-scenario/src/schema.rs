@@ -4,7 +4,7 @@
 //! express every check of the loader: references to names, sums, the order of watermarks.
 
 use crate::load::raw::ScenarioTable;
-use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEYS};
+use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEY};
 use crate::load::{PluginNames, BUILT_IN};
 use pagetide_core::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
@@ -21,15 +21,13 @@ pub fn schema(plugins: &PluginNames) -> Value {
     NoNulls.transform(&mut schema);
     schema.insert("title".into(), json!("Pagetide scenario"));
     let mut schema = schema.to_value();
-    for (kind, names) in [("groups", &plugins.groups), ("pages", &plugins.pages)] {
-        let names = core::iter::once(BUILT_IN).chain(names.iter().map(String::as_str));
-        let names: Vec<&str> = names.collect();
-        for of in ["/$defs/Policy", "/properties/policy"] {
-            let key = schema.pointer_mut(&format!("{of}/properties/{kind}"));
-            if let Some(Value::Object(key)) = key {
-                key.retain(|key, _| key == "description");
-                key.insert("enum".into(), json!(names));
-            }
+    let names = core::iter::once(BUILT_IN).chain(plugins.groups.iter().map(String::as_str));
+    let names: Vec<&str> = names.collect();
+    for of in ["/$defs/Policy", "/properties/policy"] {
+        let key = schema.pointer_mut(&format!("{of}/properties/groups"));
+        if let Some(Value::Object(key)) = key {
+            key.retain(|key, _| key == "description");
+            key.insert("enum".into(), json!(names));
         }
     }
     schema
@@ -113,7 +111,7 @@ pub(crate) fn policies() -> Schema {
             (policy.name().to_owned(), schema)
         })
         .chain([(KERNEL_KEY.0.to_owned(), kernels())])
-        .chain(PLUGIN_KEYS.map(|(key, what)| (key.to_owned(), json!({ "description": what }))))
+        .chain([PLUGIN_KEY].map(|(key, what)| (key.to_owned(), json!({ "description": what }))))
         .collect();
     json_schema!({
         "type": "object",
@@ -289,16 +287,14 @@ mod tests {
     fn it_has_the_policies_that_are_registered() {
         let of = |plugins: &PluginNames| {
             let schema = schema(plugins);
-            ["groups", "pages"].map(|kind| {
-                let policy = &schema["$defs"]["Policy"]["properties"];
-                let whole = &schema["properties"]["policy"]["properties"];
-                let policy = if policy.is_null() { whole } else { policy };
-                policy[kind]["enum"].clone()
-            })
+            let policy = &schema["$defs"]["Policy"]["properties"];
+            let whole = &schema["properties"]["policy"]["properties"];
+            let policy = if policy.is_null() { whole } else { policy };
+            policy["groups"]["enum"].clone()
         };
-        assert_eq!(of(&PluginNames::default()), [json!(["linux"]), json!(["linux"])]);
+        assert_eq!(of(&PluginNames::default()), json!(["linux"]));
         let plugins = PluginNames { groups: vec!["mine".into()], ..PluginNames::default() };
-        assert_eq!(of(&plugins), [json!(["linux", "mine"]), json!(["linux"])]);
+        assert_eq!(of(&plugins), json!(["linux", "mine"]));
     }
 
     #[test]

@@ -41,8 +41,7 @@ macro_rules! features {
 features! {
     ["mglru" "lru-gen" "multi-gen-lru" "lru-gen.enabled"]
         "The multi-generational LRU",
-        "the two lists of four kernels (policy.lru), and plug-ins for the ageing of pages \
-         (docs/add-a-policy.md)";
+        "the two lists of four kernels (policy.lru)";
     ["zram" "zramctl"]
         "Swap in compressed memory",
         "swap on a disk of model instant, in a machine with less memory by the size of the \

@@ -46,8 +46,8 @@ fn of_machine(
     }
     let errors = world.machine.plugin_errors();
     // With a plug-in, report counts of 0 too; a mean over seeds needs them.
-    for wrong in PolicyFault::ALL {
-        if setup.plugins.iter().any(|(kind, _)| wrong.is_of(kind)) {
+    if setup.group_policy.is_some() {
+        for wrong in PolicyFault::ALL {
             let times = errors.iter().find(|(it, _)| *it == wrong).map_or(0, |(_, times)| *times);
             machine.put_named(wrong.name(), times as f64, Unit::Count);
         }

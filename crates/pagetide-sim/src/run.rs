@@ -199,9 +199,8 @@ fn run_observed(
     // A library that calls this may not have checked them.
     options.plugins.check().map_err(SimError::Plugins)?;
     let mut world = build(setup, seed)?;
-    let model::ChosenPlugins { groups, pages } = &setup.plugins;
-    let chosen = options.plugins.choose(groups.as_deref(), pages.as_deref());
-    world.machine.use_plugins(chosen.map_err(SimError::Plugin)?);
+    let chosen = options.plugins.choose(setup.group_policy.as_deref());
+    world.machine.use_plugin(chosen.map_err(SimError::Plugin)?);
     world.fail_copies = options.fail_copies;
     world.observe(options.observers.clone())?;
     if options.decisions.is_some() {
@@ -332,10 +331,9 @@ pub fn record(
         notes.push(format!("{note}{times}"));
     }
     for (wrong, _) in world.machine.plugin_errors() {
-        let of = setup.plugins.iter().filter(|(kind, _)| wrong.is_of(kind));
-        let of: Vec<String> = of.map(|(kind, name)| format!("policy.{kind}={name}")).collect();
-        let (of, text, key) = (of.join(", "), wrong.text(), wrong.name());
-        notes.push(format!("{of}: {text} ({key} says how often)"));
+        let policy = setup.group_policy.as_deref().unwrap_or_default();
+        let (text, key) = (wrong.text(), wrong.name());
+        notes.push(format!("policy.groups={policy}: {text} ({key} says how often)"));
     }
     for task in 0..setup.tasks.len() {
         world.count_unfinished(task);

@@ -5,7 +5,7 @@
 //! few lines (docs/add-a-policy.md):
 //!
 //! ```no_run
-//! # use pagetide::policy::{Digest, GroupPlan, GroupPolicy, GroupVisit, PagePolicy, Plugins};
+//! # use pagetide::policy::{Digest, GroupPlan, GroupPolicy, GroupVisit, Plugins};
 //! # #[derive(Clone, Debug)]
 //! # struct Mine;
 //! # impl GroupPolicy for Mine {
@@ -53,7 +53,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
 /// Runs the command `pagetide` with additional policies: reads the arguments of the process and
-/// executes them. Scenarios choose a policy by `[policy] groups = "NAME"` or `pages = "NAME"`.
+/// executes them. Scenarios choose a policy by `[policy] groups = "NAME"`.
 pub fn main_with(plugins: Plugins) -> ExitCode {
     run_with(plugins, std::env::args_os().collect()).into()
 }
@@ -119,11 +119,7 @@ fn print_clap_output(told: &clap::Error, printer: &mut Printer) -> Result<ExitSt
 
 /// The policy names that scenarios may use.
 fn names_of(plugins: &Plugins) -> PluginNames {
-    PluginNames {
-        groups: plugins.group_names().map(str::to_owned).collect(),
-        pages: plugins.page_names().map(str::to_owned).collect(),
-        any: false,
-    }
+    PluginNames { groups: plugins.group_names().map(str::to_owned).collect(), any: false }
 }
 
 /// The command line, quoted for a shell, for files that state their origin.

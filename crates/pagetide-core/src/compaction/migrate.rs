@@ -189,7 +189,6 @@ impl<O: Owners> Manager<O> {
         page.private = old.private;
         page.memcg = old.memcg;
         page.flags = old.flags;
-        page.mark = old.mark;
         page.place = Place::Isolated;
         clear_page(&mut self.mem.pages[from.idx()], Place::Allocated);
         if old.has(PageFlags::SWAPCACHE) {

@@ -442,8 +442,6 @@ impl Machine {
         self.mem.work.cache_ops += 1;
         if refault {
             self.workingset_refault(pfn, shadow);
-        } else {
-            self.place_new_page(pfn);
         }
         self.folio_add_lru(ctx.cpu, pfn);
         true

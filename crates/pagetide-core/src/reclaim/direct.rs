@@ -5,7 +5,7 @@
 //! with the round that reaches 32 freed pages. If a whole descent (one round at each priority) has
 //! freed nothing, another descent follows. Each further descent drops one exception, in this order:
 //! active lists, groups that soft limits or a shrink priority had spared, groups below
-//! `memory.low`, groups and pages that a plug-in had spared.
+//! `memory.low`, groups that a plug-in had spared.
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
 
@@ -247,7 +247,7 @@ impl<O: Owners> Manager<O> {
             sc.memcg_low_skipped = false;
         } else if sc.overrule_plugins() {
             sc.force_deactivate = false;
-            self.plugins.note(PolicyFault::Overruled);
+            self.plugin.note(PolicyFault::Overruled);
         } else {
             return false;
         }

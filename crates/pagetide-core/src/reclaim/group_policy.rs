@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
             GradedSoftLimit.plan(&visit_of(self.groups(at.node), at, sc), &mut plan);
         }
         Protection::plan(self, at, sc, &mut plan);
-        if self.plugins.groups.is_some() && !plan.skip {
+        if self.plugin.policy.is_some() && !plan.skip {
             self.ask_group_plugin(at, sc, &mut plan);
         }
         plan
@@ -93,7 +93,7 @@ impl<O: Owners> Manager<O> {
         if self.is_second_pass_due(ended, sc) {
             return true;
         }
-        let Some(plugin) = self.plugins.groups.as_mut().filter(|_| !sc.overrules_plugins) else {
+        let Some(plugin) = self.plugin.policy.as_mut().filter(|_| !sc.overrules_plugins) else {
             return false;
         };
         let walk = GroupWalk {
@@ -104,7 +104,7 @@ impl<O: Owners> Manager<O> {
         };
         let again = plugin.policy.another_walk(&walk);
         if again && ended.number + 1 >= WALKS_MAX {
-            self.plugins.note(PolicyFault::TooManyWalks);
+            self.plugin.note(PolicyFault::TooManyWalks);
             return false;
         }
         again
@@ -117,24 +117,24 @@ impl<O: Owners> Manager<O> {
         if sc.overrules_plugins {
             return;
         }
-        let Manager { memcgs, nodes, mem, config, plugins, .. } = self;
-        let Some(plugin) = &mut plugins.groups else { return };
+        let Manager { memcgs, nodes, mem, config, plugin, .. } = self;
+        let Some(plugin) = &mut plugin.policy else { return };
         let before = *plan;
         let visit = visit_of(GroupViews { memcgs, nodes, mem, config, node: at.node }, at, sc);
         plugin.policy.plan(&visit, plan);
         let usage = visit.group.usage();
         if !PLAN_PRIORITIES.contains(&plan.priority) {
             plan.priority = plan.priority.clamp(*PLAN_PRIORITIES.start(), *PLAN_PRIORITIES.end());
-            self.plugins.note(PolicyFault::PriorityOutOfRange);
+            self.plugin.note(PolicyFault::PriorityOutOfRange);
         }
         let most = if at.memcg == ROOT { before.protected } else { usage.max(before.protected) };
         if plan.protected > most {
             plan.protected = most;
-            self.plugins.note(PolicyFault::ProtectsTooMuch);
+            self.plugin.note(PolicyFault::ProtectsTooMuch);
         }
         if plan.protected < before.protected {
             plan.protected = before.protected;
-            self.plugins.note(PolicyFault::ProtectsTooLittle);
+            self.plugin.note(PolicyFault::ProtectsTooLittle);
         }
         let gentler = plan.priority > before.priority || plan.protected > before.protected;
         sc.plugin_spared |= plan.skip || gentler;

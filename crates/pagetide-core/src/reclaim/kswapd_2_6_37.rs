@@ -58,7 +58,7 @@ impl<O: Owners> Manager<O> {
                 return (true, wait);
             }
             if reclaimed == 0 && sc.overrule_plugins() {
-                self.plugins.note(PolicyFault::Overruled);
+                self.plugin.note(PolicyFault::Overruled);
                 return (true, wait);
             }
             if reclaimed == 0 {

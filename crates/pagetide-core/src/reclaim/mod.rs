@@ -22,7 +22,6 @@ mod kswapd_2_6_37;
 mod kswapd_4_5;
 mod kswapd_compacts;
 pub(crate) mod old_balance;
-mod page_policy;
 pub(crate) mod plan;
 mod protection;
 pub(crate) mod quiet;
@@ -127,7 +126,7 @@ pub struct ScanControl {
     pub soft_limit_skipped: bool,
     /// The first of two walks is in progress, and has skipped groups.
     pub soft_limit_passed_over: bool,
-    /// A plug-in has spared a group or page that the built-in rules would have taken.
+    /// A plug-in has spared a group that the built-in rules would have taken.
     pub plugin_spared: bool,
     /// Last resort: plug-ins are not asked.
     pub overrules_plugins: bool,
@@ -214,7 +213,7 @@ impl ScanControl {
         true
     }
 
-    /// Like [`Self::stop_sparing_groups`], for groups and pages that a plug-in has spared.
+    /// Like [`Self::stop_sparing_groups`], for groups that a plug-in has spared.
     pub(crate) fn overrule_plugins(&mut self) -> bool {
         let again = core::mem::take(&mut self.plugin_spared);
         if again {
@@ -224,7 +223,7 @@ impl ScanControl {
         again
     }
 
-    /// Whether a group or page was spared that a last resort would take.
+    /// Whether a group was spared that a last resort would take.
     pub(crate) fn has_spared(&self) -> bool {
         self.soft_limit_skipped || self.shrink_priority_spared || self.plugin_spared
     }

@@ -9,13 +9,14 @@
 //!
 //! Invariant: used only with these policies. With them the costs of 6.1 are not kept.
 
+use super::scan_count::ScanBalance;
 use super::ScanControl;
 use crate::config::LruPolicy;
 use crate::gfp::Watermark;
 use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::plugin::{GroupPlan, ScanBalance};
+use crate::plugin::GroupPlan;
 use crate::units::{MemcgId, NodeId};
 use crate::vmstat::NodeStat;
 
@@ -37,7 +38,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// How anonymous memory and page cache of a group share the pressure.
-    pub(crate) fn old_balance(
+    pub(super) fn old_balance(
         &mut self,
         memcg: MemcgId,
         node: NodeId,

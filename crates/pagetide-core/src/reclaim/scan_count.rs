@@ -11,12 +11,25 @@ use crate::lruvec::{Lru, Lruvec};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::plugin::{GroupPlan, ScanBalance};
+use crate::plugin::GroupPlan;
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use crate::vmstat::NodeStat;
 
 /// Pages to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
 pub type ScanCounts = [u64; 4];
+
+/// How anonymous memory and page cache share the pressure (Linux `enum scan_balance`).
+#[derive(Clone, Copy)]
+pub(super) enum ScanBalance {
+    /// Both kinds get the full pressure.
+    Equal,
+    /// Each kind gets its share of `denominator`.
+    Fract { anon: u64, file: u64, denominator: u64 },
+    /// Only anonymous memory is scanned.
+    Anon,
+    /// Only page cache is scanned.
+    File,
+}
 
 impl<O: Owners> Manager<O> {
     /// Whether an inactive list is too small for its active list (Linux `inactive_is_low`). The
@@ -25,6 +38,17 @@ impl<O: Owners> Manager<O> {
         let gb = (inactive + active) >> (30 - self.mem.page_size.shift());
         let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
         inactive * ratio < active
+    }
+
+    /// Whether the inactive list of one kind of a group's pages is too small for its active list.
+    pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
+        let (inactive, active) = if file {
+            (NodeStat::NrInactiveFile, NodeStat::NrActiveFile)
+        } else {
+            (NodeStat::NrInactiveAnon, NodeStat::NrActiveAnon)
+        };
+        let size = |stat| self.lruvec_page_state(memcg, node, stat);
+        self.inactive_is_short(size(inactive), size(active))
     }
 
     /// Whether anonymous memory can be aged: there is swap.
@@ -146,11 +170,6 @@ impl<O: Owners> Manager<O> {
             return scans;
         } else {
             self.balance(memcg, sc, plan)
-        };
-        let balance = if self.plugins.pages.is_some() {
-            self.balance_by_plugin(memcg, node, sc, plan, balance)
-        } else {
-            balance
         };
         match balance {
             ScanBalance::Equal => scans,

@@ -21,7 +21,6 @@ use crate::memcg::{MemoryEvent, ReclaimScope};
 use crate::owners::Owners;
 use crate::owners::{BackingStore, OwnerSlot, PageReferences, UnmapTarget};
 use crate::page::{PageFlags, Place};
-use crate::plugin::PageVerdict;
 use crate::shadow::Shadow;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
@@ -40,8 +39,6 @@ pub(super) struct ReclaimStat {
     ref_keep: u64,
     /// Frames of huge pages that were freed.
     pub(super) freed_huge: u64,
-    /// A plug-in kept a page that the built-in rules would have taken.
-    plugin_spared: bool,
 }
 
 enum ShrinkVerdict {
@@ -52,6 +49,16 @@ enum ShrinkVerdict {
 
 /// If a batch has at least this many pages, the next batch is probably from the same list.
 const AHEAD: u64 = SWAP_CLUSTER_MAX / 2;
+
+/// Decision about a page at the end of its inactive list (Linux `enum folio_references`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PageVerdict {
+    Reclaim,
+    /// Reclaim the page if it need not be written.
+    ReclaimClean,
+    Keep,
+    Activate,
+}
 
 impl<O: Owners> Manager<O> {
     /// Shrinks one list by up to `nr` pages; returns how many were freed (Linux `shrink_list`).
@@ -72,7 +79,7 @@ impl<O: Owners> Manager<O> {
                 sc.may_deactivate & kind != 0
             };
             if aged {
-                sc.plugin_spared |= self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
+                self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
             } else {
                 sc.skipped_deactivate = true;
                 self.mem.work.lists_spared += 1;
@@ -206,7 +213,6 @@ impl<O: Owners> Manager<O> {
             priority: self.mem.events.priority,
             file,
         });
-        sc.plugin_spared |= stat.plugin_spared;
         let tally = &mut sc.tally;
         tally.dirty += stat.dirty;
         tally.congested += stat.congested;
@@ -372,7 +378,7 @@ impl<O: Owners> Manager<O> {
             }
             return ShrinkVerdict::Activate;
         }
-        let references = self.check_references(pfn, sc, stat);
+        let references = self.check_references(pfn, sc);
         match references {
             PageVerdict::Activate => return ShrinkVerdict::Activate,
             PageVerdict::Keep => {
@@ -486,48 +492,14 @@ impl<O: Owners> Manager<O> {
         (nr, executable)
     }
 
-    /// Linux `folio_check_references`, with the plug-in's answer applied.
+    /// Linux `folio_check_references`.
     #[inline]
-    fn check_references(
-        &mut self,
-        pfn: Pfn,
-        sc: &ScanControl,
-        stat: &mut ReclaimStat,
-    ) -> PageVerdict {
+    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl) -> PageVerdict {
         if sc.ignores_references {
             return PageVerdict::Reclaim;
         }
-        if self.plugins.pages.is_some() && !sc.overrules_plugins {
-            return self.check_references_by_plugin(pfn, sc, stat);
-        }
-        let found = self.page_referenced(pfn, sc);
-        let referenced = self.mem.pages[pfn.idx()].test_clear(PageFlags::REFERENCED);
-        self.judge_references(pfn, found, referenced)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn check_references_by_plugin(
-        &mut self,
-        pfn: Pfn,
-        sc: &ScanControl,
-        stat: &mut ReclaimStat,
-    ) -> PageVerdict {
-        let found = self.page_referenced(pfn, sc);
-        let referenced = self.mem.pages[pfn.idx()].test_clear(PageFlags::REFERENCED);
-        let linux = self.judge_references(pfn, found, referenced);
-        let (judged, spared) = self.judge_by_plugin(pfn, found, referenced, linux);
-        stat.plugin_spared |= spared;
-        judged
-    }
-
-    #[inline]
-    fn judge_references(
-        &mut self,
-        pfn: Pfn,
-        (referenced_ptes, executable): (u32, bool),
-        referenced_page: bool,
-    ) -> PageVerdict {
+        let (referenced_ptes, executable) = self.page_referenced(pfn, sc);
+        let referenced_page = self.mem.pages[pfn.idx()].test_clear(PageFlags::REFERENCED);
         let page = &mut self.mem.pages[pfn.idx()];
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
@@ -577,8 +549,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Moves pages from an active list to its inactive one; only referenced executable file pages
-    /// stay (Linux `shrink_active_list`). Returns whether a plug-in kept a page that the built-in
-    /// rule would not.
+    /// stay (Linux `shrink_active_list`).
     pub(crate) fn shrink_active_list(
         &mut self,
         lru: Lru,
@@ -587,7 +558,7 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         sc: &ScanControl,
         ctx: &Ctx,
-    ) -> bool {
+    ) {
         self.lru_add_drain(ctx.cpu);
         let mut taken = core::mem::take(&mut self.scratch);
         let IsolatedBatch { nr_scanned, nr_taken } =
@@ -598,7 +569,6 @@ impl<O: Owners> Manager<O> {
         self.prefetch_batch(&taken);
         let mut nr_deactivate = 0;
         let mut nr_referenced = 0;
-        let mut plugin_spared = false;
         let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
         // A small batch means that the list is short: the next batch will be from another group.
         let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
@@ -613,12 +583,7 @@ impl<O: Owners> Manager<O> {
             let page = &self.mem.pages[pfn.idx()];
             let nr_pages = page.nr_pages();
             nr_referenced += if referenced > 0 { nr_pages } else { 0 };
-            let mut stays = referenced > 0 && executable && page.is_file_lru();
-            if self.plugins.pages.is_some() && !sc.overrules_plugins {
-                let linux = stays;
-                stays = self.stays_by_plugin(pfn, (referenced, executable), linux);
-                plugin_spared |= stays && !linux;
-            }
+            let stays = referenced > 0 && executable && page.is_file_lru();
             let page = &mut self.mem.pages[pfn.idx()];
             if !stays {
                 page.clear(PageFlags::ACTIVE);
@@ -645,6 +610,5 @@ impl<O: Owners> Manager<O> {
             priority: self.mem.events.priority,
             file: lru.is_file(),
         });
-        plugin_spared
     }
 }

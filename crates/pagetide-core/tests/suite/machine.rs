@@ -8,7 +8,7 @@ use pagetide_core::config::{
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::plugin::PluginChoice;
+use pagetide_core::plugin::NamedPolicy;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
@@ -190,12 +190,12 @@ fn run_operations(
     operations: &[Operation],
     config: Config,
     fail_every: u64,
-    plugins: PluginChoice,
+    plugins: Option<NamedPolicy>,
 ) {
     // Tiny, so that everything is under pressure all the time.
     let mut machine = Machine::new(&[NodeSpec::x86_64(6 << 20, 0, 0)], 4, config).unwrap();
     machine.swapon(4096, 4096, true);
-    machine.use_plugins(plugins);
+    machine.use_plugin(plugins);
     let mut world = TestWorld::new(machine);
     world.nr_cpus = 4;
     world.fail_every = fail_every;
@@ -332,7 +332,7 @@ proptest! {
             thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
             ..Config::default()
         };
-        run_operations(&operations, config, fail_every, PluginChoice::default());
+        run_operations(&operations, config, fail_every, None);
     }
 
     /// The same with plug-ins that give strange answers.

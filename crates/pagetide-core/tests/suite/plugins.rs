@@ -6,29 +6,21 @@ use crate::world::TestWorld;
 use pagetide_core::config::{Config, LruPolicy};
 use pagetide_core::digest::Digest;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::plugin::{
-    GroupPlan, GroupPolicy, GroupVisit, InitialList, PagePolicy, PageVerdict, PageView, Plugins,
-    PolicyFault, ScanBalance, ScanPressure,
-};
+use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, Plugins, PolicyFault};
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
-fn world(plugins: &Plugins, groups: Option<&str>, pages: Option<&str>) -> TestWorld {
-    world_of(Config::default(), plugins, groups, pages)
+fn world(plugins: &Plugins, policy: Option<&str>) -> TestWorld {
+    world_of(Config::default(), plugins, policy)
 }
 
-fn world_of(
-    config: Config,
-    plugins: &Plugins,
-    groups: Option<&str>,
-    pages: Option<&str>,
-) -> TestWorld {
+fn world_of(config: Config, plugins: &Plugins, policy: Option<&str>) -> TestWorld {
     plugins.check().unwrap();
     let mut world = TestWorld::of(64, 2, config, 1 << 16).unaudited().with_working_disk();
-    world.machine.use_plugins(plugins.choose(groups, pages).unwrap());
+    world.machine.use_plugin(plugins.choose(policy).unwrap());
     world
 }
 
@@ -77,17 +69,13 @@ impl GroupPolicy for Echo {
     }
 }
 
-impl PagePolicy for Echo {
-    fn digest(&self, _: &mut Digest) {}
-}
-
 #[test]
 fn plugins_that_agree_with_the_built_in_rules_change_nothing() {
     for lru in [LruPolicy::Linux61, LruPolicy::Linux54, LruPolicy::Linux33] {
-        let plugins = Plugins::new().groups("echo", Echo::default()).pages("echo", Echo::default());
-        let files = [(None, None), (Some("echo"), Some("echo"))].map(|(groups, pages)| {
+        let plugins = Plugins::new().groups("echo", Echo::default());
+        let files = [None, Some("echo")].map(|policy| {
             let config = Config { lru, ..Config::default() };
-            let mut world = world_of(config, &plugins, groups, pages);
+            let mut world = world_of(config, &plugins, policy);
             rivals(&mut world, [&[("memory.low", "20M")], &[]]);
             assert_eq!(world.machine.plugin_errors(), []);
             let mut files = vec![world.machine.proc_vmstat(), world.machine.proc_zoneinfo()];
@@ -102,27 +90,16 @@ fn plugins_that_agree_with_the_built_in_rules_change_nothing() {
 
 #[test]
 fn names_and_state_are_in_the_digest_and_equal_histories_are_equal() {
-    let plugins = Plugins::new()
-        .groups("a", Echo(0))
-        .groups("b", Echo(0))
-        .groups("c", Echo(1))
-        .pages("a", Echo(0));
-    let digest = |groups, pages| world(&plugins, groups, pages).machine.digest();
-    let all = [
-        digest(None, None),
-        digest(Some("a"), None),
-        digest(Some("b"), None),
-        digest(Some("c"), None),
-        digest(None, Some("a")),
-    ];
+    let plugins = Plugins::new().groups("a", Echo(0)).groups("b", Echo(0)).groups("c", Echo(1));
+    let digest = |policy| world(&plugins, policy).machine.digest();
+    let all = [None, Some("a"), Some("b"), Some("c")].map(digest);
     for (at, one) in all.iter().enumerate() {
         assert!(!all[..at].contains(one), "{at} is as one before");
     }
-    assert_eq!(digest(Some("linux"), Some("linux")), all[0]);
-    let wild =
-        Plugins::new().groups("wild", RandomPolicy::new(7)).pages("wild", RandomPolicy::new(9));
+    assert_eq!(digest(Some("linux")), all[0]);
+    let wild = Plugins::new().groups("wild", RandomPolicy::new(7));
     let run = || {
-        let mut world = world(&wild, Some("wild"), Some("wild"));
+        let mut world = world(&wild, Some("wild"));
         rivals(&mut world, [&[], &[]]);
         world.machine.digest()
     };
@@ -132,7 +109,7 @@ fn names_and_state_are_in_the_digest_and_equal_histories_are_equal() {
 #[test]
 fn a_copy_of_a_machine_has_a_policy_of_its_own() {
     let plugins = Plugins::new().groups("echo", Echo::default());
-    let mut first = world(&plugins, Some("echo"), None);
+    let mut first = world(&plugins, Some("echo"));
     let second = first.machine.clone();
     let before = second.digest();
     rivals(&mut first, [&[], &[]]);
@@ -143,17 +120,10 @@ fn a_copy_of_a_machine_has_a_policy_of_its_own() {
 #[test]
 fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
     let message = |plugins: Plugins| plugins.check().unwrap_err().to_string();
-    let twice =
-        Plugins::new().groups("a", SparingPolicy).pages("a", SparingPolicy).groups("a", Echo(0));
-    assert_eq!(message(twice), "two policies of groups are registered as \"a\"");
-    let twice = Plugins::new()
-        .pages("a", SparingPolicy)
-        .pages("a", SparingPolicy)
-        .pages("b c", SparingPolicy);
+    let twice = Plugins::new().groups("a", SparingPolicy).groups("a", Echo(0));
     assert_eq!(
-        message(twice),
-        "two policies of pages are registered as \"a\"",
-        "check reports the first"
+        message(twice.groups("b c", Echo(0))),
+        "two policies of groups are registered as \"a\""
     );
     for name in ["", "linux", "a b", "ä", &"x".repeat(65)] {
         assert!(
@@ -161,12 +131,10 @@ fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
             "{name}"
         );
     }
-    let plugins = Plugins::new().groups("a", SparingPolicy).pages("b", SparingPolicy);
+    let plugins = Plugins::new().groups("a", SparingPolicy);
     assert_eq!(plugins.group_names().collect::<Vec<_>>(), ["a"]);
-    assert_eq!(plugins.page_names().collect::<Vec<_>>(), ["b"]);
-    let unknown = plugins.choose(Some("b"), None).unwrap_err().to_string();
+    let unknown = plugins.choose(Some("b")).unwrap_err().to_string();
     assert_eq!(unknown, "there is no policy of groups called \"b\"");
-    assert!(plugins.choose(None, Some("a")).is_err());
 }
 
 /// Spares the first child of the root as long as it may.
@@ -184,7 +152,7 @@ impl GroupPolicy for SpareFirst {
 #[test]
 fn a_group_policy_decides_which_groups_are_reclaimed() {
     let plugins = Plugins::new().groups("spare-first", SpareFirst);
-    let mut world = world(&plugins, Some("spare-first"), None);
+    let mut world = world(&plugins, Some("spare-first"));
     let [first, second] = rivals(&mut world, [&[], &[]]);
     assert!(first > 44 * MIB && second < 20 * MIB, "{first} and {second} pages");
     assert_eq!(world.count(Event::OomKill), 0);
@@ -192,24 +160,20 @@ fn a_group_policy_decides_which_groups_are_reclaimed() {
 
 #[test]
 fn a_policy_that_spares_every_group_is_overruled() {
-    let plugins = Plugins::new().groups("miser", SparingPolicy).pages("miser", SparingPolicy);
-    for (groups, pages) in
-        [(Some("miser"), None), (None, Some("miser")), (Some("miser"), Some("miser"))]
-    {
-        let mut world = world(&plugins, groups, pages);
-        rivals(&mut world, [&[], &[]]);
-        assert_eq!(world.count(Event::OomKill), 0, "{groups:?} {pages:?}");
-        assert!(world.count(Event::Pswpout) > 20 * MIB);
-        assert!(wrong(&world, PolicyFault::Overruled) > 0);
-        assert_eq!(wrong(&world, PolicyFault::TooManyWalks) > 0, groups.is_some());
-    }
+    let plugins = Plugins::new().groups("miser", SparingPolicy);
+    let mut world = world(&plugins, Some("miser"));
+    rivals(&mut world, [&[], &[]]);
+    assert_eq!(world.count(Event::OomKill), 0);
+    assert!(world.count(Event::Pswpout) > 20 * MIB);
+    assert!(wrong(&world, PolicyFault::Overruled) > 0);
+    assert!(wrong(&world, PolicyFault::TooManyWalks) > 0);
 }
 
 #[test]
 fn out_of_memory_comes_at_last_where_a_policy_spares_and_nothing_else_is_left() {
-    let plugins = Plugins::new().groups("miser", SparingPolicy).pages("miser", SparingPolicy);
+    let plugins = Plugins::new().groups("miser", SparingPolicy);
     let mut world = TestWorld::of(32, 1, Config::default(), 0).unaudited();
-    world.machine.use_plugins(plugins.choose(Some("miser"), Some("miser")).unwrap());
+    world.machine.use_plugin(plugins.choose(Some("miser")).unwrap());
     let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
     let (mm, heap) = world.task(memcg, 40 * MIB);
     for page in (0..40 * MIB).take_while(|_| true) {
@@ -243,7 +207,7 @@ fn plans_that_cannot_be_are_put_right_and_counted() {
         (GroupPlan { protected: u64::MAX, ..plan }, PolicyFault::ProtectsTooMuch),
     ] {
         let plugins = Plugins::new().groups("impossible", Impossible(plan));
-        let mut world = world(&plugins, Some("impossible"), None);
+        let mut world = world(&plugins, Some("impossible"));
         rivals(&mut world, [&[], &[]]);
         assert!(wrong(&world, expected) > 0, "{plan:?}");
         assert_eq!(world.count(Event::OomKill), 0, "{plan:?}");
@@ -254,143 +218,8 @@ fn plans_that_cannot_be_are_put_right_and_counted() {
 fn memory_min_holds_whatever_a_policy_plans() {
     let plan = GroupPlan { skip: false, priority: 0, protected: 0 };
     let plugins = Plugins::new().groups("hard", Impossible(plan));
-    let mut world = world(&plugins, Some("hard"), None);
+    let mut world = world(&plugins, Some("hard"));
     let [first, _] = rivals(&mut world, [&[("memory.min", "30M")], &[]]);
     assert!(first >= 28 * MIB, "{first} pages of 30 MiB");
     assert!(wrong(&world, PolicyFault::ProtectsTooLittle) > 0);
-}
-
-#[derive(Clone, Debug)]
-struct Unbalanced(u64, u64, u64);
-
-impl PagePolicy for Unbalanced {
-    fn balance(&mut self, _: &ScanPressure<'_>, _: ScanBalance) -> ScanBalance {
-        ScanBalance::Fract { anon: self.0, file: self.1, denominator: self.2 }
-    }
-
-    fn digest(&self, _: &mut Digest) {}
-}
-
-#[test]
-fn a_balance_that_cannot_be_is_the_built_in_one() {
-    for (anon, file, denominator) in
-        [(0, 0, 1), (1, 1, 0), (2, 1, 1), (u64::MAX, u64::MAX, u64::MAX), (1, u64::MAX, 7)]
-    {
-        let plugins = Plugins::new().pages("bad", Unbalanced(anon, file, denominator));
-        let mut world = world(&plugins, None, Some("bad"));
-        rivals(&mut world, [&[], &[]]);
-        assert!(
-            wrong(&world, PolicyFault::ImpossibleBalance) > 0,
-            "{anon} {file} of {denominator}"
-        );
-    }
-}
-
-#[derive(Clone, Debug)]
-struct OneSided(ScanBalance);
-
-impl PagePolicy for OneSided {
-    fn balance(&mut self, _: &ScanPressure<'_>, _: ScanBalance) -> ScanBalance {
-        self.0
-    }
-
-    fn digest(&self, _: &mut Digest) {}
-}
-
-/// With swap and only anonymous memory: no task is killed by a policy that presses page cache
-/// alone.
-#[test]
-fn a_balance_that_spares_all_there_is_is_overruled() {
-    let plugins = Plugins::new().pages("file", OneSided(ScanBalance::File));
-    let mut world = world(&plugins, None, Some("file"));
-    let (mm, heap) = world.task(ROOT, 90 * MIB);
-    world.fill((mm, heap), 0..90 * MIB);
-    assert!(!world.machine.is_exited(mm), "killed in spite of free swap");
-    assert!(wrong(&world, PolicyFault::Overruled) > 0);
-    world.settle_and_audit();
-}
-
-/// Marks pages by the questions asked, and keeps those that were activated for it.
-#[derive(Clone, Debug)]
-struct Marks;
-
-impl PagePolicy for Marks {
-    fn on_new(&mut self, page: &mut PageView<'_>, linux: InitialList) -> InitialList {
-        assert_eq!(page.mark, 0, "a new page has no mark");
-        page.mark = if page.is_file { 2 } else { 1 };
-        linux
-    }
-
-    fn on_referenced(&mut self, page: &mut PageView<'_>, _: bool) -> bool {
-        assert_eq!(page.mark, 2, "{page:?} was read");
-        true
-    }
-
-    fn judge(&mut self, page: &mut PageView<'_>, linux: PageVerdict) -> PageVerdict {
-        assert_eq!(page.mark, if page.is_file { 2 } else { 1 }, "{page:?}");
-        linux
-    }
-
-    fn stays_active(&mut self, page: &mut PageView<'_>, linux: bool) -> bool {
-        assert_eq!(page.mark, if page.is_file { 2 } else { 1 }, "{page:?}");
-        linux
-    }
-
-    fn digest(&self, _: &mut Digest) {}
-}
-
-#[test]
-fn a_mark_stays_with_its_page_until_that_leaves_memory() {
-    let plugins = Plugins::new().pages("marks", Marks);
-    let mut world = world(&plugins, None, Some("marks"));
-    rivals(&mut world, [&[], &[]]);
-    // The mark moves with the page.
-    let memcg = world.machine.create_memcg("moved".into(), ROOT).unwrap();
-    let (mm, heap) = world.task(memcg, 4 * MIB);
-    world.fill((mm, heap), 0..4 * MIB);
-    let marks = |world: &TestWorld| -> Vec<u8> {
-        let pages = world.machine.mem.pages.opened();
-        pages
-            .filter(|(_, page)| page.mapcount > 0 && page.memcg == memcg)
-            .map(|(_, page)| page.mark)
-            .collect()
-    };
-    let migrated = world.count(Event::PgmigrateSuccess);
-    world.drive(&mut ProcessCall::compact_memory(mm, NodeId(0)));
-    world.finish_copies();
-    assert!(world.count(Event::PgmigrateSuccess) > migrated);
-    assert!(!marks(&world).is_empty() && marks(&world).iter().all(|&mark| mark == 1));
-    // The mark is state.
-    let digest = world.machine.digest();
-    let frame = world.machine.mem.pages.opened().find(|(_, page)| page.mark == 1).unwrap().0;
-    world.machine.mem.pages[frame.idx()].mark = 3;
-    assert_ne!(world.machine.digest(), digest);
-}
-
-/// New pages start active; nothing else differs.
-#[derive(Clone, Debug)]
-struct AllActive;
-
-impl PagePolicy for AllActive {
-    fn on_new(&mut self, _: &mut PageView<'_>, _: InitialList) -> InitialList {
-        InitialList::Active
-    }
-
-    fn digest(&self, _: &mut Digest) {}
-}
-
-#[test]
-fn a_page_policy_decides_where_pages_begin() {
-    let plugins = Plugins::new().pages("all-active", AllActive);
-    let active = |pages| {
-        let mut world = world(&plugins, None, pages);
-        let (mm, heap) = world.task(ROOT, 8 * MIB);
-        world.fill((mm, heap), 0..8 * MIB);
-        world.settle();
-        let vmstat = world.machine.proc_vmstat();
-        let line = vmstat.lines().find(|line| line.starts_with("nr_active_anon ")).unwrap();
-        line.split_once(' ').unwrap().1.parse::<u64>().unwrap()
-    };
-    assert_eq!(active(None), 0);
-    assert!(active(Some("all-active")) > 7 * MIB);
 }

@@ -12,7 +12,7 @@ use pagetide_core::digest::Digest;
 use pagetide_core::event::TraceEvent;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, PluginChoice, Plugins};
+use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, NamedPolicy, Plugins};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{MmId, ProcessCall};
 use pagetide_core::slab::cached::{CachedId, CachedKind};
@@ -109,7 +109,7 @@ struct Side {
     work: Work,
     events: Vec<TraceEvent>,
     /// The plug-ins while no other is set.
-    plugins: PluginChoice,
+    plugins: Option<NamedPolicy>,
 }
 
 impl Side {
@@ -120,8 +120,8 @@ impl Side {
         let machine = &mut world.machine;
         machine.set_policy("slab_accounting", accounting).unwrap().discard();
         let known = Plugins::new().groups("looks", NoopPolicy);
-        let plugins = known.choose(looks.then_some("looks"), None).unwrap();
-        machine.use_plugins(plugins.clone());
+        let plugins = known.choose(looks.then_some("looks")).unwrap();
+        machine.use_plugin(plugins.clone());
         machine.record_events(true);
         let name = "dentry".into();
         let dentry = CacheSpec { name, object_size: 192, reclaimable: true, account: true };
@@ -228,7 +228,7 @@ impl Side {
                     ),
                     false => self.plugins.clone(),
                 };
-                world.machine.use_plugins(chosen);
+                world.machine.use_plugin(chosen);
             }
             _ => {}
         }
@@ -240,7 +240,7 @@ impl Side {
     /// Everything that must be equal on both machines.
     fn state(&mut self) -> (u64, u64, Work, Vec<TraceEvent>) {
         let mut machine = self.world.machine.clone();
-        machine.use_plugins(PluginChoice::default());
+        machine.use_plugin(None);
         let events = std::mem::take(&mut self.events);
         (machine.digest(), self.world.now, std::mem::take(&mut self.work), events)
     }

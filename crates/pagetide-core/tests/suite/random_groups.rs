@@ -6,7 +6,7 @@ use pagetide_core::config::Config;
 use pagetide_core::effect::Effects;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::page::{Page, PageFlags};
-use pagetide_core::plugin::PluginChoice;
+use pagetide_core::plugin::NamedPolicy;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
@@ -108,9 +108,9 @@ fn sizes_are_those_of_the_pages(machine: &Machine) {
 
 /// After any sequence of operations all counts add up, no removed group is charged, and every call
 /// ends or can be abandoned.
-fn run_groups(ops: Vec<Op>, plugins: PluginChoice, patience: u32) {
+fn run_groups(ops: Vec<Op>, plugins: Option<NamedPolicy>, patience: u32) {
     let mut world = TestWorld::of(8, 2, Config::default(), 1 << 16).unaudited().with_working_disk();
-    world.machine.use_plugins(plugins);
+    world.machine.use_plugin(plugins);
     world.patience = patience;
     world.may_starve = true;
     let file = world.machine.create_file(600 * PAGE_SIZE, false).unwrap();
@@ -215,7 +215,7 @@ proptest! {
 
     #[test]
     fn groups_add_up(ops in prop::collection::vec(op(), 1..120)) {
-        run_groups(ops, PluginChoice::default(), 20_000);
+        run_groups(ops, None, 20_000);
     }
 
     #[test]

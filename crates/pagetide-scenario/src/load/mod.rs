@@ -59,13 +59,11 @@ pub struct Overrides {
 /// The name that stands for the built-in policy.
 pub(crate) const BUILT_IN: &str = "linux";
 
-/// Names that `groups` and `pages` of `[policy]` accept in addition to `linux`.
+/// Names that `groups` of `[policy]` accepts in addition to `linux`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginNames {
     /// Policies that choose the groups to reclaim from.
     pub groups: Vec<String>,
-    /// Policies that age pages.
-    pub pages: Vec<String>,
     /// Accept any name: the caller does not run the simulator.
     pub any: bool,
 }

@@ -14,7 +14,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
         machine,
         sysctls: Vec::new(),
         policies: Default::default(),
-        plugins: ChosenPlugins::default(),
+        group_policy: None,
         groups: Vec::new(),
         files,
         caches: Vec::new(),

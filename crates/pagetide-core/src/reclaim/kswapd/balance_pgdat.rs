@@ -472,7 +472,7 @@ impl<O: Owners> Manager<O> {
             return true;
         }
         if sc.nr_reclaimed == 0 && sc.overrule_plugins() {
-            self.plugins.note(PolicyFault::Overruled);
+            self.plugin.note(PolicyFault::Overruled);
             return true;
         }
         if sc.nr_reclaimed == 0 && !self.is_no_failure(node) {

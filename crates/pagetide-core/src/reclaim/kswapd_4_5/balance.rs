@@ -169,7 +169,7 @@ impl<O: Owners> Manager<O> {
                         return Step::Done(());
                     } else if sc.stop_sparing_groups() {
                     } else if sc.overrule_plugins() {
-                        self.plugins.note(PolicyFault::Overruled);
+                        self.plugin.note(PolicyFault::Overruled);
                     } else {
                         return Step::Done(());
                     }

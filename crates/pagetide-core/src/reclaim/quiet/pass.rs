@@ -94,8 +94,7 @@ impl<O: Owners> Manager<O> {
             && sc.priority >= 0
             && !self.era.balances_by_rotation
             && self.config.soft_limit != SoftLimitPolicy::TwoPass
-            && self.plugins.groups.is_none()
-            && self.plugins.pages.is_none()
+            && self.plugin.policy.is_none()
     }
 
     /// Number of groups from `memcg` on (at most `most`) that a walk over `root` may count as
@@ -137,7 +136,7 @@ impl<O: Owners> Manager<O> {
 
     /// A visit has found nothing. Records the least priority at which the next one finds nothing.
     pub(in crate::reclaim) fn note_idle_group(&mut self, memcg: MemcgId, node: NodeId) {
-        if self.idle_groups.rules.is_none() || self.plugins.pages.is_some() {
+        if self.idle_groups.rules.is_none() {
             return;
         }
         let (largest, departures) = self.idle_lists(memcg, node).unwrap_or((u64::MAX, 0));
@@ -173,7 +172,7 @@ impl<O: Owners> Manager<O> {
     /// Checks that the order is the walk order and that no byte is too small.
     pub(crate) fn audit_idle_groups(&self) -> Result<(), alloc::string::String> {
         let quiet = &self.idle_groups;
-        if quiet.rules != Some(self.rules_of_walks()) || self.plugins.pages.is_some() {
+        if quiet.rules != Some(self.rules_of_walks()) {
             return Ok(());
         }
         if !self.memcg_ids().eq(quiet.order.iter().copied()) {

@@ -7,8 +7,8 @@ use crate::load::decode::NameKey;
 use crate::load::raw::{self, Knobs, RawWrite};
 use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::parse_size;
+use crate::load::PluginNames;
 use crate::load::BUILT_IN;
-use crate::model::ChosenPlugins;
 use crate::policies::PolicyChoices;
 use pagetide_core::config::{
     BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, Policy,
@@ -48,35 +48,31 @@ pub(super) fn policies(raw: Option<&raw::PolicyTable>, sink: &mut ProblemSink) -
     policies
 }
 
-/// The registered policies that the scenario chooses; their names must be known.
-pub(super) fn plugins(policy: Option<&raw::PolicyTable>, sink: &mut ProblemSink) -> ChosenPlugins {
-    let Some(policy) = policy else { return ChosenPlugins::default() };
-    let known = sink.plugins.clone();
-    let mut choose = |kind: &str, name: Option<&Spanned<NameKey>>, known: &[String], any: bool| {
-        let name = name?;
-        let NameKey(text) = &name.value;
-        if text == BUILT_IN {
-            return None;
-        }
-        if !any && !known.contains(text) {
-            let hint = match known {
-                [] => format!(
-                    "this program has only `{BUILT_IN}`; see docs/add-a-policy.md for how to add one"
-                ),
-                known => {
-                    let names = [BUILT_IN].into_iter().chain(known.iter().map(String::as_str));
-                    format!("there are {}", list_names(names))
-                }
-            };
-            let message = format!("there is no policy of {kind} called `{}`", clip(text));
-            sink.hinted(name.span, message, hint);
-        }
-        Some(text.clone())
-    };
-    ChosenPlugins {
-        groups: choose("groups", policy.groups.as_ref(), &known.groups, known.any),
-        pages: choose("pages", policy.pages.as_ref(), &known.pages, known.any),
+/// The registered policy that the scenario chooses; its name must be known.
+pub(super) fn group_policy(
+    policy: Option<&raw::PolicyTable>,
+    sink: &mut ProblemSink,
+) -> Option<String> {
+    let name = policy?.groups.as_ref()?;
+    let NameKey(text) = &name.value;
+    if text == BUILT_IN {
+        return None;
     }
+    let PluginNames { groups, any } = &sink.plugins;
+    if !any && !groups.contains(text) {
+        let hint = match groups.as_slice() {
+            [] => format!(
+                "this program has only `{BUILT_IN}`; see docs/add-a-policy.md for how to add one"
+            ),
+            known => {
+                let names = [BUILT_IN].into_iter().chain(known.iter().map(String::as_str));
+                format!("there are {}", list_names(names))
+            }
+        };
+        let message = format!("there is no policy of groups called `{}`", clip(text));
+        sink.hinted(name.span, message, hint);
+    }
+    Some(text.clone())
 }
 
 pub(super) fn sysctls(

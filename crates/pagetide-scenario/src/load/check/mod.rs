@@ -78,7 +78,7 @@ pub(super) fn setup(
         machine,
         sysctls,
         policies,
-        plugins: knobs::plugins(raw.policy.as_ref(), sink),
+        group_policy: knobs::group_policy(raw.policy.as_ref(), sink),
         groups: groups.list,
         files: files.list,
         caches: mixes.into_caches(),

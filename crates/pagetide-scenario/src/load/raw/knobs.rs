@@ -20,19 +20,15 @@ pub(crate) struct PolicyTable {
     pub(crate) kernel: Option<Spanned<PolicySet>>,
     /// A registered policy that chooses the groups to reclaim from.
     pub(crate) groups: Option<Spanned<NameKey>>,
-    /// A registered policy that ages pages.
-    pub(crate) pages: Option<Spanned<NameKey>>,
 }
 
 /// The key that selects a kernel, and its description.
 pub(crate) const KERNEL_KEY: (&str, &str) =
     ("kernel", "The kernel whose behaviour is the default of the other keys.");
 
-/// Keys of registered policies, and their descriptions.
-pub(crate) const PLUGIN_KEYS: [(&str, &str); 2] = [
-    ("groups", "A policy registered by the program: it chooses the groups to reclaim from."),
-    ("pages", "A policy registered by the program: it decides how pages age."),
-];
+/// The key of a registered policy, and its description.
+pub(crate) const PLUGIN_KEY: (&str, &str) =
+    ("groups", "A policy registered by the program: it chooses the groups to reclaim from.");
 
 /// The policies that are keys of `[policy]`.
 pub(crate) fn policy_keys() -> impl Iterator<Item = Policy> + Clone {
@@ -50,7 +46,6 @@ impl Decode for PolicyTable {
             match entry.key.as_str() {
                 "kernel" => policies.kernel = decode_kernel(entry, sink),
                 "groups" => policies.groups = Decode::decode(&entry.node, sink),
-                "pages" => policies.pages = Decode::decode(&entry.node, sink),
                 _ => policies.choices.extend(decode_choice(entry, sink)),
             }
         }
@@ -70,7 +65,7 @@ fn decode_kernel(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<Po
 
 fn decode_choice(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<PolicyChoice>> {
     let Some(policy) = policy_keys().find(|policy| policy.name() == entry.key) else {
-        let others = [KERNEL_KEY].into_iter().chain(PLUGIN_KEYS).map(|(key, _)| key);
+        let others = [KERNEL_KEY.0, PLUGIN_KEY.0];
         unknown_key(entry, policy_keys().map(Policy::name).chain(others), sink);
         return None;
     };

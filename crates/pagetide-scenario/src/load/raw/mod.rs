@@ -10,7 +10,7 @@ mod task;
 pub(crate) use expect::ExpectTable;
 pub(crate) use knobs::{
     policy_keys, ControlName, ControlText, Knobs, PolicyTable, RawGroup, RawWrite, KERNEL_KEY,
-    PLUGIN_KEYS,
+    PLUGIN_KEY,
 };
 pub(crate) use machine::{
     page_size, DiskTable, FileTable, FreeArea, LatencyTable, MachineTable, MemoryNode, RawLatency,

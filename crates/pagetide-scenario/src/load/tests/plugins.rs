@@ -9,51 +9,50 @@ name = "x"
 memory = "64MiB"
 [policy]
 groups = "mine"
-pages = "yours"
 [[task]]
 name = "t"
 workload = "touch"
 size = "1MiB"
 "#;
 
-fn names(groups: &[&str], pages: &[&str]) -> PluginNames {
-    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    PluginNames { groups: owned(groups), pages: owned(pages), any: false }
+fn names(groups: &[&str]) -> PluginNames {
+    PluginNames { groups: groups.iter().map(|name| (*name).to_owned()).collect(), any: false }
 }
 
-fn load_with(plugins: PluginNames) -> Result<crate::model::ChosenPlugins, String> {
+fn load_with(plugins: PluginNames) -> Result<Option<String>, String> {
     let overrides = Overrides { plugins, ..Overrides::default() };
     let loaded = load_str("x.toml", TEXT, Path::new(""), &overrides);
-    loaded.map(|scenario| scenario.variants[0].setup.plugins.clone()).map_err(|e| e.to_string())
+    loaded
+        .map(|scenario| scenario.variants[0].setup.group_policy.clone())
+        .map_err(|e| e.to_string())
 }
 
 #[test]
-fn registered_policies_are_found_by_kind_and_name() {
-    let chosen = load_with(names(&["mine"], &["yours", "other"])).unwrap();
-    assert_eq!(chosen.iter().collect::<Vec<_>>(), [("groups", "mine"), ("pages", "yours")]);
+fn registered_policies_are_found_by_name() {
+    let chosen = load_with(names(&["mine", "other"])).unwrap();
+    assert_eq!(chosen.as_deref(), Some("mine"));
     // A caller that does not run the simulator accepts any name.
     assert_eq!(load_with(PluginNames { any: true, ..PluginNames::default() }).unwrap(), chosen);
 }
 
 #[test]
 fn unknown_ones_are_located_and_the_known_ones_listed() {
-    let errors = load_with(names(&["your", "their"], &[])).unwrap_err();
+    let errors = load_with(names(&["your", "their"])).unwrap_err();
     for part in [
         "x.toml:6:10",
         "there is no policy of groups called `mine`",
         "there are `linux`, `your` and `their`",
-        "x.toml:7:9",
-        "there is no policy of pages called `yours`",
-        "this program has only `linux`",
     ] {
         assert!(errors.contains(part), "{part} is not in\n{errors}");
     }
+    let errors = load_with(names(&[])).unwrap_err();
+    assert!(errors.contains("this program has only `linux`"), "{errors}");
 }
 
 #[test]
 fn linux_is_none_of_them() {
-    let mut overrides = with_sets(&[("policy.groups", "linux"), ("policy.pages", "linux")]);
-    overrides.plugins = names(&["mine"], &[]);
+    let mut overrides = with_sets(&[("policy.groups", "linux")]);
+    overrides.plugins = names(&["mine"]);
     let scenario = load_str("x.toml", TEXT, Path::new(""), &overrides).unwrap();
-    assert_eq!(scenario.variants[0].setup.plugins, Default::default());
+    assert_eq!(scenario.variants[0].setup.group_policy, None);
 }
