@@ -19,15 +19,13 @@ mod percpu;
 mod tree;
 
 use crate::digest::State;
-use crate::lruvec::{Lruvec, NR_LRU_LISTS};
+use crate::lruvec::Lruvec;
 use crate::memcg_stock::CpuEvents;
 use crate::page_counter::{PageCounter, UNLIMITED};
 use crate::psi::Psi;
 use crate::slab::cached::CachedLists;
 use crate::slab::objcg::NO_OWNER;
-use crate::units::{CacheId, MemcgId, NodeId, DEF_PRIORITY};
-use crate::vmstat::Event;
-use crate::zone::MAX_NR_ZONES;
+use crate::units::{CacheId, MemcgId, DEF_PRIORITY};
 use alloc::string::String;
 use alloc::vec::Vec;
 pub use events::MemcgEvents;
@@ -181,23 +179,6 @@ impl Memcg {
             cached: alloc::vec![CachedLists::default(); nr_nodes],
             cpu_events: Vec::new(),
         }
-    }
-
-    /// Prefetches the cache lines that a batch of reclaim reads. The result has no meaning; it only
-    /// keeps the compiler from removing the loads.
-    #[inline]
-    pub(crate) fn prefetch_lruvec(&self, node: NodeId) -> u64 {
-        let own = self.memory.usage ^ self.memory.peak ^ self.charged ^ self.nr_tasks as u64;
-        let counted = self.events.get(Event::PgscanKswapd) ^ self.events.get(Event::Pgactivate);
-        let (Some(lruvec), Some(kept)) =
-            (self.lruvecs.get(node.idx()), self.cached.get(node.idx()))
-        else {
-            return own ^ counted;
-        };
-        let [first, .., last] = &lruvec.zone_sizes;
-        let sizes = first[0] ^ lruvec.zone_sizes[MAX_NR_ZONES / 2][0] ^ last[NR_LRU_LISTS - 1];
-        let clocks = lruvec.subtree[0] ^ lruvec.nonresident_age ^ lruvec.file_cost;
-        own ^ counted ^ sizes ^ clocks ^ kept.nr_unused() ^ kept.nr_shadow_nodes()
     }
 
     /// Pages by which the group is over its soft limit (Linux `soft_limit_excess`).

@@ -100,18 +100,6 @@ pub struct OwnersReport {
 pub trait Owners: State + Sized {
     // ---- the entries of one page ----
 
-    /// Prefetches what [`Owners::referenced`] reads. The result only keeps the loads in the code.
-    #[inline]
-    fn prefetch(&self, _at: OwnerSlot) -> u32 {
-        0
-    }
-
-    /// Prefetches the data that the page's eviction will read, if eviction is likely.
-    #[inline]
-    fn prefetch_eviction(&self, _at: OwnerSlot, _is_mapped: bool) -> u32 {
-        0
-    }
-
     /// Counts and clears the references through the page's `mapcount` entries since the previous
     /// query. Only users in the groups of the scope `within` count. `huge`: the slot is the first
     /// of a huge page.

@@ -10,8 +10,8 @@
 //! follow the links of descriptors. So before a block is removed, or linked next to another one,
 //! its neighbours on the list are opened.
 //!
-//! Invariant: no descriptor of a fresh block is read or written except through [`PageArray::peek`]
-//! (and [`PageArray::load`], which only prefetches); indexing asserts this in debug builds.
+//! Invariant: no descriptor of a fresh block is read or written except through [`PageArray::peek`];
+//! indexing asserts this in debug builds.
 
 use crate::digest::{Digest, State};
 use crate::page::{Page, Place};
@@ -121,13 +121,6 @@ impl PageArray {
         } else {
             block.page(at % BLOCK)
         }
-    }
-
-    /// Prefetches the descriptor of a frame. The result has no meaning, because the block may be
-    /// fresh.
-    #[inline]
-    pub(crate) fn load(&self, at: usize) -> u32 {
-        self.pages.get(at).map_or(0, |page| page.private)
     }
 
     /// Writes the descriptors of the frame's block, unless the block is already open. Ignores

@@ -364,7 +364,6 @@ impl Zone {
     /// freed one by one, the result would be the same block in the same place, because none of them
     /// can merge with other blocks until all of them are free.
     pub(crate) fn free_oldest(&mut self, pages: &mut PageArray, blocks: &[Pfn], order: Order) {
-        prefetch_neighbours(pages, blocks, order);
         let mut rest = blocks;
         while let Some(&first) = rest.first() {
             let larger = whole_run(pages, rest, order);
@@ -404,20 +403,6 @@ impl Zone {
         }
         blocks
     }
-}
-
-/// Prefetches the data that decides how far each block merges, for all blocks at once, because the
-/// loads would stall one after the other. A page's own buddy is in the same cache line, so the
-/// buddy of the next larger block is loaded. If the blocks are larger, this is the data of the
-/// second merge step, and the first step still stalls; but nearly all blocks are single pages.
-/// Changes nothing.
-fn prefetch_neighbours(pages: &PageArray, blocks: &[Pfn], order: Order) {
-    let mut loaded = 0;
-    for pfn in blocks {
-        let next = pfn.0 >> (order + 1) ^ 1;
-        loaded ^= pages.load((next << (order + 1)) as usize);
-    }
-    core::hint::black_box(loaded);
 }
 
 /// Order of the largest block, at most a pageblock, that the first entries of `blocks` form. All

@@ -484,11 +484,6 @@ impl RequestOwners for Slots {
 }
 
 impl Owners for Slots {
-    #[inline]
-    fn prefetch(&self, at: OwnerSlot) -> u32 {
-        self.entry(at).map_or(0, |entry| entry.0.load(Ordering::Relaxed) as u32)
-    }
-
     fn referenced(
         &mut self,
         at: OwnerSlot,

@@ -25,16 +25,6 @@ use crate::shadow::Shadow;
 use crate::units::{Cpu, FileId, MemcgId, Nanos, Pfn, Requester};
 
 impl Processes {
-    /// The entry that may map a page; for a file page, the entry in the file's first mapping.
-    #[inline]
-    fn first_pte(&self, at: OwnerSlot) -> Option<Pte> {
-        let vma = match at.store {
-            BackingStore::Swap => at.owner as usize,
-            BackingStore::Own => self.files[at.owner as usize].mappings.first()?.idx(),
-        };
-        self.vmas.get(vma)?.ptes.get(at.index as usize).copied()
-    }
-
     /// Number of mappings that may have an entry for a page.
     fn nr_mappings(&self, at: OwnerSlot) -> usize {
         match at.store {
@@ -135,20 +125,6 @@ impl RequestOwners for Processes {
 }
 
 impl Owners for Processes {
-    #[inline]
-    fn prefetch(&self, at: OwnerSlot) -> u32 {
-        self.first_pte(at).map_or(0, Pte::bits)
-    }
-
-    #[inline]
-    fn prefetch_eviction(&self, at: OwnerSlot, is_mapped: bool) -> u32 {
-        let young = is_mapped && self.first_pte(at).is_some_and(Pte::is_young);
-        if at.store == BackingStore::Own && !young {
-            return u32::from(self.files[at.owner as usize].get(at.index).is_some());
-        }
-        0
-    }
-
     fn referenced(
         &mut self,
         at: OwnerSlot,

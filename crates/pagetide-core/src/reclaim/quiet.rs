@@ -16,7 +16,6 @@
 //! these bytes.
 
 mod pass;
-mod warm;
 
 use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::units::{MemcgId, NodeId};
@@ -79,8 +78,6 @@ pub(crate) struct IdleGroups {
     /// Whether a setting of the group or of an ancestor can change its plan, by place.
     has_rules: Vec<bool>,
     nodes: Vec<IdleNode>,
-    /// Data of groups before this place was prefetched.
-    prefetched: u32,
 }
 
 impl IdleGroups {

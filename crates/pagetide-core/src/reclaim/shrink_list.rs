@@ -22,7 +22,7 @@ use crate::owners::Owners;
 use crate::owners::{BackingStore, OwnerSlot, PageReferences, UnmapTarget};
 use crate::page::{PageFlags, Place};
 use crate::shadow::Shadow;
-use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
+use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
 
@@ -48,7 +48,6 @@ enum ShrinkVerdict {
 }
 
 /// If a batch has at least this many pages, the next batch is probably from the same list.
-const AHEAD: u64 = SWAP_CLUSTER_MAX / 2;
 
 /// Decision about a page at the end of its inactive list (Linux `enum folio_references`).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,40 +88,6 @@ impl<O: Owners> Manager<O> {
         self.shrink_inactive_list(lru, nr, memcg, node, sc, ctx)
     }
 
-    /// Prefetches what a batch needs: the entries of its pages and, for pages that are about to be
-    /// freed, the page-cache slots. The loads are independent, so the processor overlaps them.
-    /// Without the prefetch they are half of the cost of reclaim. Changes no state.
-    fn prefetch_batch(&self, taken: &[Pfn]) {
-        // A single page has nothing to overlap with.
-        if taken.len() < 2 {
-            return;
-        }
-        let mut loaded = 0;
-        for &pfn in taken {
-            let page = &self.mem.pages[pfn.idx()];
-            if page.mapcount > 0 {
-                loaded ^= self.owners.prefetch(OwnerSlot::of(page));
-            }
-        }
-        core::hint::black_box(loaded);
-        for &pfn in taken {
-            let page = &self.mem.pages[pfn.idx()];
-            loaded ^= self.owners.prefetch_eviction(OwnerSlot::of(page), page.mapcount > 0);
-        }
-        core::hint::black_box(loaded);
-    }
-
-    /// Prefetches the descriptor of a page that the next batch may take, and returns the page after
-    /// it. A list can only be followed page by page; one step per judged page hides the latency
-    /// (Linux `prefetchw_prev_lru_folio`). Changes no state.
-    #[inline(always)]
-    fn prefetch_ahead(&self, ahead: Pfn) -> Pfn {
-        match ahead.is_some() {
-            true => self.mem.pages[ahead.idx()].prev,
-            false => ahead,
-        }
-    }
-
     fn shrink_inactive_list(
         &mut self,
         lru: Lru,
@@ -150,13 +115,8 @@ impl<O: Owners> Manager<O> {
         }
         let mut stat = ReclaimStat::default();
         let mut freed = core::mem::take(&mut self.scratch_free);
-        self.prefetch_batch(&taken);
-        let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
-        // A small batch means that the list is short: the next batch will be from another group.
-        let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
-            ahead = self.prefetch_ahead(ahead);
             let was_huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
             self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
             // If this huge page was split for swap, its other pages are judged together with the
@@ -167,7 +127,6 @@ impl<O: Owners> Manager<O> {
                 }
             }
         }
-        core::hint::black_box(ahead);
         if self.mem.work.rmap_walks != unmapped_before {
             self.mem.work.tlb_flushes += 1;
         }
@@ -566,14 +525,9 @@ impl<O: Owners> Manager<O> {
         if !sc.is_for_group() {
             self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
         }
-        self.prefetch_batch(&taken);
         let mut nr_deactivate = 0;
         let mut nr_referenced = 0;
-        let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
-        // A small batch means that the list is short: the next batch will be from another group.
-        let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         for &pfn in &taken {
-            ahead = self.prefetch_ahead(ahead);
             let page = &self.mem.pages[pfn.idx()];
             if page.has(PageFlags::MLOCKED) {
                 self.putback_page(pfn);
@@ -592,7 +546,6 @@ impl<O: Owners> Manager<O> {
             }
             self.putback_page(pfn);
         }
-        core::hint::black_box(ahead);
         taken.clear();
         self.scratch = taken;
         self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_referenced);

@@ -24,7 +24,6 @@ impl<O: Owners> Manager<O> {
 
     /// A walk begins: rebuilds the order if that pays.
     pub(in crate::reclaim) fn walk_begins(&mut self) {
-        self.idle_groups.prefetched = 0;
         // Rebuilding costs as much as a walk. So it waits until the number of visits without the
         // order reaches the number of groups.
         let is_due =

@@ -156,7 +156,6 @@ impl<O: Owners> Manager<O> {
                     visits += 1;
                     self.mem.work.lruvecs_visited += 1;
                     self.note_group_visit();
-                    self.prefetch_groups(root, memcg, pass.node, sc);
                     let visit = VisitedGroup { memcg, node: pass.node, walk: pass.walk };
                     let plan = match self.has_no_rules(memcg, sc) {
                         true => GroupPlan { skip: false, priority: sc.priority, protected: 0 },
