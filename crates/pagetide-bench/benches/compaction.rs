@@ -11,17 +11,17 @@
 
 use criterion::{criterion_group, criterion_main, BatchSize, Throughput};
 use pagetide_bench::clock::CpuTime;
-use pagetide_core::config::Config;
-use pagetide_core::effect::{Effect, Step};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::node::NodeSpec;
-use pagetide_core::page_alloc::Memory;
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::frames::page_alloc::Memory;
+use pagetide_core::interface::effect::{Effect, Step};
 use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::{Cpu, NodeId};
-use pagetide_core::vmstat::Event;
 use std::hint::black_box;
 
 type Criterion = criterion::Criterion<CpuTime>;

@@ -4,15 +4,15 @@
 //! I/O ends at once. Each daemon that is awake makes one step per step of the task.
 
 use crate::no_bytes::NoBytes;
-use pagetide_core::config::Config;
-use pagetide_core::daemon::Daemon;
-use pagetide_core::executor::Executor;
-use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::outcome::Outcome;
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
+use pagetide_core::interface::daemon::Daemon;
+use pagetide_core::interface::executor::Executor;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall, Processes, TouchResult};
+use pagetide_core::stats::work::Work;
 use pagetide_core::units::{Cpu, NodeId, PAGE_SIZE};
-use pagetide_core::work::Work;
 
 const TASK_CPU: Cpu = Cpu(0);
 const DAEMON_CPU: Cpu = Cpu(1);
@@ -31,7 +31,7 @@ pub struct Driver {
 /// A machine of `bytes` in one zone, so that no memory is reserved from other zones.
 pub fn one_zone(bytes: u64) -> NodeSpec {
     let mut spec = NodeSpec::default();
-    spec.zones[pagetide_core::zone::ZONE_NORMAL] = ZoneSpec::all_free(bytes / PAGE_SIZE);
+    spec.zones[pagetide_core::frames::zone::ZONE_NORMAL] = ZoneSpec::all_free(bytes / PAGE_SIZE);
     spec
 }
 

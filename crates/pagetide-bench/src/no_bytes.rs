@@ -2,8 +2,8 @@
 //!
 //! Invariant: each read of the clock advances it, so that no wait is endless.
 
-use pagetide_core::effect::{Effect, Io};
-use pagetide_core::executor::World;
+use pagetide_core::interface::effect::{Effect, Io};
+use pagetide_core::interface::executor::World;
 use pagetide_core::units::{Nanos, Requester};
 
 /// Virtual nanoseconds between two reads of the clock.

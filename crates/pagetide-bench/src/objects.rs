@@ -6,12 +6,12 @@
 //! Invariant: the machine is large enough for every allocation to succeed.
 
 use super::no_bytes::NoBytes;
-use pagetide_core::config::Config;
-use pagetide_core::executor::Executor;
-use pagetide_core::gfp::Gfp;
-use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::executor::Executor;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::{Machine, MmId, ProcessCall, Processes};
 use pagetide_core::slab::{CacheSpec, Object};
 use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};

@@ -1,14 +1,14 @@
 //! Groups, limits and swap for memory inside a process: 64 MiB for two tenants of 48 MiB each, and
 //! a swap file. Safe Rust. A present page is pinned with one atomic operation, without a lock.
 
-use pagetide_core::config::Config;
-use pagetide_core::effect::{Effect, Effects, Io};
-use pagetide_core::executor::{frame_of, Executor, World};
-use pagetide_core::manager::Manager;
-use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::slots::{Slots, TenantCall, TenantEntry, TenantId};
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
+use pagetide_core::frames::zone::ZONE_NORMAL;
+use pagetide_core::interface::effect::{Effect, Effects, Io};
+use pagetide_core::interface::executor::{frame_of, Executor, World};
+use pagetide_core::interface::manager::Manager;
+use pagetide_core::interface::slots::{Slots, TenantCall, TenantEntry, TenantId};
 use pagetide_core::units::{Cpu, NodeId, Pfn};
-use pagetide_core::zone::ZONE_NORMAL;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

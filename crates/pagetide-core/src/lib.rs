@@ -5,12 +5,12 @@
 //! effects:
 //!
 //! ```
-//! use pagetide_core::config::Config;
-//! use pagetide_core::effect::Step;
+//! use pagetide_core::control::config::Config;
+//! use pagetide_core::interface::effect::Step;
 //! use pagetide_core::process::{Machine, ProcessCall, TouchResult};
-//! use pagetide_core::node::NodeSpec;
+//! use pagetide_core::frames::node::NodeSpec;
 //! use pagetide_core::process::page_table::{Advice, Backing};
-//! use pagetide_core::outcome::Outcome;
+//! use pagetide_core::interface::outcome::Outcome;
 //! use pagetide_core::units::{Cpu, NodeId};
 //!
 //! let node = NodeSpec::x86_64(64 << 20, 0, 0);
@@ -29,7 +29,7 @@
 //! machine.audit().unwrap();
 //!
 //! // Daemons are stepped like calls, when their rest is over or an effect wakes them.
-//! use pagetide_core::daemon::Daemon;
+//! use pagetide_core::interface::daemon::Daemon;
 //! let (daemon, rest) = machine.daemons().find(|(at, _)| *at == Daemon::Flusher).unwrap();
 //! let (step, effects) = machine.step_daemon(daemon, Cpu(0), rest.timeout);
 //! effects.discard();
@@ -47,67 +47,17 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+pub mod ageing;
 pub mod audit;
-pub mod bad_id;
-pub mod boot;
-pub mod buddy;
-pub mod call;
-pub mod charge;
 pub mod compaction;
-pub mod config;
 pub mod control;
-pub mod ctx;
-pub mod daemon;
-pub mod digest;
-pub mod effect;
-pub mod entry_points;
-mod era;
-pub mod event;
-pub mod executor;
-pub mod fallback;
-pub mod gfp;
-mod huge_page;
-pub mod list;
-pub mod lru;
-pub mod lruvec;
-pub mod manager;
-pub mod memcg;
-mod memcg_stock;
-mod memory_high;
-mod mlock;
-pub mod node;
-pub mod outcome;
-pub mod owners;
-pub mod page;
-pub mod page_alloc;
-pub mod page_alloc_audit;
-pub mod page_array;
-pub mod page_counter;
-mod page_io;
-pub mod page_request;
-pub mod page_size;
-pub mod pagevec;
-pub mod pcp;
-pub mod pgdat;
-pub mod pin;
-pub mod planted;
+pub mod frames;
+pub mod groups;
+pub mod interface;
 pub mod plugin;
-pub mod proc;
 pub mod process;
-pub mod psi;
 pub mod reclaim;
-pub mod shadow;
 pub mod slab;
-pub mod slots;
-pub mod slowpath;
-pub mod state_digest;
+pub mod stats;
 pub mod swap;
-mod swap_in;
 pub mod units;
-mod user_page;
-pub mod vmstat;
-pub mod watermark;
-pub mod work;
-pub mod workingset;
-pub mod zone;
-mod zone_stat;

@@ -38,7 +38,7 @@ struct StateFields {
     fields: Vec<StateField>,
 }
 
-/// Implements `crate::digest::State` (see the crate's documentation).
+/// Implements `crate::units::digest::State` (see the crate's documentation).
 #[proc_macro_derive(State, attributes(state))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     let text =
@@ -66,8 +66,8 @@ fn implementation(input: TokenStream) -> Result<String, String> {
         _ => return Err("State can be derived for structs and enums only".into()),
     }
     Ok(format!(
-        "impl crate::digest::State for {name} {{
-            fn digest(&self, digest: &mut crate::digest::Digest) {{ match self {{ {arms} }} }}
+        "impl crate::units::digest::State for {name} {{
+            fn digest(&self, digest: &mut crate::units::digest::Digest) {{ match self {{ {arms} }} }}
         }}"
     ))
 }
@@ -104,8 +104,8 @@ fn arm(arms: &mut String, path: &str, number: Option<u64>, fields: &StateFields)
             _ => write!(pattern, "{name},"),
         };
         let _ = match kind {
-            FieldHash::Hashed => write!(body, "crate::digest::State::digest({name}, digest);"),
-            FieldHash::Sparse => write!(body, "crate::digest::sparse({name}, digest);"),
+            FieldHash::Hashed => write!(body, "crate::units::digest::State::digest({name}, digest);"),
+            FieldHash::Sparse => write!(body, "crate::units::digest::sparse({name}, digest);"),
             FieldHash::Skipped => Ok(()),
         };
     }

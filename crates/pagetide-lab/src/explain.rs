@@ -16,7 +16,7 @@ use crate::csv::unit_name;
 use crate::heading::wrap;
 use crate::metrics::{is_end, of_moment};
 use crate::pattern::{ends_with_name, matching};
-use pagetide_core::event::TraceEvent;
+use pagetide_core::stats::event::TraceEvent;
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 use pagetide_scenario::metric::{better, declared, MetricDirection, ScopeKind as Scope};

@@ -13,7 +13,7 @@ mod key;
 mod metrics;
 mod names;
 
-pub use pagetide_core::memcg::events::COUNTED;
+pub use pagetide_core::groups::memcg::events::COUNTED;
 
 pub use better::MetricDirection;
 pub use key::{KeyError, MetricKey, Owner, Scope, ScopeKind};

@@ -4,8 +4,8 @@
 //! [`Op::Map`] introduces them.
 
 use crate::names::{LockKind, MadviseKind};
-use pagetide_core::page_size::PageSize;
 pub use pagetide_core::process::page_table::Advice;
+use pagetide_core::units::page_size::PageSize;
 
 /// Largest region, in pages.
 pub const REGION_PAGES_MAX: u64 = 1 << 31;

@@ -1,7 +1,7 @@
 //! Records: the result of a run, in the same form from every world.
 
 use crate::timeline::Timeline;
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

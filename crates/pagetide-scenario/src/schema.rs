@@ -6,9 +6,9 @@
 use crate::load::raw::ScenarioTable;
 use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEY};
 use crate::load::{PluginNames, BUILT_IN};
-use pagetide_core::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
+use pagetide_core::control::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{transform_subschemas, Transform};
 use schemars::{json_schema, Schema};

@@ -69,9 +69,9 @@
 //! mapped page. The difference is accepted, as the seed's machine (unnamed, a kernel of 2010,
 //! likely a slower core, tick-sampled accounting with a second busy CPU) is not the machine above.
 
-use pagetide_core::page_size::PageSize;
+use pagetide_core::stats::work::Work;
+use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
-use pagetide_core::work::Work;
 use pagetide_scenario::costs::{MachineCosts, Price};
 use std::ops::Index;
 

@@ -41,7 +41,7 @@ pub use preset::{DiskLane, DiskMechanics, DiskParams, IoScheduler};
 pub use throttle::Submitter;
 
 use elevator::{Elevator, MergedPart, QueuedRequest};
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{int_sqrt, Nanos};
 use pagetide_scenario::model;
 use pagetide_scenario::prng::{sub_seed, SplitMix64};

@@ -4,8 +4,8 @@
 //! plus its own computation and the system calls on files and pipes that have a fixed time.
 
 use crate::cost::{counts, CostModel};
+use pagetide_core::stats::work::Work;
 use pagetide_core::units::{Cpu, Nanos, PAGE_SIZE};
-use pagetide_core::work::Work;
 use pagetide_scenario::costs::Price;
 
 /// Number of operations by [`Price`]; for [`Price::PageCopy`] the number of bytes.
@@ -247,7 +247,8 @@ mod tests {
         // A cost that does not fit 32 bits.
         let mut costs = pagetide_scenario::costs::MachineCosts::default();
         costs.set(Price::Fault, 1 << 33);
-        let slow = CostModel::of_machine(&costs, 1, pagetide_core::page_size::PageSize::Kib4);
+        let slow =
+            CostModel::of_machine(&costs, 1, pagetide_core::units::page_size::PageSize::Kib4);
         let work = Work { faults: 3, ..Work::default() };
         assert_eq!(CostMeter::new(slow).sum(&work), 3 << 33);
     }

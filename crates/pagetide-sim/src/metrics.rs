@@ -10,8 +10,8 @@ use crate::task::{
 use crate::world::service::RequestResults;
 use crate::world::SimWorld;
 use pagetide_core::plugin::PolicyFault;
+use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::Nanos;
-use pagetide_core::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, buddyinfo_name, MetricDecl, FREE_BLOCKS};
 use pagetide_scenario::metric::{KeyNames, MetricWriter, Owner, RunMetricSet, Scope, ScopeKind};
 use pagetide_scenario::model::{self, Setup, Workload};

@@ -6,10 +6,10 @@
 //!
 //! Invariant: observers return nothing to the run, so they do not change it.
 
-use pagetide_core::daemon::Daemon;
-use pagetide_core::effect::Throttle;
-use pagetide_core::event::{TraceEvent, TraceField};
-use pagetide_core::gfp::Gfp;
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::interface::daemon::Daemon;
+use pagetide_core::interface::effect::Throttle;
+use pagetide_core::stats::event::{TraceEvent, TraceField};
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::record::RunRecord;
 use std::fmt;

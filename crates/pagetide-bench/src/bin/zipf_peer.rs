@@ -22,11 +22,11 @@
 use pagetide_bench::clock::timed;
 use pagetide_bench::driver::{one_zone, Driver};
 use pagetide_bench::stream;
-use pagetide_core::config::Config;
-use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
+use pagetide_core::frames::zone::ZONE_DMA32;
 use pagetide_core::process::page_table::Advice;
-use pagetide_core::vmstat::{Event, NodeStat};
-use pagetide_core::zone::ZONE_DMA32;
+use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_scenario::build::Builder;
 use pagetide_scenario::model::Setup;
 use std::error::Error;

@@ -3,11 +3,11 @@
 //! Linux: the warning of `page_counter_uncharge`, and invariants that Linux does not check.
 
 use super::{check, Violation};
-use crate::lruvec::{Lru, NR_LRU_LISTS};
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
-use crate::page::PageFlags;
+use crate::ageing::lruvec::{Lru, NR_LRU_LISTS};
+use crate::frames::page::PageFlags;
+use crate::groups::memcg::ROOT;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::MemcgId;
 use alloc::vec;
 use alloc::vec::Vec;

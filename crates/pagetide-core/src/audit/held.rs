@@ -3,12 +3,12 @@
 //! Linux: no such check; `unevictable_pgs_stranded` counts locked pages that were missed.
 
 use super::{check, Violation};
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page::PageFlags;
+use crate::frames::page::PageFlags;
+use crate::frames::zone::MAX_NR_ZONES;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::Event;
 use crate::units::{NodeId, Pfn};
-use crate::vmstat::Event;
-use crate::zone::MAX_NR_ZONES;
 use alloc::vec;
 
 impl<O: Owners> Manager<O> {

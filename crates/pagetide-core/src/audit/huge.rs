@@ -3,9 +3,9 @@
 //! Linux: the checks of compound pages by `VM_BUG_ON_PAGE`.
 
 use super::{check, Violation};
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page::{PageFlags, Place};
+use crate::frames::page::{PageFlags, Place};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::swap::SWAPFILE_CLUSTER;
 use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 

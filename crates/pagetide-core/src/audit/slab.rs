@@ -3,18 +3,18 @@
 //! Linux: the checks of `slub_debug=FZPU` and `kmem_cache_sanity_check`; the others are ours.
 
 use super::{check, Violation};
-use crate::config::SlabAccounting;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
-use crate::page::{PageFlags, Place};
+use crate::control::config::SlabAccounting;
+use crate::frames::page::{PageFlags, Place};
+use crate::groups::memcg::ROOT;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::slab::cpu_slab::{kept_bits, low_bits, CpuSlab};
 use crate::slab::kmem_cache::{KmemCache, SlabSeat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;
 use crate::slab::partial::chain;
 use crate::slab::Object;
+use crate::stats::vmstat::NodeStat;
 use crate::units::{CacheId, MemcgId, NodeId};
-use crate::vmstat::NodeStat;
 use alloc::vec;
 use alloc::vec::Vec;
 

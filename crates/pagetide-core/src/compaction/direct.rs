@@ -10,15 +10,15 @@
 use super::compaction_4_5::has_low_mark;
 use super::run::CompactRunId;
 use super::{CompactGoal, CompactMode, CompactResult, Compactor};
-use crate::ctx::Ctx;
-use crate::digest::State;
-use crate::effect::Step;
-use crate::gfp::{AllocFlags, Gfp, Watermark};
-use crate::manager::Manager;
-use crate::node::ZoneRef;
-use crate::owners::Owners;
+use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
+use crate::frames::node::ZoneRef;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::Step;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::Event;
+use crate::units::digest::State;
 use crate::units::{Order, Pfn};
-use crate::vmstat::Event;
 
 /// How hard to try (Linux `enum compact_priority`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, State)]

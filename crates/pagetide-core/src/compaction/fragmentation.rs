@@ -3,8 +3,8 @@
 //! Linux: `fill_contig_page_info`, `__fragmentation_index` and `unusable_free_index` (mm/vmstat.c,
 //! 6.1). Compaction uses these indices and debugfs shows them. Values are integers in thousandths.
 
+use crate::frames::zone::Zone;
 use crate::units::{Order, NR_PAGE_ORDERS};
-use crate::zone::Zone;
 
 /// Free memory as a request of one order sees it (Linux `struct contig_page_info`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -88,8 +88,8 @@ fn thousandths(value: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::zone::ZONE_NORMAL;
     use crate::units::{NodeId, Pfn, MAX_PAGE_ORDER};
-    use crate::zone::ZONE_NORMAL;
 
     /// A zone that reports `blocks[order]` free blocks of each order.
     fn zone(blocks: [u64; NR_PAGE_ORDERS]) -> Zone {

@@ -10,12 +10,12 @@ use super::migrate_scanner::freelist_scan_limit;
 use super::run::block_end_in;
 use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, COMPACT_CLUSTER_MAX};
-use crate::gfp::MigrateType;
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page::Place;
+use crate::frames::gfp::MigrateType;
+use crate::frames::page::Place;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::Event;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
-use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
     /// Fills the run's list with up to `wanted` frames, one for each page to move.

@@ -13,10 +13,10 @@
 mod work;
 
 use super::run::CompactRunId;
-use crate::config::Config;
-use crate::digest::State;
+use crate::control::config::Config;
+use crate::frames::zone::{Zone, MAX_NR_ZONES};
+use crate::units::digest::State;
 use crate::units::{Nanos, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
-use crate::zone::{Zone, MAX_NR_ZONES};
 
 /// Interval of the fragmentation check (Linux `HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
 const CHECK_INTERVAL: Nanos = 500_000_000;

@@ -21,15 +21,15 @@
 use super::migrate_scanner::isolated_stat;
 use super::run::CompactRunId;
 use super::CompactControl;
-use crate::buddy::clear_page;
-use crate::effect::{Effect, Effects};
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::owners::{OwnerSlot, UnmapTarget};
-use crate::page::{PageFlags, Place};
-use crate::planted::Defect;
+use crate::audit::planted::Defect;
+use crate::frames::buddy::clear_page;
+use crate::frames::page::{PageFlags, Place};
+use crate::interface::effect::{Effect, Effects};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::interface::owners::{OwnerSlot, UnmapTarget};
+use crate::stats::vmstat::Event;
 use crate::units::{Cpu, Pfn, SwapSlot};
-use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
     /// Begins to move the isolated pages of a run, as long as there are target frames.

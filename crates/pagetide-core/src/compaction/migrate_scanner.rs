@@ -11,12 +11,12 @@
 use super::run::block_start;
 use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, Compactor, FastStart, COMPACT_CLUSTER_MAX};
-use crate::gfp::{Gfp, MigrateType};
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page::{Page, PageFlags, Place};
+use crate::frames::gfp::{Gfp, MigrateType};
+use crate::frames::page::{Page, PageFlags, Place};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
-use crate::vmstat::{Event, NodeStat};
 
 /// Number of entries a fast search may scan; halves with every failure (`freelist_scan_limit`).
 pub(super) const fn freelist_scan_limit(run: &CompactControl) -> u32 {

@@ -11,7 +11,7 @@
 //! two steps; between them the pages have no entries. No lock or reference of another CPU makes a
 //! migration fail, so fewer migrations fail.
 //!
-//! Invariant: between two steps, every [`Place::Isolated`](crate::page::Place::Isolated) frame is
+//! Invariant: between two steps, every [`Place::Isolated`](crate::frames::page::Place::Isolated) frame is
 //! on a run's list of free frames, or is under migration, or is the target of a migration.
 
 mod compaction_4_5;
@@ -31,9 +31,9 @@ pub(crate) use run::{CompactRunId, Compactions};
 pub use trigger::CompactMemory;
 pub use zone_state::ZoneCompaction;
 
-use crate::digest::State;
-use crate::gfp::{AllocFlags, Gfp, MigrateType};
-use crate::node::ZoneRef;
+use crate::frames::gfp::{AllocFlags, Gfp, MigrateType};
+use crate::frames::node::ZoneRef;
+use crate::units::digest::State;
 use crate::units::{Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! One run over one zone, batch by batch.
 //!
-//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, or 4.5 if the [era](crate::era)
+//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, or 4.5 if the [era](crate::control::era)
 //! says so). A step isolates up to 32 pages and begins to migrate them; the next step continues
 //! after their copies. The machine keeps the runs, because the task that compacts can be killed
 //! between any two steps; its run then puts all pages back.
@@ -14,9 +14,9 @@ use super::{
     CompactControl, CompactGoal, CompactResult, CompactStage, Compactor, FastStart,
     COMPACT_CLUSTER_MAX,
 };
-use crate::digest::State;
+use crate::frames::zone::Zone;
+use crate::units::digest::State;
 use crate::units::{Order, Pfn, Requester, PAGEBLOCK_ORDER};
-use crate::zone::Zone;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -6,12 +6,12 @@
 use super::compaction_4_5::suitable_4_5;
 use super::fragmentation::fragmentation_index;
 use super::CompactResult;
-use crate::config::Config;
-use crate::era::Era;
-use crate::gfp::{AllocFlags, Watermark};
+use crate::control::config::Config;
+use crate::control::era::Era;
+use crate::frames::gfp::{AllocFlags, Watermark};
+use crate::frames::watermark::{zone_watermark_ok, zone_watermark_ok_free};
+use crate::frames::zone::Zone;
 use crate::units::{Order, PAGE_ALLOC_COSTLY_ORDER};
-use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
-use crate::zone::Zone;
 
 /// Free pages that a run needs above a watermark (Linux `compact_gap`).
 pub(crate) const fn compact_gap(order: Order) -> u64 {

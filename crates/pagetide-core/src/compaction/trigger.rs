@@ -7,13 +7,13 @@
 
 use super::run::CompactRunId;
 use super::{CompactGoal, CompactMode, Compactor};
-use crate::ctx::Ctx;
-use crate::effect::Step;
-use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
-use crate::manager::Manager;
-use crate::node::ZoneRef;
-use crate::outcome::Outcome;
-use crate::owners::Owners;
+use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::frames::node::ZoneRef;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::Step;
+use crate::interface::manager::Manager;
+use crate::interface::outcome::Outcome;
+use crate::interface::owners::Owners;
 use crate::units::{Cpu, NodeId, Requester};
 
 /// State of a write to `vm.compact_memory`.

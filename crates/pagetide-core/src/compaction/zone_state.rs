@@ -5,13 +5,13 @@
 //! Invariant: cached positions lie in the zone's span; `defer_shift` is at most
 //! [`COMPACT_MAX_DEFER_SHIFT`](super::defer::COMPACT_MAX_DEFER_SHIFT).
 
-use crate::digest::State;
-use crate::era::Era;
-use crate::gfp::MigrateType;
-use crate::page::Place;
-use crate::page_array::PageArray;
+use crate::control::era::Era;
+use crate::frames::gfp::MigrateType;
+use crate::frames::page::Place;
+use crate::frames::page_array::PageArray;
+use crate::frames::zone::Zone;
+use crate::units::digest::State;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
-use crate::zone::Zone;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -165,8 +165,8 @@ impl Zone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::{NodeSpec, ZoneSpec};
-    use crate::page_alloc::Memory;
+    use crate::frames::node::{NodeSpec, ZoneSpec};
+    use crate::frames::page_alloc::Memory;
 
     /// 32 pageblocks: the kernel uses the first four, the others are free.
     fn memory() -> Memory {

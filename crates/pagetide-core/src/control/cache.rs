@@ -11,12 +11,12 @@
 
 use super::error::{quoted, ControlError, Errno};
 use super::parse::Refusal;
-use crate::config::{ControlFile, ControlForm, ControlOrigin, SlubPolicy};
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page_size::PageSize;
+use crate::control::config::{ControlFile, ControlForm, ControlOrigin, SlubPolicy};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::slab::kmem_cache::SlabSeat;
 use crate::slab::{CacheTuning, KmemCache};
+use crate::units::page_size::PageSize;
 use crate::units::{CacheId, Cpu};
 use alloc::format;
 use alloc::string::String;

@@ -9,12 +9,12 @@
 
 use super::error::{ControlError, Errno};
 use super::{u32_of, u64_of, write_inputs};
-use crate::config::{ControlValue, Policy, Special, Sysctl, Thp};
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::control::config::{ControlValue, Policy, Special, Sysctl, Thp};
+use crate::frames::watermark;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::Event;
 use crate::units::Cpu;
-use crate::vmstat::Event;
-use crate::watermark;
 use alloc::format;
 use alloc::string::String;
 

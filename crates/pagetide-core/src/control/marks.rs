@@ -5,8 +5,8 @@
 //! `vm.min_free_kbytes`.
 
 use super::error::{ControlError, Errno};
-use crate::config::{Sysctl, INT_MAX};
-use crate::watermark::{WatermarkInputs, WatermarkPolicy, WmarkKbytes};
+use crate::control::config::{Sysctl, INT_MAX};
+use crate::frames::watermark::{WatermarkInputs, WatermarkPolicy, WmarkKbytes};
 use alloc::format;
 use alloc::string::String;
 

@@ -2,14 +2,14 @@
 //! write changes nothing. Then the figures of the tunable-watermarks patch.
 
 use super::*;
-use crate::config::{Config, ControlFile};
-use crate::daemon::Daemon;
-use crate::effect::{Effect, Effects, Token};
-use crate::node::{NodeSpec, ZoneSpec};
+use crate::control::config::{Config, ControlFile};
+use crate::frames::node::{NodeSpec, ZoneSpec};
+use crate::frames::zone::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
+use crate::interface::daemon::Daemon;
+use crate::interface::effect::{Effect, Effects, Token};
 use crate::process::Machine;
+use crate::stats::vmstat::Event;
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
-use crate::vmstat::Event;
-use crate::zone::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
 use alloc::string::ToString;
 
 fn machine() -> Machine {
@@ -454,7 +454,12 @@ fn a_new_interval_wakes_the_writeback_thread_if_something_is_dirty() {
     assert!({ effects }.any(|effect| effect == flusher), "it plans the search for old files");
     let (step, effects) = machine.step_daemon(Daemon::Flusher, Cpu(0), 0);
     effects.discard();
-    assert_eq!(step, crate::effect::Step::Done(crate::daemon::DaemonRest::of(1_000_000_000)));
+    assert_eq!(
+        step,
+        crate::interface::effect::Step::Done(crate::interface::daemon::DaemonRest::of(
+            1_000_000_000
+        ))
+    );
     assert_eq!(wakes(&mut machine, "100"), None, "no change");
     assert_eq!(wakes(&mut machine, "0"), None);
     assert_eq!(wakes(&mut machine, "100"), Some(flusher));
@@ -462,8 +467,8 @@ fn a_new_interval_wakes_the_writeback_thread_if_something_is_dirty() {
 
 #[test]
 fn drop_caches_drops_clean_page_cache() {
-    use crate::effect::Step;
-    use crate::outcome::Outcome;
+    use crate::interface::effect::Step;
+    use crate::interface::outcome::Outcome;
     use crate::process::ProcessCall;
 
     let mut machine = machine();
@@ -541,7 +546,7 @@ fn huge_pages_come_and_go_with_a_reserve() {
     let reserve = |machine: &Machine| machine.config.watermarks.min_free_kbytes;
     let mut machine = machine();
     let (before, low) = (reserve(&machine), zone_marks(&machine).1);
-    let above = crate::watermark::nr_free_buffer_pages(&machine.mem.nodes);
+    let above = crate::frames::watermark::nr_free_buffer_pages(&machine.mem.nodes);
     machine.write_control(enabled, "madvise").unwrap().discard();
     let raised = above / 20 * 4;
     assert!(raised < 45_056 && raised > 4 * before);
@@ -569,7 +574,7 @@ fn a_machine_that_starts_with_huge_pages_has_their_reserve_once() {
     let spec = NodeSpec::x86_64(512 << 20, 0, 0);
     let mut machine = machine();
     machine.set_policy("thp", "always").unwrap().discard();
-    let config = Config { thp: crate::config::Thp::Always, ..Config::default() };
+    let config = Config { thp: crate::control::config::Thp::Always, ..Config::default() };
     let mut started = Machine::new(&[spec], 2, config).unwrap();
     assert_eq!(started.config, machine.config);
     started.set_policy("thp", "always").unwrap().discard();
@@ -694,7 +699,7 @@ proptest::proptest! {
 /// Values that do not come from a text: for another file, out of bounds, for other pages.
 #[test]
 fn values_made_by_hand_are_checked_as_texts_are() {
-    use crate::config::{ControlValue, PolicyChoice, SlubPolicy};
+    use crate::control::config::{ControlValue, PolicyChoice, SlubPolicy};
     let mut machine = machine();
     let before = machine.digest();
     let swappiness = ControlWrite::Sysctl(Sysctl::Swappiness, ControlValue::Number(10));

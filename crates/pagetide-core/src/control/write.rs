@@ -7,8 +7,8 @@
 use super::cache::{is_cache_control, CacheControl};
 use super::error::{quoted, ControlError, Errno};
 use super::parse::Refusal;
-use crate::config::{ControlFile, ControlForm, ControlValue, Sysctl};
-use crate::page_size::PageSize;
+use crate::control::config::{ControlFile, ControlForm, ControlValue, Sysctl};
+use crate::units::page_size::PageSize;
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -6,16 +6,16 @@
 //!
 //! Invariant: a policy only reads the machine; it changes only its plan and its own state.
 
-use crate::config::{Config, SoftLimitNode};
-use crate::digest::Digest;
-use crate::lruvec::{Lru, Lruvec};
-use crate::memcg::{Memcg, ROOT};
-use crate::page_alloc::Memory;
-use crate::page_counter::UNLIMITED;
-use crate::pgdat::NodeState;
+use crate::ageing::lruvec::{Lru, Lruvec};
+use crate::control::config::{Config, SoftLimitNode};
+use crate::frames::page_alloc::Memory;
+use crate::frames::pgdat::NodeState;
+use crate::groups::memcg::{Memcg, ROOT};
+use crate::groups::page_counter::UNLIMITED;
 use crate::reclaim::Reclaimer;
+use crate::stats::vmstat::Event;
+use crate::units::digest::Digest;
 use crate::units::{MemcgId, NodeId};
-use crate::vmstat::Event;
 use core::fmt;
 use core::ops::RangeInclusive;
 

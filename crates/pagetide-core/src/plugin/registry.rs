@@ -82,7 +82,7 @@ impl core::error::Error for UnknownPolicy {}
 /// Registered policies, by name.
 ///
 /// ```
-/// use pagetide_core::digest::Digest;
+/// use pagetide_core::units::digest::Digest;
 /// use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, Plugins};
 ///
 /// /// Skips a group without page faults.

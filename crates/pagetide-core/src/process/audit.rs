@@ -5,7 +5,7 @@
 use super::page_table::{Backing, Pte};
 use super::Machine;
 use crate::audit::{check, Violation};
-use crate::page::{PageFlags, Place};
+use crate::frames::page::{PageFlags, Place};
 use crate::units::{FileId, Pfn, HPAGE_PMD_NR};
 use alloc::format;
 use alloc::vec;

@@ -11,14 +11,14 @@
 //! `__GFP_NOFAIL`). A page larger than 4 KiB has one buffer head. ext4 has no journal here, so jbd2
 //! keeps nothing. Objects of the extent status tree (one for a run of blocks) are left out.
 //!
-//! Invariant: a page with [`PRIVATE`](crate::page::PageFlags::PRIVATE) is a file page, and its
+//! Invariant: a page with [`PRIVATE`](crate::frames::page::PageFlags::PRIVATE) is a file page, and its
 //! field `private` is the index of its object in the table. All other indices are in the free list.
 
 mod attach;
 
-use crate::digest::State;
 use crate::slab::call::KmemAlloc;
 use crate::slab::Object;
+use crate::units::digest::State;
 use alloc::vec::Vec;
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct BufferHeads {

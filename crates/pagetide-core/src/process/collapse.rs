@@ -12,19 +12,19 @@
 //!
 //! Invariant: between two steps, no memory is held except by the request for the huge page.
 
-use crate::ctx::Ctx;
-use crate::digest::State;
-use crate::effect::{Effect, Step};
-use crate::gfp::Gfp;
-use crate::node::MAX_NODES;
-use crate::outcome::Outcome;
-use crate::page::{Page, PageFlags};
-use crate::page_request::{AttemptStart, PageRequest, Shortage, SlowRequest};
+use crate::frames::gfp::Gfp;
+use crate::frames::node::MAX_NODES;
+use crate::frames::page::{Page, PageFlags};
+use crate::frames::page_request::{AttemptStart, PageRequest, Shortage, SlowRequest};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Effect, Step};
+use crate::interface::outcome::Outcome;
 use crate::process::fault::Fault;
 use crate::process::page_table::{Pte, VmaId};
 use crate::process::Machine;
+use crate::stats::vmstat::Event;
+use crate::units::digest::State;
 use crate::units::{NodeId, Pfn, HPAGE_PMD_NR};
-use crate::vmstat::Event;
 
 /// Initiator of a collapse (Linux `collapse_control::is_khugepaged`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]

@@ -16,24 +16,24 @@ mod swap_in;
 #[cfg(test)]
 mod tests;
 
-use crate::bad_id::BadId;
-use crate::config::KmemAccounting;
-use crate::ctx::Ctx;
-use crate::digest::State;
-use crate::effect::{Effect, Sleep, Step};
-use crate::gfp::Gfp;
-use crate::memcg::ROOT;
-use crate::outcome::{Contents, FaultedPage, Frame, Outcome};
-use crate::owners::{BackingStore, OwnerSlot};
-use crate::page::PageFlags;
-use crate::page_request::{PageRequest, SlowRequest};
+use crate::control::config::KmemAccounting;
+use crate::frames::gfp::Gfp;
+use crate::frames::page::PageFlags;
+use crate::frames::page_request::{PageRequest, SlowRequest};
+use crate::groups::memcg::ROOT;
+use crate::interface::bad_id::BadId;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Effect, Sleep, Step};
+use crate::interface::outcome::{Contents, FaultedPage, Frame, Outcome};
+use crate::interface::owners::{BackingStore, OwnerSlot};
 use crate::process::buffer_heads::BufferHeadRequest;
 use crate::process::ids::NOT_BEGUN;
 use crate::process::page_table::{Backing, Pte, VmaId, HEAP_TOP_PAD};
 use crate::process::readahead::ReadaheadWindow;
 use crate::process::Machine;
+use crate::stats::vmstat::{Event, NodeStat};
+use crate::units::digest::State;
 use crate::units::{FileId, MemcgId, Pfn};
-use crate::vmstat::{Event, NodeStat};
 
 /// Returns the step of a stage, or continues with the next stage. Each stage has its own return: if
 /// all stages shared a variable, it would be written in parts and then copied as a whole, which

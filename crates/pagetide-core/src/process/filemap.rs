@@ -7,19 +7,19 @@
 //!
 //! Invariant: a page is [`PageFlags::LOCKED`] from its insertion until its read ends.
 
-use crate::ctx::Ctx;
-use crate::daemon::Daemon;
-use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
-use crate::gfp::Gfp;
-use crate::outcome::Outcome;
-use crate::page::PageFlags;
-use crate::page_request::{PageRequest, SlowRequest};
+use crate::frames::gfp::Gfp;
+use crate::frames::page::PageFlags;
+use crate::frames::page_request::{PageRequest, SlowRequest};
+use crate::interface::ctx::Ctx;
+use crate::interface::daemon::Daemon;
+use crate::interface::effect::{Effect, Io, Sleep, Step, Throttle, Token};
+use crate::interface::outcome::Outcome;
 use crate::process::buffer_heads::BufferHeadRequest;
 use crate::process::ids::NOT_BEGUN;
 use crate::process::readahead::{ReadaheadState, ReadaheadWindow};
 use crate::process::Machine;
+use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{Cpu, FileId, NodeId, Pfn};
-use crate::vmstat::{Event, NodeStat};
 
 /// Largest I/O request, in pages (Linux `BIO_MAX_VECS`).
 pub const BIO_MAX_PAGES: u32 = 256;
@@ -491,7 +491,7 @@ impl Machine {
     pub(crate) fn remove_from_page_cache(
         &mut self,
         pfn: Pfn,
-        shadow: crate::shadow::Shadow,
+        shadow: crate::ageing::shadow::Shadow,
         cpu: Cpu,
     ) {
         let page = &mut self.mem.pages[pfn.idx()];
@@ -510,8 +510,8 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::node::NodeSpec;
+    use crate::control::config::Config;
+    use crate::frames::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing};
     use crate::process::ProcessCall;
     use crate::units::{Cpu, PAGE_SIZE};

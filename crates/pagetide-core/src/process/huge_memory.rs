@@ -4,7 +4,7 @@
 //! access is the same load and store as for a small page. Together the entries stand for Linux's
 //! one PMD entry. It counts as young if one of them is young, and as dirty because all are dirty;
 //! `mapcount` is 1. The page table exists, as in Linux, which keeps one for a later split.
-//! [`crate::huge_page`] has the page-level part.
+//! [`crate::frames::huge_page`] has the page-level part.
 //!
 //! Differences from Linux: a read of untouched memory maps the 4 KiB zero page. Linux may map a
 //! huge zero page, which a later write splits. So reads fault once for each page here, and once for
@@ -12,10 +12,10 @@
 
 use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
 use super::Machine;
-use crate::config::{Thp, ThpDefrag};
-use crate::gfp::Gfp;
-use crate::owners::{BackingStore, OwnerSlot};
-use crate::page::{PageFlags, Place};
+use crate::control::config::{Thp, ThpDefrag};
+use crate::frames::gfp::Gfp;
+use crate::frames::page::{PageFlags, Place};
+use crate::interface::owners::{BackingStore, OwnerSlot};
 use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR};
 
 /// First page of the huge-page region that contains `page`.

@@ -8,11 +8,11 @@
 //! Invariant: block i of `Mm::kernel_blocks` has `index` i, its owner in `mapping`, its order in
 //! `order`, and no flag set.
 
-use crate::ctx::Ctx;
-use crate::effect::Step;
-use crate::gfp::{Gfp, MigrateType};
-use crate::outcome::Outcome;
-use crate::page_request::{PageRequest, SlowRequest};
+use crate::frames::gfp::{Gfp, MigrateType};
+use crate::frames::page_request::{PageRequest, SlowRequest};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::Step;
+use crate::interface::outcome::Outcome;
 use crate::process::Machine;
 use crate::process::MmId;
 use crate::units::{Cpu, Order, Pfn, MAX_PAGE_ORDER};

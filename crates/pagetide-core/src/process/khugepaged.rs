@@ -8,17 +8,17 @@
 //!
 //! Invariant: between two steps khugepaged holds no page.
 
-use crate::config::Thp;
-use crate::ctx::Ctx;
-use crate::daemon::{Daemon, DaemonRest};
-use crate::digest::State;
-use crate::effect::{Effect, Step, Token};
-use crate::memcg::ROOT;
-use crate::page_request::SlowRequest;
+use crate::control::config::Thp;
+use crate::frames::page_request::SlowRequest;
+use crate::groups::memcg::ROOT;
+use crate::interface::ctx::Ctx;
+use crate::interface::daemon::{Daemon, DaemonRest};
+use crate::interface::effect::{Effect, Step, Token};
 use crate::process::collapse::{Collapse, CollapseError, CollapseTrigger};
 use crate::process::page_table::VmaId;
 use crate::process::Machine;
 use crate::process::MmId;
+use crate::units::digest::State;
 use crate::units::{Cpu, Nanos, HPAGE_PMD_NR, TICK};
 
 /// Maximum number of mappings that a step skips.

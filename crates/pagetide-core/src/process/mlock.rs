@@ -14,10 +14,10 @@
 use super::huge_memory::region_of;
 use super::page_table::{Vma, VmaId};
 use super::{Machine, Processes};
-use crate::bad_id::BadId;
-use crate::digest::State;
-use crate::owners::{BackingStore, OwnerSlot};
-use crate::pin::PinError;
+use crate::frames::pin::PinError;
+use crate::interface::bad_id::BadId;
+use crate::interface::owners::{BackingStore, OwnerSlot};
+use crate::units::digest::State;
 use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -179,7 +179,7 @@ impl Machine {
     }
 
     /// Pins the frame of a page of a mapping, for reading or writing, and returns it. The page
-    /// stays in the frame, mapped or not, until [`Machine::unpin`](crate::manager::Manager::unpin).
+    /// stays in the frame, mapped or not, until [`Machine::unpin`](crate::interface::manager::Manager::unpin).
     ///
     /// # Errors
     /// [`PinError::NotPresent`] if an access would fault or would read the zero page. The

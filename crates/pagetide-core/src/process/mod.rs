@@ -39,18 +39,18 @@ pub use crate::units::Requester as MmId;
 pub use ids::{MapError, MAX_INDEX};
 pub use request::{ProcessCall, ProcessRequest};
 
-use crate::bad_id::BadId;
-use crate::boot::SetupError;
-use crate::config::Config;
+use crate::control::config::Config;
 use crate::control::Errno;
-use crate::digest::State;
-use crate::effect::Effects;
-use crate::manager::Manager;
-use crate::node::NodeSpec;
-use crate::page::PageFlags;
+use crate::frames::boot::SetupError;
+use crate::frames::node::NodeSpec;
+use crate::frames::page::PageFlags;
+use crate::interface::bad_id::BadId;
+use crate::interface::effect::Effects;
+use crate::interface::manager::Manager;
 use crate::slab::Object;
+use crate::stats::vmstat::NodeStat;
+use crate::units::digest::State;
 use crate::units::{BdiId, Cpu, FileId, MemcgId, Pfn};
-use crate::vmstat::NodeStat;
 use alloc::vec::Vec;
 use buffer_heads::BufferHeads;
 use fault::SwapinHistory;
@@ -374,4 +374,4 @@ impl Processes {
     }
 }
 
-crate::entry_points::implement_entry_points!(Processes);
+crate::interface::entry_points::implement_entry_points!(Processes);

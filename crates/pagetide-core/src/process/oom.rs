@@ -11,13 +11,13 @@
 //! Invariant: an address space with [`OOM_SCORE_ADJ_MIN`] is never killed.
 
 use super::{Mm, MmId, OOM_SCORE_ADJ_MAX, OOM_SCORE_ADJ_MIN};
-use crate::bad_id::BadId;
-use crate::effect::Effect;
-use crate::event::TraceEvent;
-use crate::memcg::{MemoryEvent, ROOT};
+use crate::groups::memcg::{MemoryEvent, ROOT};
+use crate::interface::bad_id::BadId;
+use crate::interface::effect::Effect;
 use crate::process::Machine;
+use crate::stats::event::TraceEvent;
+use crate::stats::vmstat::Event;
 use crate::units::MemcgId;
-use crate::vmstat::Event;
 use alloc::vec::Vec;
 
 impl Machine {

@@ -5,15 +5,15 @@
 //! one load.
 //!
 //! Invariant: slot `i` of file `f` holds frame `p` exactly if `pages[p]` has
-//! [`PageFlags::FILE`](crate::page::PageFlags::FILE), `mapping` f and `index` i. `nr_pages` and
+//! [`PageFlags::FILE`](crate::frames::page::PageFlags::FILE), `mapping` f and `index` i. `nr_pages` and
 //! `nr_dirty` count such pages.
 
-use crate::digest::State;
-use crate::page_size::PageSize;
+use crate::ageing::shadow::Shadow;
 use crate::process::page_table::VmaId;
 use crate::process::writeback::work::ForeignHistory;
-use crate::shadow::Shadow;
 use crate::slab::Object;
+use crate::units::digest::State;
+use crate::units::page_size::PageSize;
 use crate::units::{BdiId, Pfn};
 use alloc::vec;
 use alloc::vec::Vec;

@@ -8,11 +8,11 @@
 //!
 //! One bit stands for both "dirty" and "writable": a writable entry has been written.
 
-use crate::digest::State;
-use crate::memcg::ReclaimScope;
-use crate::page_size::PageSize;
+use crate::groups::memcg::ReclaimScope;
 use crate::process::mlock::LockedPages;
 use crate::process::MmId;
+use crate::units::digest::State;
+use crate::units::page_size::PageSize;
 use crate::units::{FileId, Pfn, SwapSlot};
 use alloc::vec;
 use alloc::vec::Vec;

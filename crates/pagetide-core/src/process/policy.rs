@@ -9,7 +9,7 @@
 //! Invariant: the switches are read after a failure, never before.
 
 use super::Processes;
-use crate::digest::State;
+use crate::units::digest::State;
 
 /// Reaction to a request for which reclaim finds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]

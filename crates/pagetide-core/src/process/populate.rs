@@ -17,11 +17,11 @@ use super::page_table::Backing;
 use super::readahead::ReadaheadWindow;
 use super::request::{Populate, PopulateMode};
 use super::Machine;
-use crate::bad_id::BadId;
-use crate::ctx::Ctx;
-use crate::effect::Step;
-use crate::outcome::{Frame, Outcome};
-use crate::page_request::SlowRequest;
+use crate::frames::page_request::SlowRequest;
+use crate::interface::bad_id::BadId;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::Step;
+use crate::interface::outcome::{Frame, Outcome};
 use crate::units::HPAGE_PMD_NR;
 
 /// Maximum number of present pages that a step skips.

@@ -3,8 +3,8 @@
 //! Linux: `psi_task_change` (kernel/sched/psi.c, 6.1).
 
 use super::Machine;
-use crate::memcg::ROOT;
-use crate::psi::{Psi, TaskState};
+use crate::groups::memcg::ROOT;
+use crate::stats::psi::{Psi, TaskState};
 use crate::units::{Cpu, MemcgId, Nanos};
 
 impl Machine {

@@ -2,7 +2,7 @@
 //!
 //! Linux: mm/readahead.c, mm/swap_state.c (6.1). Each open file has a window of `size` pages from
 //! `start`. The first of its last `async_size` pages has the mark
-//! [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD). Touching the marked page reads the
+//! [`PageFlags::READAHEAD`](crate::frames::page::PageFlags::READAHEAD). Touching the marked page reads the
 //! next window before it is needed. A miss in a mapped file reads a window around the fault
 //! instead. Swap has no marks: each mapping counts the hits of pages that were read ahead, and a
 //! miss reads about as many pages as there were hits.
@@ -10,9 +10,9 @@
 //! Invariant: `async_size <= size`. A [`ReadaheadWindow`] never passes the end of its file; a swap
 //! window never passes the end of the mapping or of the page table.
 
-use crate::digest::State;
-use crate::page_size::PageSize;
 use crate::process::page_cache::FileCache;
+use crate::units::digest::State;
+use crate::units::page_size::PageSize;
 use crate::units::FileId;
 use core::ops::Range;
 

@@ -10,15 +10,15 @@ use super::readahead::{ReadaheadState, ReadaheadWindow};
 #[cfg(doc)]
 use super::Machine;
 use super::MmId;
-use crate::gfp::Gfp;
+use crate::frames::gfp::Gfp;
 #[cfg(doc)]
-use crate::outcome::Outcome;
+use crate::interface::outcome::Outcome;
 use crate::units::{FileId, NodeId, Order};
 use alloc::boxed::Box;
 use core::ops::Range;
 
 /// A call of a process in progress.
-pub type ProcessCall = crate::call::Call<ProcessRequest>;
+pub type ProcessCall = crate::interface::call::Call<ProcessRequest>;
 
 /// Kinds of calls that only processes make.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ impl ProcessCall {
     }
 
     /// The file of a read() or write() and the current offset, where the next effect on contents
-    /// ([`Effect::ReadOut`](crate::effect::Effect::ReadOut), `WriteIn`) begins.
+    /// ([`Effect::ReadOut`](crate::interface::effect::Effect::ReadOut), `WriteIn`) begins.
     pub fn position(&self) -> Option<(FileId, u64)> {
         match self.owner_request() {
             Some(ProcessRequest::Read(read)) => Some((read.file, read.pos)),

@@ -10,18 +10,18 @@ use super::page_table::{Pte, VmaId};
 use super::policy::OomPolicy;
 use super::request::ProcessRequest;
 use super::{Machine, Processes};
+use crate::ageing::shadow::Shadow;
 use crate::audit::Violation;
-use crate::call::RequestOwners;
-use crate::ctx::Ctx;
-use crate::daemon::{Daemon, DaemonRest};
-use crate::effect::{Io, Step};
-use crate::memcg::ReclaimScope;
-use crate::outcome::Outcome;
-use crate::owners::{
+use crate::frames::page_request::SlowRequest;
+use crate::groups::memcg::ReclaimScope;
+use crate::interface::call::RequestOwners;
+use crate::interface::ctx::Ctx;
+use crate::interface::daemon::{Daemon, DaemonRest};
+use crate::interface::effect::{Io, Step};
+use crate::interface::outcome::Outcome;
+use crate::interface::owners::{
     BackingStore, OwnerSlot, Owners, OwnersReport, PageReferences, UnmapResult, UnmapTarget,
 };
-use crate::page_request::SlowRequest;
-use crate::shadow::Shadow;
 use crate::units::{Cpu, FileId, MemcgId, Nanos, Pfn, Requester};
 
 impl Processes {

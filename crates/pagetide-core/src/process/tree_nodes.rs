@@ -17,7 +17,7 @@
 //! Invariant: a node has an object exactly while one of its slots is in use, unless no memory was
 //! free. It is listed exactly while it has an object and its slots hold only shadows.
 
-use crate::ctx::Ctx;
+use crate::interface::ctx::Ctx;
 use crate::process::Machine;
 use crate::slab::Object;
 use crate::units::{Cpu, FileId};

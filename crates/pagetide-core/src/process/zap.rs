@@ -16,12 +16,12 @@
 
 use super::huge_memory::region_of;
 use super::ids::MapError;
-use crate::effect::Effects;
-use crate::page::PageFlags;
+use crate::frames::page::PageFlags;
+use crate::interface::effect::Effects;
 use crate::process::page_table::{Advice, Backing, Pte, VmaId};
 use crate::process::Machine;
+use crate::stats::vmstat::NodeStat;
 use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
-use crate::vmstat::NodeStat;
 use alloc::vec::Vec;
 
 impl Machine {
@@ -31,7 +31,7 @@ impl Machine {
     /// pinned, under writeback or under migration, that part is not discarded.
     ///
     /// # Errors
-    /// [`BadId`](crate::bad_id::BadId) of the mapping or CPU; [`MapError::Locked`] if a
+    /// [`BadId`](crate::interface::bad_id::BadId) of the mapping or CPU; [`MapError::Locked`] if a
     /// page is locked.
     pub fn discard(
         &mut self,

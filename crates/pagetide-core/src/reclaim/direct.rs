@@ -13,18 +13,18 @@ use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
-use crate::ctx::Ctx;
-use crate::digest::State;
-use crate::effect::{Sleep, Step, Throttle};
-use crate::event::TraceEvent;
-use crate::gfp::{AllocFlags, Gfp, Watermark};
-use crate::manager::Manager;
-use crate::memcg::MemcgPosition;
-use crate::owners::Owners;
+use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
+use crate::frames::watermark::zone_watermark_ok;
+use crate::groups::memcg::MemcgPosition;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Sleep, Step, Throttle};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::PolicyFault;
+use crate::stats::event::TraceEvent;
+use crate::stats::vmstat::Event;
+use crate::units::digest::State;
 use crate::units::{NodeId, Order, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX, TICK};
-use crate::vmstat::Event;
-use crate::watermark::zone_watermark_ok;
 
 /// A direct reclaim in progress.
 #[derive(Clone, Debug, State)]
@@ -59,7 +59,7 @@ impl DirectReclaim {
         reclaim.target = Some(target);
         reclaim.sc.target = Some(target.id);
         reclaim.sc.nr_to_reclaim = nr.max(SWAP_CLUSTER_MAX);
-        reclaim.sc.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
+        reclaim.sc.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
         reclaim
     }
 
@@ -262,13 +262,13 @@ impl<O: Owners> Manager<O> {
         }
         let mut reserve = 0;
         let mut free = 0;
-        for index in 0..=crate::zone::ZONE_NORMAL {
+        for index in 0..=crate::frames::zone::ZONE_NORMAL {
             let zone = &self.mem.nodes[node.idx()].zones[index];
             if !zone.is_populated() || self.zone_reclaimable_pages(node, index) == 0 {
                 continue;
             }
             let zone = &self.mem.nodes[node.idx()].zones[index];
-            reserve += zone.wmark(crate::gfp::Watermark::Min);
+            reserve += zone.wmark(crate::frames::gfp::Watermark::Min);
             free += zone.free_pages_counted();
         }
         if reserve == 0 || free > reserve / 2 {
@@ -303,9 +303,9 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::memcg::ROOT;
-    use crate::node::NodeSpec;
+    use crate::control::config::Config;
+    use crate::frames::node::NodeSpec;
+    use crate::groups::memcg::ROOT;
     use crate::process::page_table::{Advice, Backing};
     use crate::process::{Machine, ProcessCall};
     use crate::units::{Cpu, MemcgId, Requester};

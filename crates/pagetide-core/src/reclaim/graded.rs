@@ -9,8 +9,8 @@
 //! Invariant: a group with its whole usage above the limit has priority 0; a group at its limit has
 //! the walk's priority.
 
-use crate::digest::Digest;
 use crate::plugin::{GroupPlan, GroupPolicy, GroupVisit};
+use crate::units::digest::Digest;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GradedSoftLimit;

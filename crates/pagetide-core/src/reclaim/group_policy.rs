@@ -17,10 +17,10 @@ use super::protection::Protection;
 use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
-use crate::config::SoftLimitPolicy;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
+use crate::control::config::SoftLimitPolicy;
+use crate::groups::memcg::ROOT;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::{
     GroupPlan, GroupPolicy, GroupViews, GroupVisit, GroupWalk, PolicyFault, PLAN_PRIORITIES,
     WALKS_MAX,

@@ -7,13 +7,13 @@
 //! freed in the same step.
 
 use super::ScanControl;
-use crate::lruvec::Lru;
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page::{PageFlags, Place};
-use crate::planted::Defect;
+use crate::ageing::lruvec::Lru;
+use crate::audit::planted::Defect;
+use crate::frames::page::{PageFlags, Place};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn};
-use crate::vmstat::Event;
 use alloc::vec::Vec;
 
 /// Result of an isolation, in pages.

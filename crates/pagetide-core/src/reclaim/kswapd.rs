@@ -14,10 +14,10 @@ use super::kswapd_4_5::{Kswapd45State, ZoneDescent};
 use super::kswapd_compacts::CompactZones;
 use super::shrink_node::ShrinkNode;
 use super::{Reclaimer, ScanControl};
-use crate::digest::{Digest, State};
-use crate::gfp::Gfp;
+use crate::frames::gfp::Gfp;
+use crate::frames::zone::MAX_NR_ZONES;
+use crate::units::digest::{Digest, State};
 use crate::units::{Nanos, Order};
-use crate::zone::MAX_NR_ZONES;
 use alloc::boxed::Box;
 use core::ops::{Deref, DerefMut};
 

@@ -35,9 +35,9 @@ pub(crate) mod soft_limit_tree;
 mod vmpressure;
 mod write_2_6_37;
 
-use crate::digest::State;
-use crate::gfp::Gfp;
-use crate::memcg::ROOT;
+use crate::frames::gfp::Gfp;
+use crate::groups::memcg::ROOT;
+use crate::units::digest::State;
 use crate::units::{MemcgId, Order, DEF_PRIORITY};
 
 /// The kind of reclaimer.

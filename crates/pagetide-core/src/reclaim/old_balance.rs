@@ -11,14 +11,14 @@
 
 use super::scan_count::ScanBalance;
 use super::ScanControl;
-use crate::config::LruPolicy;
-use crate::gfp::Watermark;
-use crate::lruvec::Lru;
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::ageing::lruvec::Lru;
+use crate::control::config::LruPolicy;
+use crate::frames::gfp::Watermark;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::GroupPlan;
+use crate::stats::vmstat::NodeStat;
 use crate::units::{MemcgId, NodeId};
-use crate::vmstat::NodeStat;
 
 impl<O: Owners> Manager<O> {
     /// Records scanned and rotated pages of a kind.

@@ -11,11 +11,11 @@
 use super::group_policy::GroupRule;
 use super::plan::VisitedGroup;
 use super::ScanControl;
-use crate::config::MemoryProtection;
-use crate::manager::Manager;
-use crate::memcg::{MemoryEvent, ROOT};
-use crate::owners::Owners;
-use crate::page_counter::{effective_protection, recursive_protection};
+use crate::control::config::MemoryProtection;
+use crate::groups::memcg::{MemoryEvent, ROOT};
+use crate::groups::page_counter::{effective_protection, recursive_protection};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::GroupPlan;
 use crate::units::MemcgId;
 

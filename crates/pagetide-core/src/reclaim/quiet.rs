@@ -17,7 +17,7 @@
 
 mod pass;
 
-use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
+use crate::control::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::units::{MemcgId, NodeId};
 use alloc::vec::Vec;
 
@@ -152,10 +152,10 @@ fn idle_prefix_len(from: &[u8], priority: u8) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::lruvec::Lru;
-    use crate::memcg::ROOT;
-    use crate::node::NodeSpec;
+    use crate::ageing::lruvec::Lru;
+    use crate::control::config::Config;
+    use crate::frames::node::NodeSpec;
+    use crate::groups::memcg::ROOT;
     use crate::process::Machine;
 
     /// The wanted ratio of the lists falls from 3 to 1 when they drop below 1 GiB.

@@ -8,13 +8,13 @@
 
 use super::shrink_list::ReclaimStat;
 use super::{Reclaimer, ScanControl};
-use crate::ctx::Ctx;
-use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page::{PageFlags, Place};
+use crate::frames::gfp::Gfp;
+use crate::frames::page::{PageFlags, Place};
+use crate::interface::ctx::Ctx;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::Event;
 use crate::units::{Pfn, HPAGE_PMD_NR};
-use crate::vmstat::Event;
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {

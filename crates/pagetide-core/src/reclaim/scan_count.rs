@@ -7,13 +7,13 @@
 //! order.
 
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
-use crate::lruvec::{Lru, Lruvec};
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
+use crate::ageing::lruvec::{Lru, Lruvec};
+use crate::groups::memcg::ROOT;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::GroupPlan;
+use crate::stats::vmstat::NodeStat;
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
-use crate::vmstat::NodeStat;
 
 /// Pages to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
 pub type ScanCounts = [u64; 4];
@@ -87,7 +87,7 @@ impl<O: Owners> Manager<O> {
         let high: u64 = zones
             .iter()
             .filter(|zone| zone.is_populated())
-            .map(|zone| zone.wmark(crate::gfp::Watermark::High))
+            .map(|zone| zone.wmark(crate::frames::gfp::Watermark::High))
             .sum();
         let file = inactive_file + stat(NodeStat::NrActiveFile);
         sc.file_is_tiny = file + free <= high

@@ -11,19 +11,19 @@
 
 use super::isolate::IsolatedBatch;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
-use crate::ctx::Ctx;
-use crate::effect::{Effect, Io};
-use crate::event::TraceEvent;
-use crate::gfp::Gfp;
-use crate::lruvec::Lru;
-use crate::manager::Manager;
-use crate::memcg::{MemoryEvent, ReclaimScope};
-use crate::owners::Owners;
-use crate::owners::{BackingStore, OwnerSlot, PageReferences, UnmapTarget};
-use crate::page::{PageFlags, Place};
-use crate::shadow::Shadow;
+use crate::ageing::lruvec::Lru;
+use crate::ageing::shadow::Shadow;
+use crate::frames::gfp::Gfp;
+use crate::frames::page::{PageFlags, Place};
+use crate::groups::memcg::{MemoryEvent, ReclaimScope};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Effect, Io};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::interface::owners::{BackingStore, OwnerSlot, PageReferences, UnmapTarget};
+use crate::stats::event::TraceEvent;
+use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
-use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
 
 /// Counts of a batch (Linux `struct reclaim_stat`).

@@ -16,11 +16,11 @@
 mod walk;
 
 use super::soft_limit_tree::SoftReclaim;
-use crate::digest::State;
-use crate::effect::Sleep;
-use crate::memcg::MemcgPosition;
+use crate::groups::memcg::MemcgPosition;
+use crate::interface::effect::Sleep;
 use crate::plugin::GroupPlan;
 use crate::slab::shrinker::ShrinkSlab;
+use crate::units::digest::State;
 use crate::units::NodeId;
 use alloc::boxed::Box;
 

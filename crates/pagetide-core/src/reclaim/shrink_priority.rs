@@ -13,9 +13,9 @@
 use super::group_policy::GroupRule;
 use super::plan::VisitedGroup;
 use super::ScanControl;
-use crate::config::ShrinkPriorityPolicy;
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::control::config::ShrinkPriorityPolicy;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::GroupPlan;
 use crate::units::{MemcgId, DEF_PRIORITY};
 

@@ -18,10 +18,10 @@
 use super::group_policy::GroupRule;
 use super::plan::{VisitedGroup, WalkResult};
 use super::ScanControl;
-use crate::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
+use crate::control::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
+use crate::groups::memcg::ROOT;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::GroupPlan;
 use crate::units::{MemcgId, NodeId};
 
@@ -118,10 +118,10 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, SoftLimitNode};
-    use crate::gfp::Gfp;
-    use crate::lruvec::Lru;
-    use crate::node::NodeSpec;
+    use crate::ageing::lruvec::Lru;
+    use crate::control::config::{Config, SoftLimitNode};
+    use crate::frames::gfp::Gfp;
+    use crate::frames::node::NodeSpec;
     use crate::process::Machine;
     use crate::reclaim::Reclaimer;
     use crate::units::DEF_PRIORITY;

@@ -16,10 +16,10 @@
 
 pub(crate) mod reclaim;
 
-use crate::digest::State;
-use crate::memcg::MemcgPosition;
+use crate::groups::memcg::MemcgPosition;
 use crate::reclaim::shrink_node::ShrinkLruvec;
 use crate::reclaim::ScanControl;
+use crate::units::digest::State;
 use crate::units::MemcgId;
 use crate::units::NodeId;
 use alloc::collections::BTreeMap;

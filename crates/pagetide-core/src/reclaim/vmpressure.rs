@@ -14,11 +14,11 @@
 //! Invariant: a group's sum is less than a window.
 
 use super::ScanControl;
-use crate::effect::Effect;
-use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
+use crate::frames::gfp::Gfp;
+use crate::groups::memcg::ROOT;
+use crate::interface::effect::Effect;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::SWAP_CLUSTER_MAX;
 
 /// Scanned pages after which the worker is called (Linux `vmpressure_win`).

@@ -8,9 +8,9 @@
 //! Invariant: under Linux 6.1 this file writes no page, skips no page and makes no task nap.
 
 use super::ScanControl;
-use crate::era::CongestionNap;
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::control::era::CongestionNap;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::NodeId;
 
 impl<O: Owners> Manager<O> {

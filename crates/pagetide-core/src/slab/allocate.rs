@@ -3,23 +3,23 @@
 //! Linux: `slab_alloc_node`, `new_slab`, `allocate_slab`, `memcg_slab_pre_alloc_hook`,
 //! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1).
 //! [`Manager::kmem_cache_alloc`] is the fast path that every allocation tries first: it takes
-//! neither pages nor charges. The other paths may take both, but only a [`Call`](crate::call::Call)
+//! neither pages nor charges. The other paths may take both, but only a [`Call`](crate::interface::call::Call)
 //! reclaims.
 //!
 //! Invariant: an allocation that returns no object leaves no charge.
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
-use crate::bad_id::BadId;
-use crate::config::SlabAccounting;
-use crate::ctx::Ctx;
-use crate::gfp::{AllocFlags, Gfp};
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
-use crate::page::{PageFlags, Place};
+use crate::control::config::SlabAccounting;
+use crate::frames::gfp::{AllocFlags, Gfp};
+use crate::frames::page::{PageFlags, Place};
+use crate::groups::memcg::ROOT;
+use crate::interface::bad_id::BadId;
+use crate::interface::ctx::Ctx;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::NodeStat;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
-use crate::vmstat::NodeStat;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlabShortage {
@@ -36,7 +36,7 @@ pub(crate) enum SlabShortage {
 impl<O: Owners> Manager<O> {
     /// Allocates an object if the CPU has a free one. If it is charged to `memcg`, the CPU must
     /// also have enough bytes in stock. If this fails, make a
-    /// [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
+    /// [`Call::kmem_alloc`](crate::interface::call::Call::kmem_alloc).
     #[inline(always)]
     pub fn kmem_cache_alloc(
         &mut self,
@@ -416,8 +416,8 @@ impl<O: Owners> Manager<O> {
             let it = &self.slabs.caches[object.cache.idx()];
             let slab_bytes = it.page_size() << it.slabs[slot].order;
             let used = u64::from(it.slabs[slot].objects) * u64::from(it.size);
-            let fits =
-                self.slabs.owners == crate::config::SlabOwners::Ids && slab_bytes - used >= bytes;
+            let fits = self.slabs.owners == crate::control::config::SlabOwners::Ids
+                && slab_bytes - used >= bytes;
             let vector = match fits {
                 true => Object::NONE,
                 false => {

@@ -5,16 +5,16 @@
 //! places in these slabs.
 //!
 //! Their slabs use frames that the machine's description reserves for the kernel
-//! ([`free_lists`](crate::boot::free_lists)), so the number of free pages does not change. Objects
+//! ([`free_lists`](crate::frames::boot::free_lists)), so the number of free pages does not change. Objects
 //! of boot are neither charged nor freed. The free places are spread evenly.
 //!
 //! Invariant: free pages, and all frames that are not reserved for the kernel, are unchanged.
 
 use super::allocate::slab_stat;
 use super::KmemCache;
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page::{PageFlags, Place};
+use crate::frames::page::{PageFlags, Place};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::vec::Vec;
 

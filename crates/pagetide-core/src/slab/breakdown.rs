@@ -10,10 +10,10 @@
 use super::cached::CachedKind;
 use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
-use crate::config::SlabAccounting;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
+use crate::control::config::SlabAccounting;
+use crate::groups::memcg::ROOT;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::{CacheId, MemcgId};
 use alloc::vec::Vec;
 

@@ -8,14 +8,14 @@
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
-use crate::config::SlabAccounting;
-use crate::ctx::Ctx;
-use crate::effect::Effects;
-use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::memcg_stock::MEMCG_CHARGE_BATCH;
-use crate::owners::Owners;
+use crate::control::config::SlabAccounting;
+use crate::frames::gfp::Gfp;
+use crate::groups::memcg::ROOT;
+use crate::groups::memcg_stock::MEMCG_CHARGE_BATCH;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::Effects;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::{CacheId, Cpu, Requester};
 use alloc::vec::Vec;
 

@@ -18,7 +18,7 @@ mod shadow_nodes;
 pub(crate) use shadow_nodes::PAGES_A_SHADOW_NODE;
 
 use super::Object;
-use crate::digest::State;
+use crate::units::digest::State;
 use alloc::vec::Vec;
 
 const NONE: u32 = u32::MAX;

@@ -4,10 +4,10 @@
 
 use super::order;
 use super::{CacheSpec, CacheTuning, KmemCache, SlabError, Slabs};
-use crate::config::SlubPolicy;
+use crate::control::config::SlubPolicy;
 use crate::control::Errno;
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::{CacheId, Cpu};
 
 impl Slabs {

@@ -8,14 +8,14 @@
 
 use super::allocate::SlabShortage;
 use super::Object;
-use crate::ctx::Ctx;
-use crate::digest::State;
-use crate::effect::Step;
-use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::outcome::Outcome;
-use crate::owners::Owners;
-use crate::page_request::{AttemptInput, RetryTiming, Shortage, SlowRequest};
+use crate::frames::gfp::Gfp;
+use crate::frames::page_request::{AttemptInput, RetryTiming, Shortage, SlowRequest};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::Step;
+use crate::interface::manager::Manager;
+use crate::interface::outcome::Outcome;
+use crate::interface::owners::Owners;
+use crate::units::digest::State;
 use crate::units::{CacheId, Order, Pfn};
 
 /// An object allocation in progress.

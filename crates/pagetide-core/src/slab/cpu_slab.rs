@@ -7,11 +7,11 @@
 //! Invariant: `returnable` has the objects of the word that exist, with two exceptions: cached
 //! objects, and objects that another CPU has freed (the slab's own words have their bits).
 
-use crate::digest::State;
+use crate::units::digest::State;
 
 use super::kmem_cache::NO_SLAB;
 use super::objcg::NO_OWNER;
-use crate::memcg::ROOT;
+use crate::groups::memcg::ROOT;
 use crate::units::MemcgId;
 
 /// A CPU's part of a cache: one cache line.

@@ -14,7 +14,7 @@
 
 use super::objcg::ObjStock;
 use super::Slabs;
-use crate::memcg::ROOT;
+use crate::groups::memcg::ROOT;
 use crate::units::{CacheId, Cpu, MemcgId};
 use alloc::borrow::Cow;
 

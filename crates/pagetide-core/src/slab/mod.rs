@@ -9,7 +9,7 @@
 //! [`shrinker`] frees them under pressure. [`slabinfo`] prints, [`breakdown`] divides slab memory
 //! by group and cache, and [`at_boot`] has the objects that exist before the first task.
 //!
-//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB); its
+//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::frames::page::PageFlags::SLAB); its
 //! `mapping` is the cache and its `index` is the slab's slot.
 
 pub(crate) mod allocate;
@@ -32,11 +32,11 @@ pub mod slabinfo;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
-use crate::digest::State;
+use crate::control::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
+use crate::groups::memcg::MemcgPosition;
 #[cfg(doc)]
-use crate::manager::Manager;
-use crate::memcg::MemcgPosition;
+use crate::interface::manager::Manager;
+use crate::units::digest::State;
 use crate::units::{CacheId, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;

@@ -11,14 +11,14 @@
 //! clone is in its group's list. A group that is `dying` has clones or a descendant with clones.
 
 use super::{CacheShape, CacheSpec, DeferredWork, KmemCache, Object};
-use crate::config::SlabAccounting;
-use crate::ctx::Ctx;
-use crate::daemon::{Daemon, DaemonRest};
-use crate::effect::{Effect, Step, Token};
-use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::memcg::{MemcgPosition, ROOT};
-use crate::owners::Owners;
+use crate::control::config::SlabAccounting;
+use crate::frames::gfp::Gfp;
+use crate::groups::memcg::{MemcgPosition, ROOT};
+use crate::interface::ctx::Ctx;
+use crate::interface::daemon::{Daemon, DaemonRest};
+use crate::interface::effect::{Effect, Step, Token};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::{CacheId, Cpu, MemcgId, Nanos, Requester};
 use alloc::format;
 

@@ -11,8 +11,8 @@
 mod shrink;
 
 use super::cached::Shrinker;
-use crate::digest::State;
-use crate::gfp::Gfp;
+use crate::frames::gfp::Gfp;
+use crate::units::digest::State;
 use crate::units::{MemcgId, NodeId};
 
 /// Cost of recreating a dentry or an inode: a scan takes `4 / SEEKS` parts (Linux `DEFAULT_SEEKS`).

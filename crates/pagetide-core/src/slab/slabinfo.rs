@@ -10,8 +10,8 @@
 
 use super::kmem_cache::SlabSeat;
 use super::KmemCache;
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::units::{CacheId, MemcgId};
 use alloc::string::String;
 use core::fmt::Write;

@@ -2,19 +2,19 @@
 //! function panics, and the audit passes afterwards.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::bad_id::BadId;
-use pagetide_core::config::{Config, SlabAccounting, Thp};
-use pagetide_core::daemon::Daemon;
-use pagetide_core::effect::{Effect, Effects, Io, Step, Throttle};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::control::config::{Config, SlabAccounting, Thp};
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::interface::bad_id::BadId;
+use pagetide_core::interface::daemon::Daemon;
+use pagetide_core::interface::effect::{Effect, Effects, Io, Step, Throttle};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
-use pagetide_core::psi::TaskState;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::{CacheSpec, Object};
+use pagetide_core::stats::psi::TaskState;
+use pagetide_core::stats::vmstat::NodeStat;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, NodeId, Pfn, SwapSlot, PAGE_SIZE};
-use pagetide_core::vmstat::NodeStat;
 use proptest::prelude::*;
 
 const NODE: NodeId = NodeId(0);

@@ -5,10 +5,10 @@
 //! compaction runs, counted sleepers, objects and blocks.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::{CgroupVersion, Config, Thp};
-use pagetide_core::effect::{Step, Throttle};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::control::config::{CgroupVersion, Config, Thp};
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::interface::effect::{Step, Throttle};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::CacheSpec;

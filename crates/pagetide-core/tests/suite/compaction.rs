@@ -1,20 +1,20 @@
 //! Compaction on whole machines: its results, what it does not move, and failures.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::{
+use pagetide_core::control::config::{
     BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, PcpPolicy, Thp,
 };
-use pagetide_core::effect::{Effect, Step};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::outcome::Outcome;
-use pagetide_core::page::{Page, PageFlags, Place};
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::frames::page::{Page, PageFlags, Place};
+use pagetide_core::frames::watermark::WatermarkInputs;
+use pagetide_core::interface::effect::{Effect, Step};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::{NodeId, Pfn, PAGE_SIZE};
-use pagetide_core::vmstat::{Event, NodeStat};
-use pagetide_core::watermark::WatermarkInputs;
 
 const NODE: NodeId = NodeId(0);
 

@@ -1,7 +1,7 @@
 //! Effects alone keep every page's bytes correct: storms in the world with bytes.
 
 use crate::storm::Storm;
-use pagetide_core::vmstat::Event;
+use pagetide_core::stats::vmstat::Event;
 
 /// Events that the storms must meet to prove anything.
 const MET: [Event; 9] = [

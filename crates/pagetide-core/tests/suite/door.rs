@@ -1,10 +1,10 @@
 //! The protocol between core and world: effects cannot be lost unnoticed.
 
 use crate::world::CPU;
-use pagetide_core::config::{Config, Thp};
-use pagetide_core::daemon::{Daemon, DaemonRest};
-use pagetide_core::effect::{Effect, Step, Token};
-use pagetide_core::node::NodeSpec;
+use pagetide_core::control::config::{Config, Thp};
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::interface::daemon::{Daemon, DaemonRest};
+use pagetide_core::interface::effect::{Effect, Step, Token};
 use pagetide_core::process::{Machine, ProcessCall};
 use pagetide_core::units::NodeId;
 use std::panic::{catch_unwind, AssertUnwindSafe};

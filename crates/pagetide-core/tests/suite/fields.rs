@@ -6,12 +6,12 @@
 //! it, and the slabs of the page cache's nodes.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::Config;
-use pagetide_core::daemon::Daemon;
-use pagetide_core::effect::Step;
-use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::daemon::Daemon;
+use pagetide_core::interface::effect::Step;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::CacheSpec;
@@ -425,7 +425,7 @@ fn memory_of_the_kernel_is_its_payers() {
             NODE,
             scene.cache,
             true,
-            pagetide_core::gfp::Gfp::KERNEL,
+            pagetide_core::frames::gfp::Gfp::KERNEL,
         );
         assert!(matches!(scene.world.drive(&mut call), Outcome::Object(_)));
     }

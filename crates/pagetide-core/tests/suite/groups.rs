@@ -2,18 +2,18 @@
 //! (random_groups.rs has random operations.)
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::{CgroupVersion, Config};
+use pagetide_core::control::config::{CgroupVersion, Config};
 use pagetide_core::control::Errno;
-use pagetide_core::effect::{Effect, Step};
-use pagetide_core::memcg::{MemoryEvent, ROOT};
-use pagetide_core::node::NodeSpec;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::groups::memcg::{MemoryEvent, ROOT};
+use pagetide_core::interface::effect::{Effect, Step};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
-use pagetide_core::vmstat::Event;
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 

@@ -1,13 +1,13 @@
 //! Pinned and locked pages in a machine that is short of memory.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::bad_id::BadId;
-use pagetide_core::config::{Config, Thp};
-use pagetide_core::pin::PinError;
+use pagetide_core::control::config::{Config, Thp};
+use pagetide_core::frames::pin::PinError;
+use pagetide_core::interface::bad_id::BadId;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MapError, MmId, ProcessCall};
+use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::{Cpu, NodeId, Pfn, HPAGE_PMD_NR, PAGE_SIZE};
-use pagetide_core::vmstat::{Event, NodeStat};
 use proptest::prelude::*;
 
 const MEMORY: u64 = 24 << 20;

@@ -1,20 +1,20 @@
 //! Huge pages: allocation by faults, failures, ageing, splitting, collapse and free.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
-use pagetide_core::daemon::DaemonRest;
-use pagetide_core::effect::{Effect, Io, Step};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::memcg::{MemoryEvent, ROOT};
-use pagetide_core::outcome::Outcome;
-use pagetide_core::page::{PageFlags, Place};
+use pagetide_core::control::config::{CompactionPolicy, Config, Thp, ThpDefrag};
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::frames::page::{PageFlags, Place};
+use pagetide_core::frames::watermark::WatermarkInputs;
+use pagetide_core::groups::memcg::{MemoryEvent, ROOT};
+use pagetide_core::interface::daemon::DaemonRest;
+use pagetide_core::interface::effect::{Effect, Io, Step};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::{MemcgId, NodeId, Pfn, PAGE_SIZE};
-use pagetide_core::vmstat::{Event, NodeStat};
-use pagetide_core::watermark::WatermarkInputs;
 use proptest::prelude::*;
 
 const HUGE: u64 = 512;

@@ -1,18 +1,18 @@
 //! Reuse of ids, errors for bad ids, and the owner's policies for failures of memory or a disk.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::bad_id::BadId;
-use pagetide_core::config::{Config, Thp};
-use pagetide_core::daemon::{Daemon, DaemonRest};
-use pagetide_core::effect::{Step, Token};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::control::config::{Config, Thp};
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::interface::bad_id::BadId;
+use pagetide_core::interface::daemon::{Daemon, DaemonRest};
+use pagetide_core::interface::effect::{Step, Token};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::policy::{FailedWritePolicy, OomPolicy};
 use pagetide_core::process::{Machine, MapError, MmId, ProcessCall};
 use pagetide_core::slab::Object;
+use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::{Cpu, FileId, NodeId, Pfn, PAGE_SIZE};
-use pagetide_core::vmstat::{Event, NodeStat};
 
 const NODE: NodeId = NodeId(0);
 

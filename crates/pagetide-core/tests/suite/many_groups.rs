@@ -6,12 +6,12 @@
 //! every walk visits every group, but stay below a measured bound.
 
 use crate::world::TestWorld;
-use pagetide_core::config::Config;
-use pagetide_core::memcg::ROOT;
+use pagetide_core::control::config::Config;
+use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::stats::vmstat::Event;
+use pagetide_core::stats::work::Work;
 use pagetide_core::units::{MemcgId, PAGE_SIZE};
-use pagetide_core::vmstat::Event;
-use pagetide_core::work::Work;
 
 const MEMORY: u64 = 128 << 20;
 const DEPTH: usize = 10;

@@ -1,18 +1,18 @@
 //! Machines with pages of 4, 16 and 64 KiB: equal values in bytes, smaller values in pages.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::Config;
-use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
-use pagetide_core::outcome::Outcome;
-use pagetide_core::page_counter::UNLIMITED;
-use pagetide_core::page_size::PageSize;
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::frames::watermark::{default_min_free_kbytes, MIN_FREE_KBYTES_MAX};
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::groups::page_counter::UNLIMITED;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::Machine;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::stats::vmstat::{Event, NodeStat};
+use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::NodeId;
-use pagetide_core::vmstat::{Event, NodeStat};
-use pagetide_core::watermark::{default_min_free_kbytes, MIN_FREE_KBYTES_MAX};
 
 const MIB: u64 = 1 << 20;
 const NODE: NodeId = NodeId(0);

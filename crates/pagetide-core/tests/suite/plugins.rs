@@ -3,13 +3,13 @@
 
 use crate::strange::{RandomPolicy, SparingPolicy};
 use crate::world::TestWorld;
-use pagetide_core::config::{Config, LruPolicy};
-use pagetide_core::digest::Digest;
-use pagetide_core::memcg::ROOT;
+use pagetide_core::control::config::{Config, LruPolicy};
+use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, Plugins, PolicyFault};
 use pagetide_core::process::ProcessCall;
+use pagetide_core::stats::vmstat::Event;
+use pagetide_core::units::digest::Digest;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
-use pagetide_core::vmstat::Event;
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 

@@ -1,15 +1,15 @@
 //! Random allocations and frees against a model that knows only the user of each frame.
 
-use pagetide_core::config::PcpPolicy;
-use pagetide_core::digest::{Digest, State};
-use pagetide_core::fallback::HighAtomicRelease;
-use pagetide_core::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
-use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::page::{PageFlags, Place};
-use pagetide_core::page_alloc::Memory;
+use pagetide_core::control::config::PcpPolicy;
+use pagetide_core::frames::fallback::HighAtomicRelease;
+use pagetide_core::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
+use pagetide_core::frames::page::{PageFlags, Place};
+use pagetide_core::frames::page_alloc::Memory;
+use pagetide_core::frames::watermark::{zone_watermark_ok, WatermarkInputs};
+use pagetide_core::frames::zone::{Zone, ZONE_DMA, ZONE_MOVABLE, ZONE_NORMAL};
+use pagetide_core::units::digest::{Digest, State};
 use pagetide_core::units::{Cpu, MemcgId, NodeId, Order, Pfn, MAX_PAGE_ORDER};
-use pagetide_core::watermark::{zone_watermark_ok, WatermarkInputs};
-use pagetide_core::zone::{Zone, ZONE_DMA, ZONE_MOVABLE, ZONE_NORMAL};
 use proptest::prelude::*;
 
 const NR_CPUS: u16 = 2;

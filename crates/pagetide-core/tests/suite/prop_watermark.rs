@@ -1,15 +1,15 @@
 //! Properties of all watermark inputs and of all zones checked against a watermark.
 
-use pagetide_core::gfp::{AllocFlags, Gfp, Watermark};
-use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::page_alloc::Memory;
-use pagetide_core::page_size::PageSize;
-use pagetide_core::units::{Cpu, NodeId};
-use pagetide_core::watermark::{
+use pagetide_core::frames::gfp::{AllocFlags, Gfp, Watermark};
+use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
+use pagetide_core::frames::page_alloc::Memory;
+use pagetide_core::frames::watermark::{
     default_min_free_kbytes, zone_marks, zone_watermark_fast, zone_watermark_ok,
     zone_watermark_ok_free, WatermarkInputs, WatermarkPolicy, WmarkKbytes, MIN_FREE_KBYTES_MAX,
 };
-use pagetide_core::zone::{Zone, ZONE_NORMAL};
+use pagetide_core::frames::zone::{Zone, ZONE_NORMAL};
+use pagetide_core::units::page_size::PageSize;
+use pagetide_core::units::{Cpu, NodeId};
 use proptest::prelude::*;
 
 fn inputs() -> impl Strategy<Value = WatermarkInputs> {

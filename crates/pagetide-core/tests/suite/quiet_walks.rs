@@ -7,18 +7,18 @@
 //! Invariant: the audit compares the idle state with the groups.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::Config;
-use pagetide_core::digest::Digest;
-use pagetide_core::event::TraceEvent;
-use pagetide_core::memcg::ROOT;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::control::config::Config;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, NamedPolicy, Plugins};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{MmId, ProcessCall};
 use pagetide_core::slab::cached::{CachedId, CachedKind};
 use pagetide_core::slab::CacheSpec;
+use pagetide_core::stats::event::TraceEvent;
+use pagetide_core::stats::work::Work;
+use pagetide_core::units::digest::Digest;
 use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
-use pagetide_core::work::Work;
 use proptest::prelude::*;
 
 /// A policy that changes nothing.
@@ -198,7 +198,7 @@ impl Side {
                     if world.machine.is_exited(mm) {
                         break;
                     }
-                    let gfp = pagetide_core::gfp::Gfp::KERNEL;
+                    let gfp = pagetide_core::frames::gfp::Gfp::KERNEL;
                     let mut call = ProcessCall::kmem_alloc(mm, NodeId(0), *dentry, true, gfp);
                     if let Outcome::Object(object) = world.drive(&mut call) {
                         let kind = CachedKind::Dentry;

@@ -2,10 +2,10 @@
 //! (groups.rs has scenarios.)
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::Config;
-use pagetide_core::effect::Effects;
-use pagetide_core::memcg::ROOT;
-use pagetide_core::page::{Page, PageFlags};
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::page::{Page, PageFlags};
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::effect::Effects;
 use pagetide_core::plugin::NamedPolicy;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Machine;

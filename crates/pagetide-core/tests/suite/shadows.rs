@@ -5,13 +5,13 @@
 //! to two batches.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::Config;
-use pagetide_core::effect::Effect;
-use pagetide_core::memcg::ROOT;
+use pagetide_core::control::config::Config;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::{MmId, ProcessCall};
+use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
-use pagetide_core::vmstat::Event;
 
 /// Pages of the file.
 const PAGES: u64 = 65_536;

@@ -1,15 +1,15 @@
 //! Tenants of an embedder: a page always has its last written contents, a fresh page is zero, a
 //! pinned page stays in place, and the audit passes after every operation.
 
-use pagetide_core::bad_id::BadId;
-use pagetide_core::config::Config;
-use pagetide_core::effect::{Effect, Io, Step};
-use pagetide_core::executor::{frame_of, Executor, World};
-use pagetide_core::manager::Manager;
-use pagetide_core::node::NodeSpec;
-use pagetide_core::outcome::Contents;
-use pagetide_core::outcome::Outcome;
-use pagetide_core::slots::{Slots, TenantCall, TenantEntry, TenantError, TenantId};
+use pagetide_core::control::config::Config;
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::interface::bad_id::BadId;
+use pagetide_core::interface::effect::{Effect, Io, Step};
+use pagetide_core::interface::executor::{frame_of, Executor, World};
+use pagetide_core::interface::manager::Manager;
+use pagetide_core::interface::outcome::Contents;
+use pagetide_core::interface::outcome::Outcome;
+use pagetide_core::interface::slots::{Slots, TenantCall, TenantEntry, TenantError, TenantId};
 use pagetide_core::units::{Cpu, MemcgId, NodeId, Pfn};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -251,7 +251,7 @@ fn swap_is_used_and_comes_back() {
         }
     }
     let vmstat = &pool.executor.manager.mem.vmstat;
-    assert!(vmstat.get(pagetide_core::vmstat::Event::Pswpin) > 1000);
+    assert!(vmstat.get(pagetide_core::stats::vmstat::Event::Pswpin) > 1000);
     pool.executor.manager.audit().unwrap();
 }
 
@@ -354,6 +354,6 @@ fn a_tenant_is_not_removed_under_a_pin() {
 fn a_wake_up_between_two_steps_is_not_lost() {
     let mut pool = Pool::new(1);
     let gone = pool.executor.world.now();
-    pool.executor.sleep(pagetide_core::effect::Token::Page(Pfn(0)), u64::MAX);
+    pool.executor.sleep(pagetide_core::interface::effect::Token::Page(Pfn(0)), u64::MAX);
     assert!(pool.executor.world.now() < gone + 1_000_000, "no call sleeps on that page");
 }

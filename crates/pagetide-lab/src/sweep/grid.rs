@@ -5,7 +5,7 @@
 //! Shard K of N has the runs whose number modulo N is K - 1, so N machines have about equal shares.
 
 use crate::knob::Knob;
-use pagetide_core::digest::Digest;
+use pagetide_core::units::digest::Digest;
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::Setup;
 use std::fmt;

@@ -9,7 +9,7 @@
 //! Invariant: lines ascend in time. `mm_vmscan_throttled` is written after the sleep, as in Linux,
 //! because it has the length of the sleep.
 
-use pagetide_core::event::TraceEvent;
+use pagetide_core::stats::event::TraceEvent;
 use pagetide_core::units::Cpu;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{
@@ -285,7 +285,7 @@ fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
         E::MmVmscanThrottled { nid, usec_timeout, reason: _ } => {
             let mut why = "";
             event.each_field(|_, value| {
-                if let pagetide_core::event::TraceField::Name(name) = value {
+                if let pagetide_core::stats::event::TraceField::Name(name) = value {
                     why = name;
                 }
             });

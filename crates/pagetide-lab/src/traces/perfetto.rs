@@ -17,7 +17,7 @@ mod stage;
 
 use cpus::CpuTrack;
 use packets::{AnnotationValue, Annotations, PacketWriter, TrackEvent, TrackEventType, TrackId};
-use pagetide_core::event::{TraceEvent, TraceField as CoreField};
+use pagetide_core::stats::event::{TraceEvent, TraceField as CoreField};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{
     ActivitySlice, ExitReason, NamedEvent, Observation, ObservationKind, Observer, RunCast,

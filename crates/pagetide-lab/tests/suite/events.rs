@@ -1,7 +1,7 @@
 //! Events and timelines agree with the metrics, and recording them does not change a run.
 
 use crate::traces::{scenario, Collected, SCENARIO};
-use pagetide_core::event::TraceEvent;
+use pagetide_core::stats::event::TraceEvent;
 use pagetide_lab::traces::JsonLines;
 use pagetide_scenario::model::Variant;
 use pagetide_scenario::record::RunRecord;

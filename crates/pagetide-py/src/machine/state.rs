@@ -2,10 +2,10 @@
 
 use super::CPU;
 use crate::errors;
-use pagetide_core::effect::{Effect, Io, Step};
-use pagetide_core::executor::{Executor, World};
-use pagetide_core::memcg::ROOT;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::effect::{Effect, Io, Step};
+use pagetide_core::interface::executor::{Executor, World};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::{MmId, ProcessCall, Processes};
 use pagetide_core::units::{MemcgId, Nanos, Requester};
 use pagetide_scenario::near::nearest;

@@ -3,10 +3,10 @@
 use super::state::{MachineError, SharedMachine};
 use super::{bytes, room, ENTRY};
 use crate::buffer::Buffer;
-use pagetide_core::outcome::Outcome;
-use pagetide_core::page_size::PageSize;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::{MmId, ProcessCall, TouchResult};
+use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{FileId, NodeId, VmaId};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;

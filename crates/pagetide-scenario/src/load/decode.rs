@@ -10,7 +10,7 @@ use crate::names::{
     HighOrderRequest, HugeAdviceKind, KernelRequest, LockKind, MadviseKind, NameKind,
     SubtreeControl,
 };
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 

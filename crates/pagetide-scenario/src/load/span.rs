@@ -2,7 +2,7 @@
 
 use super::{NamedFiles, PluginNames};
 use crate::unmodelled::UnmodelledFeature;
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeSet;
 
 /// A byte range of one source.

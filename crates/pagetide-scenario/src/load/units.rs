@@ -2,7 +2,7 @@
 //!
 //! Sizes use powers of two only. `GB` may mean 10^9 or 2^30, so it is refused with a hint.
 
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 
 /// Why a quantity is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]

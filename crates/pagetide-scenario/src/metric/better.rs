@@ -9,7 +9,7 @@
 use super::catalogue;
 use super::declared;
 use super::key::{MetricKey, ScopeKind};
-use pagetide_core::vmstat::Event;
+use pagetide_core::stats::vmstat::Event;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricDirection {

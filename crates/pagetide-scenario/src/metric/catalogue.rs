@@ -9,8 +9,8 @@ use super::COUNTED;
 use crate::record::Unit;
 
 use pagetide_core::plugin::PolicyFault;
+use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::NR_PAGE_ORDERS;
-use pagetide_core::vmstat::{Event, NodeStat};
 use std::borrow::Cow;
 
 /// A metric and its description.

@@ -9,7 +9,7 @@ use crate::op::Advice;
 use crate::op::{Op, RegionBacking};
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ use super::replay::TraceReplay;
 use super::request::{Arrivals, ServiceRequest};
 use crate::model::Setup;
 use crate::op::Op;
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use pagetide_trace::{Tape, TraceError};
 use std::sync::Arc;
 use thiserror::Error;

@@ -3,7 +3,7 @@
 
 use crate::op::Advice;
 use crate::op::{Op, RegionBacking};
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use pagetide_trace::format::PAGE_SIZE;
 use pagetide_trace::{RegionKind, Replay, ReplayStep, Tape, TraceError};
 use std::path::Path;

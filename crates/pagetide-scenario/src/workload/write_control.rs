@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::load::raw::{ControlName, ControlText};
 use pagetide_core::control::{ControlError, ControlWrite, GroupControlWrite};
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 
 table! {
     /// Writes to a control file.

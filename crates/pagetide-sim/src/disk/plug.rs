@@ -12,7 +12,7 @@
 //! Invariant: after a time slice, a closed plug is empty.
 
 use super::{IoKind, MERGE_PAGES_MAX};
-use pagetide_core::effect::Io;
+use pagetide_core::interface::effect::Io;
 use pagetide_core::units::Nanos;
 
 /// Most requests in a plug (`BLK_MAX_REQUEST_COUNT`).

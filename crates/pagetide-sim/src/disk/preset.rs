@@ -6,7 +6,7 @@
 //! Invariant: a preset has the data sheet's latency of a 4 KiB request at depth 1, its requests per
 //! second at full depth, and its bandwidth for large sequential requests.
 
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
 use pagetide_scenario::latency_shape::LatencyShape;
 use pagetide_scenario::{model, names};

@@ -3,8 +3,8 @@
 //! Invariant: a slot has a block exactly while the task's mm holds that block.
 
 use super::{SimWorld, SliceEnd};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model::BlockRequest;
 use pagetide_scenario::op::Op;

@@ -7,8 +7,8 @@
 //! Invariant: an open span started now or earlier.
 
 use pagetide_core::process::Machine;
+use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::{Nanos, NodeId};
-use pagetide_core::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, MetricDecl};
 
 /// Wall and CPU time of an activity that starts and stops.

@@ -6,8 +6,8 @@
 use super::daemon_times::KswapdWait;
 use super::{drain, SimWorld, SliceEnd, WorldEvent, WorldThread};
 use crate::observe::{ActivitySlice, WaitReason};
-use pagetide_core::daemon::{Daemon, DaemonRest};
-use pagetide_core::effect::{Sleep, Step, Token};
+use pagetide_core::interface::daemon::{Daemon, DaemonRest};
+use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
 impl SimWorld {

@@ -14,11 +14,11 @@
 //! [`Manager::digest`]: pagetide_core::process::Machine::digest
 
 use super::{SimWorld, WorldThread};
-use pagetide_core::daemon::Daemon;
-use pagetide_core::digest::{Digest, State};
-use pagetide_core::effect::{Effect, Io, Token};
-use pagetide_core::event::{TraceEvent, TraceField};
+use pagetide_core::interface::daemon::Daemon;
+use pagetide_core::interface::effect::{Effect, Io, Token};
 use pagetide_core::slab::Object;
+use pagetide_core::stats::event::{TraceEvent, TraceField};
+use pagetide_core::units::digest::{Digest, State};
 use pagetide_core::units::{Cpu, Nanos};
 use std::fmt::{self, Write as _};
 
@@ -157,7 +157,7 @@ impl fmt::Write for DigestWriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_core::effect::Throttle;
+    use pagetide_core::interface::effect::Throttle;
     use pagetide_core::units::{FileId, NodeId, Pfn, SwapSlot};
 
     const CPU: Cpu = Cpu(0);

@@ -13,8 +13,8 @@ use crate::disk::{Disk, DiskRange, DiskRequest, DiskStats, IoKind, IoPlug, Submi
 use crate::observe::{ActivitySlice, WaitReason};
 use crate::scheduler::WakeSource;
 use crate::task::{Blocked, MemoryWait};
-use pagetide_core::daemon::Daemon;
-use pagetide_core::effect::{Effect, Io};
+use pagetide_core::interface::daemon::Daemon;
+use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 

@@ -8,10 +8,10 @@
 use super::{drain, SimWorld, SliceEnd};
 use crate::scheduler::TaskId;
 use crate::task::{GroupCounts, GroupTotals, SimTask};
-use pagetide_core::config::Sysctl;
+use pagetide_core::control::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite, Errno};
-use pagetide_core::effect::Effects;
-use pagetide_core::memcg::{MemoryEvent, ROOT};
+use pagetide_core::groups::memcg::{MemoryEvent, ROOT};
+use pagetide_core::interface::effect::Effects;
 use pagetide_core::process::Machine;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};

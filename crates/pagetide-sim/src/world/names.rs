@@ -13,9 +13,9 @@
 
 use super::SimWorld;
 use crate::task::{ObjectKey, ObjectStep, ObjectType};
-use pagetide_core::config::KmemAccounting;
-use pagetide_core::gfp::Gfp;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::control::config::KmemAccounting;
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::Machine;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::CachedKind;

@@ -4,8 +4,8 @@
 //! to the kernel (cached) belongs to the machine.
 
 use super::SimWorld;
-use pagetide_core::gfp::Gfp;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::Object;

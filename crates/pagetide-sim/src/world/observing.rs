@@ -14,10 +14,10 @@ use crate::observe::{
     ObserverHandle, RunCast, SwitchReason, ThreadInfo, ThreadRole, WaitReason,
 };
 use crate::task::Blocked;
-use pagetide_core::daemon::Daemon;
-use pagetide_core::event::{TraceEvent, TraceField};
-use pagetide_core::memcg::ROOT;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
+use pagetide_core::stats::event::{TraceEvent, TraceField};
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
 use pagetide_scenario::op::Op;
 use std::collections::{BTreeMap, VecDeque};

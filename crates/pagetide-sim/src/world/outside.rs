@@ -7,9 +7,9 @@
 
 use super::{drain, SimWorld, WorldError, WorldThread};
 use pagetide_core::control::{ControlError, Errno, GroupControl, GroupControlWrite};
-use pagetide_core::effect::{Effect, Io, Step};
-use pagetide_core::memcg::ROOT;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::effect::{Effect, Io, Step};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, MemcgId, Nanos, NodeId};
 
@@ -165,7 +165,7 @@ impl SimWorld {
 mod tests {
     use super::WriteError;
     use crate::run::build;
-    use pagetide_core::effect::Effect;
+    use pagetide_core::interface::effect::Effect;
     use pagetide_scenario::build::Builder;
     use pagetide_scenario::model::Setup;
 

@@ -13,7 +13,7 @@
 //! runnable.
 
 use super::{SimWorld, WorldEvent, WorldThread};
-use pagetide_core::effect::{Effect, Token};
+use pagetide_core::interface::effect::{Effect, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
 /// State of a thread after its time slice.

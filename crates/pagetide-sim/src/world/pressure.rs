@@ -8,9 +8,9 @@
 use super::{SimWorld, WorldThread};
 use crate::scheduler::TaskId;
 use crate::task::Blocked;
-use pagetide_core::effect::Throttle;
-use pagetide_core::memcg::ROOT;
-use pagetide_core::psi::TaskState;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::effect::Throttle;
+use pagetide_core::stats::psi::TaskState;
 use pagetide_core::units::{Cpu, MemcgId};
 
 /// PSI state of a thread, with its memcg and CPU.

@@ -7,8 +7,8 @@
 //! Invariant: nothing is reported unless tasks use files or pipes.
 
 use super::SimWorld;
+use pagetide_core::stats::vmstat::NodeStat;
 use pagetide_core::units::Cpu;
-use pagetide_core::vmstat::NodeStat;
 use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
 use pagetide_scenario::metric::declared::{self, slabinfo_names, MetricDecl};
 use pagetide_scenario::metric::MetricWriter;

@@ -8,8 +8,8 @@
 
 use crate::task::GroupTotals;
 use pagetide_core::process::Machine;
+use pagetide_core::stats::vmstat::NodeStat;
 use pagetide_core::units::{MemcgId, Nanos};
-use pagetide_core::vmstat::NodeStat;
 
 /// Time between two samples.
 const INTERVAL: Nanos = 5_000_000_000;

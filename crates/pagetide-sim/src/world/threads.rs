@@ -4,7 +4,7 @@
 
 use super::{DaemonSleep, SimWorld};
 use crate::scheduler::TaskId;
-use pagetide_core::daemon::Daemon;
+use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
 use pagetide_core::units::Cpu;
 use std::ops::Range;

@@ -10,15 +10,15 @@
 
 use super::SimWorld;
 use crate::task::SimTask;
+use pagetide_core::ageing::lruvec::Lru;
 use pagetide_core::compaction::fragmentation::FreeBlocks;
-use pagetide_core::gfp::Watermark;
-use pagetide_core::lruvec::Lru;
-use pagetide_core::memcg::{MemoryEvent, ROOT};
-use pagetide_core::node::Node;
+use pagetide_core::frames::gfp::Watermark;
+use pagetide_core::frames::node::Node;
+use pagetide_core::frames::zone::Zone;
+use pagetide_core::groups::memcg::{MemoryEvent, ROOT};
 use pagetide_core::process::Machine;
+use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::{MemcgId, Nanos, PAGEBLOCK_ORDER};
-use pagetide_core::vmstat::Event;
-use pagetide_core::zone::Zone;
 use pagetide_scenario::model::{Phase, Setup, Workload};
 use pagetide_scenario::timeline::{
     CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline,

@@ -5,8 +5,8 @@
 use super::{SimWorld, WorldThread};
 use crate::observe::WaitReason;
 use crate::task::Blocked;
-use pagetide_core::daemon::Daemon;
-use pagetide_core::effect::Throttle;
+use pagetide_core::interface::daemon::Daemon;
+use pagetide_core::interface::effect::Throttle;
 use pagetide_core::units::{NodeId, Pfn};
 
 impl SimWorld {

@@ -9,17 +9,17 @@ use super::{
 use crate::compaction::compaction_4_5::has_low_mark;
 use crate::compaction::run::{CompactRunEnd, CompactRunId};
 use crate::compaction::{CompactGoal, CompactMode, CompactResult, Compactor};
-use crate::ctx::Ctx;
-use crate::daemon::{Daemon, DaemonRest};
-use crate::effect::{Effect, Step, Token};
-use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
-use crate::manager::Manager;
-use crate::node::ZoneRef;
-use crate::owners::Owners;
+use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::frames::node::ZoneRef;
+use crate::frames::watermark::{zone_watermark_ok, zone_watermark_ok_free};
+use crate::frames::zone::{Zone, MAX_NR_ZONES};
+use crate::interface::ctx::Ctx;
+use crate::interface::daemon::{Daemon, DaemonRest};
+use crate::interface::effect::{Effect, Step, Token};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, Nanos, NodeId, Order, Requester};
-use crate::vmstat::Event;
-use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
-use crate::zone::{Zone, MAX_NR_ZONES};
 
 impl<O: Owners> Manager<O> {
     fn is_proactive(&self) -> bool {

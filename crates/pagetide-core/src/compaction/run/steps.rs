@@ -8,16 +8,16 @@ use crate::compaction::zone_state::pageblock_start;
 use crate::compaction::{
     CompactControl, CompactGoal, CompactMode, CompactResult, CompactStage, Compactor,
 };
-use crate::ctx::Ctx;
-use crate::effect::{Sleep, Step};
-use crate::event::TraceEvent;
-use crate::gfp::{MigrateType, Watermark};
-use crate::manager::Manager;
-use crate::owners::Owners;
-use crate::page::PageFlags;
-use crate::page_alloc::Memory;
+use crate::frames::gfp::{MigrateType, Watermark};
+use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
+use crate::frames::zone::Zone;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Sleep, Step};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::event::TraceEvent;
 use crate::units::{Cpu, Pfn, Requester, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
-use crate::zone::Zone;
 
 impl<O: Owners> Manager<O> {
     /// Number of compaction runs, including abandoned ones that wait for their copies.
@@ -258,7 +258,7 @@ impl<O: Owners> Manager<O> {
         let zone = self.compact_zone_of(&goal);
         if defrag_mode {
             // Defrag mode: whole free pageblocks count, up to the high watermark.
-            let done = crate::watermark::zone_watermark_ok_free(
+            let done = crate::frames::watermark::zone_watermark_ok_free(
                 zone,
                 order,
                 zone.wmark(Watermark::High),

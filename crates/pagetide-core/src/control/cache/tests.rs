@@ -1,13 +1,13 @@
 //! The files of a cache: accepted and refused writes; a refused write changes nothing.
 
 use super::*;
-use crate::config::{Config, SlabAccounting};
-use crate::daemon::Daemon;
-use crate::effect::Step;
-use crate::gfp::Gfp;
-use crate::memcg::ROOT;
-use crate::node::NodeSpec;
-use crate::outcome::Outcome;
+use crate::control::config::{Config, SlabAccounting};
+use crate::frames::gfp::Gfp;
+use crate::frames::node::NodeSpec;
+use crate::groups::memcg::ROOT;
+use crate::interface::daemon::Daemon;
+use crate::interface::effect::Step;
+use crate::interface::outcome::Outcome;
 use crate::process::Machine;
 use crate::process::MmId;
 use crate::process::ProcessCall;

@@ -1,8 +1,8 @@
 //! The files of a group: accepted and refused writes; a refused write changes nothing.
 
 use super::*;
-use crate::config::Config;
-use crate::node::NodeSpec;
+use crate::control::config::Config;
+use crate::frames::node::NodeSpec;
 use crate::process::Machine;
 
 fn machine() -> (Machine, MemcgId) {

@@ -2,22 +2,22 @@
 //!
 //! Linux: the `_write` functions of mm/memcontrol.c (6.1). Some writes reclaim memory, for example
 //! if the group uses more than its new limit. Reclaim takes time: [`Manager::write_group_control`]
-//! then returns a [`GroupWrite`], which is stepped like a [`Call`](crate::call::Call).
+//! then returns a [`GroupWrite`], which is stepped like a [`Call`](crate::interface::call::Call).
 //!
 //! Invariant: a refused write changes nothing.
 
 use super::{GroupControl, GroupControlWrite};
-use crate::charge::MAX_RECLAIM_RETRIES;
-use crate::config::{ControlValue, ShrinkPriorityPolicy};
+use crate::control::config::{ControlValue, ShrinkPriorityPolicy};
 use crate::control::error::{ControlError, Errno};
-use crate::ctx::Ctx;
-use crate::effect::{Effects, Sleep, Step, Throttle};
-use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::memcg::{MemcgPosition, MemoryEvent, ROOT};
-use crate::outcome::Outcome;
-use crate::owners::Owners;
-use crate::page_counter::UNLIMITED;
+use crate::frames::gfp::Gfp;
+use crate::groups::charge::MAX_RECLAIM_RETRIES;
+use crate::groups::memcg::{MemcgPosition, MemoryEvent, ROOT};
+use crate::groups::page_counter::UNLIMITED;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Effects, Sleep, Step, Throttle};
+use crate::interface::manager::Manager;
+use crate::interface::outcome::Outcome;
+use crate::interface::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{MemcgId, TICK};
 use alloc::string::ToString;

@@ -4,12 +4,12 @@
 
 use super::BufferHeadRequest;
 use crate::audit::{check, Violation};
-use crate::ctx::Ctx;
-use crate::effect::Step;
-use crate::gfp::Gfp;
-use crate::outcome::Outcome;
-use crate::page::PageFlags;
-use crate::page_request::{RetryTiming, SlowRequest};
+use crate::frames::gfp::Gfp;
+use crate::frames::page::PageFlags;
+use crate::frames::page_request::{RetryTiming, SlowRequest};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::Step;
+use crate::interface::outcome::Outcome;
 use crate::process::{Machine, MmId};
 use crate::slab::call::KmemAlloc;
 use crate::slab::Object;

@@ -9,10 +9,10 @@
 //! count as another fault.
 
 use super::{Fault, FaultStage};
-use crate::ctx::Ctx;
-use crate::effect::{Sleep, Step, Throttle};
-use crate::outcome::Outcome;
-use crate::page_request::SlowRequest;
+use crate::frames::page_request::SlowRequest;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Sleep, Step, Throttle};
+use crate::interface::outcome::Outcome;
 use crate::process::page_table::Backing;
 use crate::process::Machine;
 use crate::units::NodeId;

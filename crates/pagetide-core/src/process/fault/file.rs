@@ -6,18 +6,18 @@
 //! that dropped the lock of the address space.
 
 use super::{Fault, FaultStage};
-use crate::ctx::Ctx;
-use crate::effect::{Sleep, Step};
-use crate::gfp::Gfp;
-use crate::outcome::Outcome;
-use crate::page::PageFlags;
-use crate::page_request::{PageRequest, SlowRequest};
+use crate::frames::gfp::Gfp;
+use crate::frames::page::PageFlags;
+use crate::frames::page_request::{PageRequest, SlowRequest};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Sleep, Step};
+use crate::interface::outcome::Outcome;
 use crate::process::page_cache::bits;
 use crate::process::page_table::{Advice, Backing, VmaId};
 use crate::process::readahead::ReadaheadWindow;
 use crate::process::Machine;
+use crate::stats::vmstat::Event;
 use crate::units::{FileId, Pfn};
-use crate::vmstat::Event;
 
 /// Misses after which a mapping is read page by page (Linux `MMAP_LOTSAMISS`).
 const MMAP_LOTSAMISS: u32 = 100;

@@ -7,16 +7,16 @@
 //! Invariant: a huge page is mapped only where every entry of the region is still empty.
 
 use super::Fault;
-use crate::ctx::Ctx;
-use crate::effect::{Effect, Step};
-use crate::outcome::Contents;
-use crate::outcome::Outcome;
-use crate::page_request::{AttemptStart, PageRequest, Shortage, SlowRequest};
+use crate::frames::page_request::{AttemptStart, PageRequest, Shortage, SlowRequest};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Effect, Step};
+use crate::interface::outcome::Contents;
+use crate::interface::outcome::Outcome;
 use crate::process::huge_memory::region_of;
 use crate::process::page_table::Pte;
 use crate::process::Machine;
+use crate::stats::vmstat::Event;
 use crate::units::{Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
-use crate::vmstat::Event;
 
 impl Machine {
     /// Whether a fault on a region without a page table requests a huge page.

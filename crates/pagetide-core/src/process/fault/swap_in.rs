@@ -11,17 +11,17 @@
 //! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 
 use super::{Fault, FaultStage, SwapWindow, SwapinHistory};
-use crate::ctx::Ctx;
-use crate::effect::{Sleep, Step};
-use crate::outcome::Outcome;
-use crate::owners::{BackingStore, OwnerSlot};
-use crate::page::PageFlags;
-use crate::page_request::SlowRequest;
+use crate::frames::page::PageFlags;
+use crate::frames::page_request::SlowRequest;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Sleep, Step};
+use crate::interface::outcome::Outcome;
+use crate::interface::owners::{BackingStore, OwnerSlot};
 use crate::process::page_table::Pte;
 use crate::process::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
 use crate::process::Machine;
+use crate::stats::vmstat::Event;
 use crate::units::{Pfn, SwapSlot};
-use crate::vmstat::Event;
 use core::ops::Range;
 
 /// The history for rotating swap, by slot.
@@ -229,10 +229,10 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::effect::Effect;
-    use crate::node::NodeSpec;
-    use crate::page::Place;
+    use crate::control::config::Config;
+    use crate::frames::node::NodeSpec;
+    use crate::frames::page::Place;
+    use crate::interface::effect::Effect;
     use crate::process::page_table::{Advice, Backing, VmaId};
     use crate::process::readahead::SwapReadahead;
     use crate::process::MmId;

@@ -1,7 +1,7 @@
 use super::*;
-use crate::config::Config;
-use crate::effect::{Throttle, Token};
-use crate::node::NodeSpec;
+use crate::control::config::Config;
+use crate::frames::node::NodeSpec;
+use crate::interface::effect::{Throttle, Token};
 use crate::process::page_table::Advice;
 use crate::process::{MmId, ProcessCall};
 use crate::units::{Cpu, NodeId, PAGE_SIZE};

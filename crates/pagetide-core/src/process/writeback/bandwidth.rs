@@ -7,8 +7,8 @@
 //! Invariant: every speed is at least one page per second.
 
 use super::limits::DirtyLevels;
-use crate::digest::State;
-use crate::page_size::PageSize;
+use crate::units::digest::State;
+use crate::units::page_size::PageSize;
 use crate::units::{Nanos, TICK};
 
 /// Ticks in a second.

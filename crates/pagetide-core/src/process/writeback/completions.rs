@@ -6,7 +6,7 @@
 //!
 //! Invariant: `period_end` is 0 exactly while no period runs. Then the next event starts one.
 
-use crate::digest::State;
+use crate::units::digest::State;
 use crate::units::Nanos;
 
 /// Length of a period (Linux `VM_COMPLETIONS_PERIOD_LEN`).

@@ -8,10 +8,10 @@
 //! Invariant: reading a domain changes nothing.
 
 use super::limits::{DirtyDomain, DirtyLevels};
-use crate::lruvec::Lruvec;
+use crate::ageing::lruvec::Lruvec;
 use crate::process::Machine;
+use crate::stats::vmstat::NodeStat;
 use crate::units::MemcgId;
-use crate::vmstat::NodeStat;
 
 impl Machine {
     /// Background and dirty threshold of the machine, in pages (Linux `global_dirty_limits`).

@@ -14,12 +14,12 @@
 use super::bandwidth::{ticks, HZ};
 use super::work::{FlushChunk, FlushKind, FlushWork, OwnerVotes};
 use super::{WbId, Writeback};
-use crate::daemon::{Daemon, DaemonRest};
-use crate::effect::{Effect, Sleep, Step, Throttle, Token};
+use crate::interface::daemon::{Daemon, DaemonRest};
+use crate::interface::effect::{Effect, Sleep, Step, Throttle, Token};
 use crate::process::filemap::BIO_MAX_PAGES;
 use crate::process::Machine;
+use crate::stats::vmstat::NodeStat;
 use crate::units::{FileId, Nanos, NodeId};
-use crate::vmstat::NodeStat;
 
 /// Smallest chunk of a file, in bytes (Linux `MIN_WRITEBACK_PAGES`).
 const MIN_CHUNK_BYTES: u64 = 4 << 20;

@@ -13,7 +13,7 @@
 use super::bandwidth::ticks;
 use super::work::{FlushKind, FlushWork, ForeignRecord};
 use super::WbId;
-use crate::memcg::ROOT;
+use crate::groups::memcg::ROOT;
 use crate::process::Machine;
 use crate::units::{FileId, MemcgId, Nanos, TICK};
 

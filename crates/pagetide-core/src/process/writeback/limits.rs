@@ -8,7 +8,7 @@
 
 use super::bandwidth::{ticks, HZ};
 use super::completions::DomainCompletions;
-use crate::digest::State;
+use crate::units::digest::State;
 use crate::units::Nanos;
 
 /// 1 in the fixed-point numbers of the position ratio (Linux `RATELIMIT_CALC_SHIFT`).

@@ -6,8 +6,8 @@
 //! Invariant: the shortest pause is not longer than the longest.
 
 use super::bandwidth::{WritebackSpeed, HZ};
-use crate::digest::State;
-use crate::page_size::PageSize;
+use crate::units::digest::State;
+use crate::units::page_size::PageSize;
 
 /// Longest pause in ticks (Linux `MAX_PAUSE`).
 const MAX_PAUSE: u64 = HZ / 5;

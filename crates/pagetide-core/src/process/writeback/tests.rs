@@ -1,7 +1,7 @@
-use crate::config::Config;
-use crate::daemon::Daemon;
-use crate::effect::Step;
-use crate::node::NodeSpec;
+use crate::control::config::Config;
+use crate::frames::node::NodeSpec;
+use crate::interface::daemon::Daemon;
+use crate::interface::effect::Step;
 use crate::process::{Machine, MmId, ProcessCall};
 use crate::units::{Cpu, FileId, MemcgId, NodeId, PAGE_SIZE};
 

@@ -14,11 +14,11 @@ use super::bandwidth::{ticks, HZ};
 use super::limits::DirtyLevels;
 use super::pauses::{DirtyAccount, Pauses, DIRTY_POLL_BYTES};
 use super::WbId;
-use crate::ctx::Ctx;
-use crate::event::TraceEvent;
+use crate::interface::ctx::Ctx;
 use crate::process::Machine;
+use crate::stats::event::TraceEvent;
+use crate::stats::vmstat::NodeStat;
 use crate::units::{FileId, Nanos, Requester, TICK};
-use crate::vmstat::NodeStat;
 
 /// Bytes that a task dirties between two checks while the limits are exceeded.
 const EXCEEDED_BYTES: u64 = 32 << 10;

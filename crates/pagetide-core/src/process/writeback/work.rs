@@ -6,7 +6,7 @@
 //! Invariant: a file with dirty pages is on exactly one list, or is the file of the chunk.
 
 use super::bandwidth::ticks;
-use crate::digest::State;
+use crate::units::digest::State;
 use crate::units::{BdiId, FileId, MemcgId, Nanos};
 use alloc::collections::VecDeque;
 

@@ -4,26 +4,26 @@
 //! (mm/vmscan.c, 6.1).
 
 use super::{Kswapd2637State, KswapdStage, MAX_RECLAIM_RETRIES, NAP};
-use crate::ctx::Ctx;
-use crate::daemon::{Daemon, DaemonRest};
-use crate::effect::{Effect, Sleep, Step, Throttle, Token};
-use crate::event::TraceEvent;
-use crate::gfp::{AllocFlags, Gfp, Watermark};
-use crate::lruvec::Lru;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
-use crate::page_alloc::Memory;
+use crate::ageing::lruvec::Lru;
+use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
+use crate::frames::page_alloc::Memory;
+use crate::frames::watermark::zone_watermark_ok_free;
+use crate::frames::zone::{Zone, MAX_NR_ZONES};
+use crate::groups::memcg::ROOT;
+use crate::interface::ctx::Ctx;
+use crate::interface::daemon::{Daemon, DaemonRest};
+use crate::interface::effect::{Effect, Sleep, Step, Throttle, Token};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::PolicyFault;
 use crate::reclaim::kswapd_4_5::ZoneDescent;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
 use crate::reclaim::{Reclaimer, ScanControl};
+use crate::stats::event::TraceEvent;
+use crate::stats::vmstat::Event;
 use crate::units::{
     Cpu, MemcgId, Nanos, NodeId, Order, Requester, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
 };
-use crate::vmstat::Event;
-use crate::watermark::zone_watermark_ok_free;
-use crate::zone::{Zone, MAX_NR_ZONES};
 use alloc::boxed::Box;
 
 /// First action of a round.
@@ -74,8 +74,8 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn wake_kswapd_for_reserves(&mut self, node: NodeId) {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         if kswapd.sleeping {
-            let zone = kswapd.highest_zoneidx.unwrap_or(crate::zone::ZONE_NORMAL);
-            kswapd.highest_zoneidx = Some(zone.min(crate::zone::ZONE_NORMAL));
+            let zone = kswapd.highest_zoneidx.unwrap_or(crate::frames::zone::ZONE_NORMAL);
+            kswapd.highest_zoneidx = Some(zone.min(crate::frames::zone::ZONE_NORMAL));
             kswapd.sleeping = false;
             self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
         }

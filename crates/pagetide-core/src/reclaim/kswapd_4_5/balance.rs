@@ -3,18 +3,18 @@
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone` (mm/vmscan.c, 4.5).
 
 use super::{ZoneDescent, ZoneDescentStage};
-use crate::ctx::Ctx;
-use crate::effect::{Step, Throttle};
-use crate::gfp::{AllocFlags, Watermark};
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::frames::gfp::{AllocFlags, Watermark};
+use crate::frames::watermark::zone_watermark_ok;
+use crate::frames::zone::{Zone, MAX_NR_ZONES};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Step, Throttle};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::PolicyFault;
 use crate::reclaim::kswapd::Kswapd;
 use crate::reclaim::kswapd_compacts::balance_gap;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
-use crate::watermark::zone_watermark_ok;
-use crate::zone::{Zone, MAX_NR_ZONES};
 
 impl<O: Owners> Manager<O> {
     /// Whether a zone needs no work of kswapd. `highorder`: the question is whether to

@@ -1,10 +1,10 @@
 use super::*;
-use crate::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
-use crate::ctx::Ctx;
-use crate::daemon::Daemon;
-use crate::effect::Step;
-use crate::gfp::{AllocFlags, Gfp, Watermark};
-use crate::node::NodeSpec;
+use crate::control::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
+use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
+use crate::frames::node::NodeSpec;
+use crate::interface::ctx::Ctx;
+use crate::interface::daemon::Daemon;
+use crate::interface::effect::Step;
 use crate::process::Machine;
 use crate::process::MmId;
 use crate::reclaim::direct::DirectReclaim;

@@ -4,16 +4,16 @@
 
 use super::{balance_gap, CompactZones};
 use crate::compaction::{CompactGoal, CompactMode, CompactResult, Compactor};
-use crate::ctx::Ctx;
-use crate::effect::Step;
-use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
-use crate::manager::Manager;
-use crate::node::ZoneRef;
-use crate::owners::Owners;
+use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::frames::node::ZoneRef;
+use crate::frames::watermark::{zone_watermark_ok, zone_watermark_ok_free};
+use crate::frames::zone::{Zone, MAX_NR_ZONES};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::Step;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::Event;
 use crate::units::{NodeId, Order, SWAP_CLUSTER_MAX};
-use crate::vmstat::Event;
-use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
-use crate::zone::{Zone, MAX_NR_ZONES};
 
 impl<O: Owners> Manager<O> {
     /// Whether the node's kswapd is compacting.

@@ -3,12 +3,12 @@
 //! Linux: nothing; see the parent module.
 
 use super::{arrivals_until, idle_prefix_len, idle_priority, IdleMargin, IdleRules, NEVER};
-use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
-use crate::lruvec::Lru;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
-use crate::page_counter::UNLIMITED;
+use crate::ageing::lruvec::Lru;
+use crate::control::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
+use crate::groups::memcg::ROOT;
+use crate::groups::page_counter::UNLIMITED;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::reclaim::ScanControl;
 use crate::slab::cached::PAGES_A_SHADOW_NODE;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY};

@@ -5,25 +5,25 @@
 //! 6.1).
 
 use super::{NodePassStage, NodeStep, ShrinkLruvec, ShrinkNode, VISITS_A_STEP};
+use crate::ageing::lruvec::Lru;
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
-use crate::ctx::Ctx;
-use crate::effect::{Sleep, Throttle};
-use crate::era::CongestionNap;
-use crate::event::TraceEvent;
-use crate::gfp::{AllocFlags, Watermark};
-use crate::lruvec::Lru;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
-use crate::page::PageFlags;
+use crate::control::era::CongestionNap;
+use crate::frames::gfp::{AllocFlags, Watermark};
+use crate::frames::page::PageFlags;
+use crate::groups::memcg::ROOT;
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Sleep, Throttle};
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::plugin::GroupPlan;
 use crate::reclaim::plan::{VisitedGroup, WalkResult};
 use crate::reclaim::ScanControl;
+use crate::stats::event::TraceEvent;
+use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{
     MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX, TICK,
 };
-use crate::vmstat::{Event, NodeStat};
 use alloc::boxed::Box;
 
 impl<O: Owners> Manager<O> {

@@ -3,15 +3,15 @@
 //! Linux: `mem_cgroup_soft_limit_reclaim`, `memcg_check_events`, `mem_cgroup_update_tree`
 //! (mm/memcontrol.c, 6.1).
 
-use crate::config::SoftLimitPolicy;
-use crate::ctx::Ctx;
-use crate::event::TraceEvent;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
+use crate::control::config::SoftLimitPolicy;
+use crate::groups::memcg::ROOT;
+use crate::interface::ctx::Ctx;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::reclaim::shrink_node::ShrinkLruvec;
 use crate::reclaim::soft_limit_tree::SoftReclaim;
 use crate::reclaim::{Reclaimer, ScanControl};
+use crate::stats::event::TraceEvent;
 use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 
 /// Charges and uncharges of a group on a CPU between two checks of thresholds.
@@ -152,7 +152,7 @@ impl<O: Owners> Manager<O> {
         let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.gfp, 0);
         inner.priority = 0;
         inner.overrules_plugins = sc.overrules_plugins;
-        inner.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
+        inner.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
         let mut zones_left = 0;
         if self.era.soft_limits_by_zone {
             zones_left = self.small_zones(node);
@@ -326,9 +326,9 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::gfp::Gfp;
-    use crate::node::NodeSpec;
+    use crate::control::config::Config;
+    use crate::frames::gfp::Gfp;
+    use crate::frames::node::NodeSpec;
     use crate::process::Machine;
     use crate::process::MmId;
     use alloc::vec::Vec;

@@ -3,9 +3,9 @@
 //! Linux: `dput`, `iput`, `list_lru_add`, `list_lru_del` (6.1).
 
 use super::{CachedEntry, CachedId, CachedKind, NONE, PAGES_A_SHADOW_NODE, SHADOW_NODES};
-use crate::effect::Effect;
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::interface::effect::Effect;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::slab::{Object, SlabError};
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};
 

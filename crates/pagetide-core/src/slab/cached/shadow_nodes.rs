@@ -12,11 +12,11 @@
 //! shadows.
 
 use super::{NONE, SHADOW_NODES};
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::slab::Object;
+use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, NodeId};
-use crate::vmstat::Event;
 
 /// Pages per shadow node, as a shift: a node has 64 slots; perhaps only an eighth of them is in use
 /// (Linux `XA_CHUNK_SHIFT - 3`).

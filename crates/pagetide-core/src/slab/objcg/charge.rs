@@ -4,11 +4,11 @@
 //! (mm/memcontrol.c, 6.1).
 
 use super::{ObjStock, MAX_SLOTS, NO_OWNER};
-use crate::ctx::Ctx;
-use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::memcg::ROOT;
-use crate::owners::Owners;
+use crate::frames::gfp::Gfp;
+use crate::groups::memcg::ROOT;
+use crate::interface::ctx::Ctx;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::slab::allocate::SlabShortage;
 use crate::units::{Cpu, MemcgId};
 

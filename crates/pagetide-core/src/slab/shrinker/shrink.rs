@@ -3,14 +3,14 @@
 //! Linux: `do_shrink_slab`, `shrink_slab_memcg` (mm/vmscan.c, 6.1).
 
 use super::{ShrinkSlab, SEEKS};
-use crate::effect::Effects;
-use crate::event::TraceEvent;
-use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::frames::gfp::Gfp;
+use crate::interface::effect::Effects;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::slab::cached::{CachedKind, Shrinker};
+use crate::stats::event::TraceEvent;
+use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, NodeId};
-use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
     /// Starts to shrink the cached objects of a group on a node, if there are any.

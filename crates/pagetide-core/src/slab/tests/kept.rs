@@ -96,7 +96,7 @@ fn what_a_group_kept_is_its_parents() {
 
 #[test]
 fn a_shrinker_says_what_it_does() {
-    use crate::event::TraceEvent;
+    use crate::stats::event::TraceEvent;
     let mut machine = machine(Config::default());
     let dentry =
         machine.create_cache(CacheSpec { reclaimable: true, ..spec("dentry", 192) }).unwrap();

@@ -68,11 +68,11 @@ fn the_audit_finds_what_is_spoilt() {
         }),
         ("slab frames", &|machine, _, _| {
             machine.mem.pages.open(crate::units::Pfn(0));
-            machine.mem.pages[0].set(crate::page::PageFlags::SLAB);
+            machine.mem.pages[0].set(crate::frames::page::PageFlags::SLAB);
         }),
         ("slab 0: pfn", &|machine, _, object| {
             let frame = frame(machine, object);
-            machine.mem.pages[frame].clear(crate::page::PageFlags::SLAB);
+            machine.mem.pages[frame].clear(crate::frames::page::PageFlags::SLAB);
         }),
         ("slab 0: pfn", &|machine, _, object| {
             let frame = frame(machine, object);

@@ -4,21 +4,21 @@
 //! Invariant: the machine's audit passes after every operation; each cache has as many objects in
 //! use as the model, each of them with the owner that the model expects.
 
-use pagetide_core::config::{Config, SlabAccounting};
+use pagetide_core::control::config::{Config, SlabAccounting};
 use pagetide_core::control::Errno;
-use pagetide_core::daemon::{Daemon, DaemonRest};
-use pagetide_core::effect::{Effect, Step, Token};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::memcg::ROOT;
-use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::outcome::Outcome;
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
+use pagetide_core::frames::zone::ZONE_NORMAL;
+use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::daemon::{Daemon, DaemonRest};
+use pagetide_core::interface::effect::{Effect, Step, Token};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::{CachedId, CachedKind};
 use pagetide_core::slab::{CacheSpec, CacheTuning, Object, SlabError};
 use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};
-use pagetide_core::zone::ZONE_NORMAL;
 
 const NR_CPUS: u16 = 2;
 const NR_NODES: u8 = 2;

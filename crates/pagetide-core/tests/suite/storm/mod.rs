@@ -5,13 +5,13 @@
 //! says.
 
 use crate::world::TestWorld;
-use pagetide_core::config::{
+use pagetide_core::control::config::{
     CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, Thp, ThpDefrag,
 };
-use pagetide_core::effect::{Sleep, Step, Token};
-use pagetide_core::gfp::Gfp;
-use pagetide_core::node::NodeSpec;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::interface::effect::{Sleep, Step, Token};
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::units::{FileId, MemcgId, NodeId, Pfn, PAGE_SIZE};

@@ -6,8 +6,8 @@
 //!
 //! Invariant: no two writes have the same number, so that contents of different owners differ.
 
-use pagetide_core::effect::{Effect, Io};
-use pagetide_core::page::{Page, PageFlags};
+use pagetide_core::frames::page::{Page, PageFlags};
+use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::process::page_table::{Backing, Pte, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::units::{FileId, Pfn};

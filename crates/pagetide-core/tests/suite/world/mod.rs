@@ -5,21 +5,21 @@
 pub mod contents;
 
 use contents::{ContentsModel, PageQuarters, Transfer};
-use pagetide_core::config::Config;
+use pagetide_core::control::config::Config;
 use pagetide_core::control::ControlError;
-use pagetide_core::daemon::{Daemon, DaemonRest};
-use pagetide_core::effect::{Effect, Io, Sleep, Step, Token};
-use pagetide_core::node::NodeSpec;
-use pagetide_core::outcome::Contents as Held;
-use pagetide_core::outcome::FaultedPage;
-use pagetide_core::outcome::Frame;
-use pagetide_core::outcome::Outcome;
+use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::interface::daemon::{Daemon, DaemonRest};
+use pagetide_core::interface::effect::{Effect, Io, Sleep, Step, Token};
+use pagetide_core::interface::outcome::Contents as Held;
+use pagetide_core::interface::outcome::FaultedPage;
+use pagetide_core::interface::outcome::Frame;
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::process::{Machine, MapError, TouchResult};
+use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::{Cpu, FileId, MemcgId, NodeId, Pfn};
-use pagetide_core::vmstat::{Event, NodeStat};
 
 pub const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);

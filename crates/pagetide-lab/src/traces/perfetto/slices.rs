@@ -18,7 +18,7 @@ use super::packets::{
     AnnotationValue, Annotations, PacketWriter, TrackEvent, TrackEventType, TrackId,
 };
 use super::stage::SliceKind;
-use pagetide_core::event::{TraceEvent, TraceField};
+use pagetide_core::stats::event::{TraceEvent, TraceField};
 use std::io::{self, Write};
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! /sys/kernel/tracing/events/vmscan/*/format, and lines and numbers agree with the JSON lines.
 
 use super::{ran, SCENARIO};
-use pagetide_core::event::TraceEvent;
+use pagetide_core::stats::event::TraceEvent;
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 
 use super::schema::Trace;
 use super::{ftrace, Collected};
-use pagetide_core::daemon::Daemon;
-use pagetide_core::effect::Throttle;
-use pagetide_core::event::TraceEvent;
+use pagetide_core::interface::daemon::Daemon;
+use pagetide_core::interface::effect::Throttle;
+use pagetide_core::stats::event::TraceEvent;
 use pagetide_core::units::{Cpu, MemcgId, NodeId};
 use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto};
 use pagetide_sim::observe::{

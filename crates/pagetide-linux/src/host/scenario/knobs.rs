@@ -6,10 +6,10 @@
 use super::page::{quoted, ScenarioText};
 use crate::host::note::ImportNote;
 use crate::host::snapshot::HostSnapshot;
-use pagetide_core::config::{
+use pagetide_core::control::config::{
     ControlForm, DirectReclaimPolicy, KswapdPolicy, PcpPolicy, Sysctl, WatermarkPolicy,
 };
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::names::{NameSet, ZoneName};
 
 /// First version with a scale factor of watermarks.

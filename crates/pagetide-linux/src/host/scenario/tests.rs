@@ -1,8 +1,8 @@
 use super::*;
 use crate::host::{block::BlockDevice, buddyinfo, cgroup, meminfo, pagetypeinfo, swaps, zoneinfo};
-use pagetide_core::config::{Policy, Sysctl};
+use pagetide_core::control::config::{Policy, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::names::NameSet;
 

@@ -6,9 +6,9 @@ use crate::load::raw;
 use crate::load::span::ProblemSink;
 use crate::model::{FreeLists, ZoneSetup};
 use crate::names::NameSet;
-use pagetide_core::boot::free_lists::FreeListsError;
-use pagetide_core::boot::managed_frames;
-use pagetide_core::node::NodeSpec;
+use pagetide_core::frames::boot::free_lists::FreeListsError;
+use pagetide_core::frames::boot::managed_frames;
+use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::units::{PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 
 /// The keys, in the order of the core's migrate types.

@@ -10,14 +10,14 @@ use crate::load::units::parse_size;
 use crate::load::PluginNames;
 use crate::load::BUILT_IN;
 use crate::policies::PolicyChoices;
-use pagetide_core::config::{
+use pagetide_core::control::config::{
     BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, Policy,
     PolicyChoice, Sysctl, WatermarkPolicy,
 };
 use pagetide_core::control::{
     cache_and_file, kernel_number, CacheControl, ControlWrite, GroupControl, GroupControlWrite,
 };
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 
 /// The watermark files of policy `apart`, from the lowest.
 const MARKS: [Sysctl; 3] =

@@ -12,7 +12,7 @@ use super::objects::read_text;
 use crate::latency_shape::LatencyPiece;
 use crate::load::span::clip;
 use crate::load::units::parse_time;
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use serde_json::Value;
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use crate::load::span::{clip, ProblemSink, Spanned};
 use crate::load::tree::{TomlNode, TomlValue};
 use crate::load::units::parse_size;
 use crate::names::{DiskModel, ZoneName};
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Impossible machines and zones.
 
 use super::*;
-use pagetide_core::page_size::PageSize;
+use pagetide_core::units::page_size::PageSize;
 
 #[test]
 fn zones_have_free_lists() {

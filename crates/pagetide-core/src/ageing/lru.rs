@@ -1,0 +1,311 @@
+//! Moving pages to, between and off the LRU lists, in per-CPU batches.
+//!
+//! Linux: mm/swap.c. Additions, activations and rotations gather in batches of 15 pages per CPU
+//! (`PAGEVEC_SIZE`). They reach the lists when a batch is full or reclaim drains it. A page in an
+//! activate or rotate batch has [`PageFlags::BATCHED`]. Like Linux's extra reference, this flag
+//! keeps the page from being freed until the drain.
+//!
+//! Invariant: a page waiting to be added has [`Place::LruBatch`] and is in exactly one batch; a
+//! BATCHED page is in exactly one activate or rotate batch.
+
+use crate::ageing::lruvec::{Lru, NR_LRU_LISTS};
+use crate::ageing::pagevec::PAGEVEC_SIZE;
+use crate::frames::page::{PageFlags, Place};
+use crate::groups::memcg::ROOT;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::{Event, NodeStat};
+use crate::units::{Cpu, MemcgId, NodeId, Pfn};
+
+impl<O: Owners> Manager<O> {
+    /// Adds a new page to the LRU, through the CPU's batch.
+    pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
+        debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Allocated);
+        self.mem.pages[pfn.idx()].place = Place::LruBatch;
+        let batch = &mut self.lru_batches[cpu.idx()].add;
+        batch.push(pfn);
+        // A huge page does not wait: a batch of huge pages would hide too much memory from reclaim.
+        if batch.len() == PAGEVEC_SIZE || self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
+            self.drain_add(cpu);
+        }
+    }
+
+    /// Moves all pages of a CPU's batches to the lists (Linux `lru_add_drain_cpu`).
+    pub(crate) fn lru_add_drain(&mut self, cpu: Cpu) {
+        self.drain_add(cpu);
+        self.drain_rotate(cpu);
+        self.drain_activate(cpu);
+    }
+
+    pub(crate) fn lru_add_drain_all(&mut self) {
+        for cpu in 0..self.lru_batches.len() {
+            self.lru_add_drain(Cpu(cpu as u16));
+        }
+    }
+
+    fn drain_add(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].add.is_empty() {
+            return;
+        }
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].add);
+        for pfn in batch.drain(..) {
+            self.lruvec_add(pfn);
+            if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
+                self.note_culled(pfn);
+            }
+        }
+        self.lru_batches[cpu.idx()].add = batch;
+    }
+
+    fn drain_rotate(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].rotate.is_empty() {
+            return;
+        }
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].rotate);
+        for pfn in batch.drain(..) {
+            self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
+            let page = &self.mem.pages[pfn.idx()];
+            if page.place.is_lru() && page.place != Place::Unevictable {
+                self.lruvec_remove(pfn);
+                self.mem.pages[pfn.idx()].clear(PageFlags::ACTIVE);
+                self.lruvec_add_tail(pfn);
+                let nr = self.mem.pages[pfn.idx()].nr_pages();
+                self.mem.vmstat.add(Event::Pgrotated, nr);
+            }
+        }
+        self.lru_batches[cpu.idx()].rotate = batch;
+    }
+
+    fn drain_activate(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].activate.is_empty() {
+            return;
+        }
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].activate);
+        for pfn in batch.drain(..) {
+            self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
+            let page = &self.mem.pages[pfn.idx()];
+            if page.place.is_lru()
+                && !page.has(PageFlags::ACTIVE)
+                && page.place != Place::Unevictable
+            {
+                let (memcg, nr) = (page.memcg, page.nr_pages());
+                self.lruvec_remove(pfn);
+                self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+                self.lruvec_add(pfn);
+                self.mem.vmstat.add(Event::Pgactivate, nr);
+                self.memcgs[memcg.idx()].events.add(Event::Pgactivate, nr);
+            }
+        }
+        self.lru_batches[cpu.idx()].activate = batch;
+    }
+
+    /// Called when a page was used by read(), or through a mapping that is being removed (Linux
+    /// `folio_mark_accessed`). The first use marks the page, the second activates it. A page on the
+    /// unevictable list stays where it is, because the order of that list does not matter.
+    pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if !page.has(PageFlags::REFERENCED) {
+            page.set(PageFlags::REFERENCED);
+        } else if !page.has(PageFlags::ACTIVE) && page.place != Place::Unevictable {
+            page.clear(PageFlags::REFERENCED);
+            let (memcg, node) = (page.memcg, page.node());
+            self.activate_page(cpu, pfn);
+            self.workingset_age_nonresident(memcg, node, 1);
+        }
+    }
+
+    /// Moves a page to its active list, through the CPU's batch (Linux `folio_activate`).
+    pub(crate) fn activate_page(&mut self, cpu: Cpu, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        match page.place {
+            // Not on a list yet: it will be added to the list that its flags name.
+            Place::LruBatch => page.set(PageFlags::ACTIVE),
+            Place::Unevictable => {}
+            place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
+                page.set(PageFlags::BATCHED);
+                let huge = page.has(PageFlags::HEAD);
+                self.lru_batches[cpu.idx()].activate.push(pfn);
+                if huge || self.lru_batches[cpu.idx()].activate.len() == PAGEVEC_SIZE {
+                    self.drain_activate(cpu);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Called when a page marked for reclaim has been written: makes it the next page to be freed
+    /// (Linux `folio_rotate_reclaimable`).
+    pub(crate) fn rotate_reclaimable(&mut self, cpu: Cpu, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        let eligible = !page.flags.any(
+            PageFlags::LOCKED
+                .with(PageFlags::DIRTY)
+                .with(PageFlags::MLOCKED)
+                .with(PageFlags::BATCHED),
+        );
+        if eligible && page.place.is_lru() {
+            page.set(PageFlags::BATCHED);
+            // A huge page does not wait in a batch.
+            let huge = page.has(PageFlags::HEAD);
+            self.lru_batches[cpu.idx()].rotate.push(pfn);
+            if huge || self.lru_batches[cpu.idx()].rotate.len() == PAGEVEC_SIZE {
+                self.drain_rotate(cpu);
+            }
+        }
+    }
+
+    /// Puts a page at the head of its list and counts it.
+    pub(crate) fn lruvec_add(&mut self, pfn: Pfn) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
+        let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add(&mut self.mem.pages, pfn);
+        self.count_lru(memcg, (node, zone), lru, nr as i64);
+        self.mem.work.lru_moves += 1;
+    }
+
+    /// Puts a page at the tail of its list and counts it.
+    pub(crate) fn lruvec_add_tail(&mut self, pfn: Pfn) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
+        let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add_tail(&mut self.mem.pages, pfn);
+        self.count_lru(memcg, (node, zone), lru, nr as i64);
+        self.mem.work.lru_moves += 1;
+    }
+
+    /// Takes a page off its list; its place becomes [`Place::Allocated`].
+    pub(crate) fn lruvec_remove(&mut self, pfn: Pfn) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
+        let Some(lru) = Lru::of_place(page.place) else {
+            unreachable!("{pfn:?} is not on an LRU list");
+        };
+        self.memcgs[memcg.idx()].lruvecs[node.idx()].remove(&mut self.mem.pages, pfn, lru);
+        self.count_lru(memcg, (node, zone), lru, -(nr as i64));
+        self.mem.pages[pfn.idx()].place = Place::Allocated;
+    }
+
+    /// Updates the sizes after pages of a zone were added to a list or removed from it.
+    #[inline]
+    fn count_lru(&mut self, memcg: MemcgId, (node, zone): (NodeId, usize), lru: Lru, change: i64) {
+        let state = &mut self.nodes[node.idx()];
+        let stat = &mut state.stats[lru as usize];
+        *stat = stat.wrapping_add_signed(change);
+        let in_zone = &mut state.zone_lru[zone][lru as usize];
+        *in_zone = in_zone.wrapping_add_signed(change);
+        self.subtree_sizes_changed(memcg, node, lru, change);
+    }
+
+    /// Updates the subtree sums of a group and its ancestors below the root.
+    #[inline]
+    pub(crate) fn subtree_sizes_changed(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        lru: Lru,
+        change: i64,
+    ) {
+        if change > 0 {
+            self.idle_groups.pages_added(memcg, node, change.unsigned_abs());
+        } else {
+            self.idle_groups.pages_removed(memcg, node, change.unsigned_abs());
+        }
+        if memcg != ROOT {
+            self.subtree_sums_changed(memcg, node, lru, change);
+        }
+    }
+
+    fn subtree_sums_changed(&mut self, memcg: MemcgId, node: NodeId, lru: Lru, change: i64) {
+        // Walks age unbalanced anonymous lists at any priority, so a group with such lists is not
+        // idle. A page that leaves the active list can also unbalance them: the wanted ratio falls
+        // where both lists together shrink below a whole number of GiB.
+        let may_unbalance = match lru {
+            Lru::InactiveAnon => change < 0,
+            Lru::ActiveAnon => true,
+            Lru::InactiveFile | Lru::ActiveFile | Lru::Unevictable => false,
+        };
+        let may_unbalance = may_unbalance && self.can_age_anon_pages();
+        let mut at = memcg;
+        while at != ROOT {
+            let sizes = &mut self.memcgs[at.idx()].lruvecs[node.idx()].subtree;
+            let size = &mut sizes[lru as usize];
+            *size = size.wrapping_add_signed(change);
+            let [inactive, active, ..] = *sizes;
+            if may_unbalance && self.inactive_is_short(inactive, active) {
+                self.idle_groups.must_visit(at, node);
+            }
+            at = self.parents[at.idx()];
+        }
+    }
+
+    /// Removes a page that is being freed from its LRU list or batch.
+    pub(crate) fn lru_forget(&mut self, pfn: Pfn) {
+        if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED)
+            || self.mem.pages[pfn.idx()].place == Place::LruBatch
+        {
+            self.lru_add_drain_all();
+        }
+        if self.mem.pages[pfn.idx()].place.is_lru() {
+            self.lruvec_remove(pfn);
+        }
+    }
+
+    /// Adds `nr` pages to the reclaim cost of one kind of page, anonymous or file (Linux
+    /// `lru_note_cost`, 6.1). The kind that costs more is scanned less. Both costs are halved when
+    /// they exceed a quarter of the lists.
+    pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
+        let mut at = memcg;
+        while at.is_some() {
+            let lruvec = &self.memcgs[at.idx()].lruvecs[node.idx()];
+            if nr + lruvec.file_cost + lruvec.anon_cost == 0 {
+                // Most batches cost nothing, and adding 0 cannot exceed the limit.
+                at = self.parents[at.idx()];
+                continue;
+            }
+            let lists: u64 = [
+                NodeStat::NrInactiveAnon,
+                NodeStat::NrActiveAnon,
+                NodeStat::NrInactiveFile,
+                NodeStat::NrActiveFile,
+            ]
+            .iter()
+            .map(|&stat| self.lruvec_page_state(at, node, stat))
+            .sum();
+            let lruvec = &mut self.memcgs[at.idx()].lruvecs[node.idx()];
+            if file {
+                lruvec.file_cost += nr;
+            } else {
+                lruvec.anon_cost += nr;
+            }
+            if lruvec.file_cost + lruvec.anon_cost > lists / 4 {
+                lruvec.file_cost /= 2;
+                lruvec.anon_cost /= 2;
+            }
+            at = self.parents[at.idx()];
+        }
+    }
+
+    /// A node statistic, summed over a group and its descendants (Linux `lruvec_page_state`).
+    pub(crate) fn lruvec_page_state(&self, memcg: MemcgId, node: NodeId, stat: NodeStat) -> u64 {
+        if memcg == ROOT {
+            return self.nodes[node.idx()].stats[stat as usize];
+        }
+        let lru = stat as usize;
+        debug_assert!(lru < NR_LRU_LISTS, "only list sizes are kept by group");
+        self.lruvec(memcg, node).subtree[lru]
+    }
+
+    /// Number of pages on the lists of a group and its descendants, by [`Lru`](crate::ageing::lruvec::Lru);
+    /// 0 for a removed group. O(nodes), while the sizes in memory.stat are O(pages of the machine).
+    pub fn memcg_lru_pages(&self, memcg: MemcgId) -> [u64; NR_LRU_LISTS] {
+        let mut sums = [0; NR_LRU_LISTS];
+        if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
+            return sums;
+        }
+        for node in 0..self.nodes.len() {
+            for (sum, stat) in sums.iter_mut().zip(NodeStat::ALL) {
+                *sum += self.lruvec_page_state(memcg, NodeId(node as u8), stat);
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,250 @@
+//! The audit: checks every invariant between structures in one walk over all state.
+//!
+//! Linux: `VM_BUG_ON`, page_owner, and checks that `CONFIG_DEBUG_VM` does not have. For tests only:
+//! the audit allocates, and takes time in proportion to the machine.
+
+pub mod planted;
+pub mod state_digest;
+
+mod groups;
+mod held;
+mod huge;
+mod slab;
+pub(crate) mod violation;
+
+pub use violation::Violation;
+
+pub(crate) use violation::check;
+
+use crate::ageing::lruvec::{Lru, NR_LRU_LISTS};
+use crate::control::era::Era;
+use crate::frames::page::{PageFlags, Place};
+use crate::interface::effect::Throttle;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::NodeStat;
+use crate::units::{MemcgId, NodeId, Pfn};
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+impl<O: Owners> Manager<O> {
+    pub(crate) fn do_audit(&self) -> Result<(), Violation> {
+        self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
+        check!(self.era == Era::of(&self.config), "the era does not follow from the configuration");
+        self.audit_effects()?;
+        self.audit_lists()?;
+        O::audit(self)?;
+        self.audit_huge_pages()?;
+        self.audit_held_pages()?;
+        self.audit_swap()?;
+        self.audit_counts()?;
+        self.audit_slabs()?;
+        self.audit_groups()?;
+        self.audit_idle_groups().map_err(Violation)
+    }
+
+    /// Between two calls no effect is waiting, and the count of a throttle queue is at least the
+    /// number of daemons that sleep in it. (Only the world knows the number of sleeping calls.)
+    fn audit_effects(&self) -> Result<(), Violation> {
+        check!(self.effects.nr_undelivered() == 0, "{:?} not delivered to the world", self.effects);
+        check!(self.mem.wakeups.is_empty(), "{:?} not passed on", self.mem.wakeups);
+        for node in (0..self.nr_nodes()).map(|node| NodeId(node as u8)) {
+            for reason in [Throttle::Writeback, Throttle::Reserves] {
+                let counted = self.nr_throttled(node, reason);
+                let daemons = self.nr_daemons_throttled(node, reason);
+                check!(
+                    counted >= daemons,
+                    "{node:?} {reason:?}: {counted} asleep, {daemons} daemons"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks LRU lists and batches: links, lengths, and the place and owner of each page.
+    fn audit_lists(&self) -> Result<(), Violation> {
+        let pages = &self.mem.pages;
+        let mut seen = vec![false; pages.len()];
+        for (id, memcg) in self.memcgs.iter().enumerate() {
+            for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
+                for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
+                    let list = &lruvec.lists[lru as usize];
+                    let mut zones = [0u64; crate::frames::zone::MAX_NR_ZONES];
+                    let mut previous = Pfn::NONE;
+                    let mut entries = 0;
+                    for pfn in list.iter(pages) {
+                        let page = &pages[pfn.idx()];
+                        check!(!seen[pfn.idx()], "{pfn:?} is on two lists");
+                        seen[pfn.idx()] = true;
+                        check!(page.prev == previous, "{pfn:?}: broken back link");
+                        check!(
+                            page.place == lru.place(),
+                            "{pfn:?} on {lru:?} but {:?}",
+                            page.place
+                        );
+                        check!(
+                            page.memcg == MemcgId(id as u16) && page.node() == NodeId(node as u8),
+                            "{pfn:?} is on the lruvec of another group or node"
+                        );
+                        check!(Lru::of(page) == lru, "{pfn:?} on {lru:?}, flags {:?}", page.flags);
+                        zones[page.zone()] += page.nr_pages();
+                        entries += 1;
+                        previous = pfn;
+                    }
+                    check!(list.tail == previous, "{lru:?}: tail is not the last page");
+                    check!(list.len == entries, "{lru:?}: wrong length");
+                    for (zone, &count) in zones.iter().enumerate() {
+                        check!(
+                            lruvec.zone_sizes[zone][lru as usize] == count,
+                            "{lru:?} zone {zone}: size {} but {count} pages",
+                            lruvec.zone_sizes[zone][lru as usize]
+                        );
+                    }
+                }
+            }
+        }
+        for (cpu, batches) in self.lru_batches.iter().enumerate() {
+            for &pfn in &batches.add {
+                let place = pages[pfn.idx()].place;
+                check!(place == Place::LruBatch, "{pfn:?} in CPU {cpu}'s batch but {place:?}");
+                check!(!seen[pfn.idx()], "{pfn:?} is in two batches");
+                seen[pfn.idx()] = true;
+            }
+            for &pfn in batches.activate.iter().chain(&batches.rotate) {
+                let batched = pages[pfn.idx()].has(PageFlags::BATCHED);
+                check!(batched, "{pfn:?} in a batch of CPU {cpu} but not marked");
+            }
+        }
+        let isolated = self.audit_compaction()?;
+        for (Pfn(at), page) in pages.opened() {
+            let listed = page.place.is_lru() || page.place == Place::LruBatch;
+            check!(listed == seen[at as usize], "pfn{at} is {:?} but on no such list", page.place);
+            check!(
+                (page.place == Place::Isolated) == isolated[at as usize],
+                "pfn{at} is {:?}, which does not match the lists of compaction",
+                page.place
+            );
+            let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
+            check!(
+                !user || listed || page.has(PageFlags::MIGRATING),
+                "pfn{at} is user memory but on no list: {page:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks the frames in use by compaction: isolated free frames, and pages being moved.
+    fn audit_compaction(&self) -> Result<Vec<bool>, Violation> {
+        let pages = &self.mem.pages;
+        let mut isolated = vec![false; pages.len()];
+        let mut take = |pfn: Pfn| core::mem::replace(&mut isolated[pfn.idx()], true);
+        for pfn in self.compactions.idle_frames() {
+            check!(!take(pfn), "{pfn:?} is on two runs' lists");
+            let page = &pages[pfn.idx()];
+            check!(page.flags == PageFlags::EMPTY, "{pfn:?} is a migration target and is {page:?}");
+        }
+        for (from, to) in self.compactions.in_flight() {
+            check!(!take(from) && !take(to), "{from:?} or {to:?} is being moved twice");
+            let (page, frame) = (&pages[from.idx()], &pages[to.idx()]);
+            let moving = PageFlags::MIGRATING.with(PageFlags::LOCKED);
+            check!(page.has(moving) && page.next == to, "{from:?} is being moved and is {page:?}");
+            check!(page.mapcount == 0, "{from:?} is being moved and is mapped");
+            check!(
+                frame.flags == PageFlags::EMPTY,
+                "{to:?} is a migration target and is {frame:?}"
+            );
+            check!(page.zone() == frame.zone(), "{from:?} is being moved to another zone: {to:?}");
+        }
+        let moving = pages.opened().filter(|(_, page)| page.has(PageFlags::MIGRATING)).count();
+        let known = self.compactions.in_flight().count();
+        check!(moving == known, "{moving} pages are marked as being moved, {known} are");
+        Ok(isolated)
+    }
+
+    /// Compares swap slots with the swap cache.
+    fn audit_swap(&self) -> Result<(), Violation> {
+        let (used, cached) = self.swap.count();
+        check!(used == self.swap.used(), "{} slots used, {used} found", self.swap.used());
+        let mut wrong = None;
+        self.swap.for_each_cached(|slot, pfn| {
+            let head = self.swap_cache_head(slot).unwrap_or(pfn);
+            let page = &self.mem.pages[head.idx()];
+            if !page.has(PageFlags::SWAPCACHE) || page.private + (pfn.0 - head.0) != slot.0 {
+                wrong = Some((slot, pfn));
+            }
+        });
+        if let Some((slot, pfn)) = wrong {
+            return Err(Violation(format!("{slot:?}: {pfn:?} does not name this slot")));
+        }
+        let cache = self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::SWAPCACHE));
+        let by_page: u32 = cache.map(|(_, page)| page.nr_pages() as u32).sum();
+        check!(by_page == cached, "{by_page} swap-cache pages, {cached} cached slots");
+        Ok(())
+    }
+
+    /// Compares the counters of nodes and groups with the pages.
+    fn audit_counts(&self) -> Result<(), Violation> {
+        let mut charged = vec![0u64; self.memcgs.len()];
+        let mut stats = vec![[0u64; NodeStat::COUNT]; self.nodes.len()];
+        for (_, page) in self.mem.pages.opened() {
+            if page.memcg.is_some() {
+                charged[page.memcg.idx()] += page.nr_pages();
+            }
+            let stat = &mut stats[page.node().idx()];
+            let nr = page.nr_pages();
+            let mut count = |which: NodeStat, is: bool| stat[which as usize] += u64::from(is) * nr;
+            if let Some(lru) = Lru::of_place(page.place) {
+                count(
+                    [
+                        NodeStat::NrInactiveAnon,
+                        NodeStat::NrActiveAnon,
+                        NodeStat::NrInactiveFile,
+                        NodeStat::NrActiveFile,
+                        NodeStat::NrUnevictable,
+                    ][lru as usize],
+                    true,
+                );
+            }
+            let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            let moving = page.has(PageFlags::MIGRATING);
+            count(NodeStat::NrIsolatedAnon, moving && !page.is_file_lru());
+            count(NodeStat::NrIsolatedFile, moving && page.is_file_lru());
+            count(NodeStat::NrAnonPages, anon && page.mapcount > 0);
+            count(NodeStat::NrMapped, file && page.mapcount > 0);
+            count(NodeStat::NrFilePages, file || page.has(PageFlags::SWAPCACHE));
+            count(NodeStat::NrSwapcached, page.has(PageFlags::SWAPCACHE));
+            count(NodeStat::NrDirty, file && page.has(PageFlags::DIRTY));
+            count(NodeStat::NrWriteback, page.has(PageFlags::WRITEBACK));
+            let huge = page.has(PageFlags::HEAD) && page.mapcount > 0;
+            stat[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
+        }
+        let mut unpaid = None;
+        self.owners.for_each_table_frame(&mut |table| {
+            let page = &self.mem.pages[table.idx()];
+            stats[page.node().idx()][NodeStat::NrPageTablePages as usize] += 1;
+            unpaid = unpaid.or(page.memcg.is_none().then_some(table));
+        });
+        check!(unpaid.is_none(), "{unpaid:?}: a page table charged to no group");
+        self.count_slab_pages(&mut stats);
+        for (id, memcg) in self.memcgs.iter().enumerate() {
+            check!(
+                memcg.charged == charged[id],
+                "memcg{id}: charged {}, {} found",
+                memcg.charged,
+                charged[id]
+            );
+        }
+        for (node, (state, found)) in self.nodes.iter().zip(&stats).enumerate() {
+            for stat in NodeStat::ALL {
+                let (is, found) = (state.stats[stat as usize], found[stat as usize]);
+                check!(is == found, "node{node} {}: {is}, {found} found", stat.name());
+            }
+            for lru in 0..NR_LRU_LISTS {
+                let zones: u64 = state.zone_lru.iter().map(|zone| zone[lru]).sum();
+                check!(zones == state.stats[lru], "node{node} list {lru}: zones do not add up");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! The descriptor of a page frame, 32 bytes.
+//!
+//! Linux: `struct page`. A descriptor holds the *place* of the frame (a free list, a per-CPU set,
+//! one LRU list, isolated, ...), its owner and its links. Linux spends 64 bytes; here links are
+//! 32-bit frame numbers, and the reverse map is computed from `mapping` and `index`.
+//!
+//! Invariant: a frame is in exactly one [`Place`]. Its links are valid only if that place is a
+//! list.
+
+use crate::units::digest::State;
+use crate::units::{MemcgId, NodeId, Pfn, HPAGE_PMD_NR};
+use zerocopy::FromZeros;
+
+/// Place of a frame. Each frame is in exactly one place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State, FromZeros)]
+#[repr(u8)]
+pub enum Place {
+    /// Not managed: a hole, or memory that the kernel image and boot allocations keep for good.
+    Reserved,
+    /// Head of a free block on a buddy free list; `private` is its order.
+    Buddy,
+    /// A frame behind the first of a block, free or allocated; the first frame's descriptor
+    /// describes the block. Also a free frame of an open pageblock ([`crate::frames::pcp`], pageblocks),
+    /// where only a bit records that it is free.
+    BuddyTail,
+    /// On a per-CPU free list; `private` is its migrate type.
+    Pcp,
+    /// Allocated and on no list: kernel memory, or a user page between two lists.
+    Allocated,
+    /// In a CPU's batch, to be added to the LRU (Linux: `lru_pvecs` / folio batch).
+    LruBatch,
+    /// Inactive anonymous list.
+    InactiveAnon,
+    /// Active anonymous list.
+    ActiveAnon,
+    /// Inactive file list.
+    InactiveFile,
+    /// Active file list.
+    ActiveFile,
+    /// Unevictable (mlocked) list.
+    Unevictable,
+    /// Taken off its LRU list by reclaim or compaction, to be put back or freed; or taken off the
+    /// free lists by compaction, as a migration target.
+    Isolated,
+    /// A frame behind the first of a huge page; the first frame has the place of the whole page.
+    HugeTail,
+}
+
+impl Place {
+    /// Whether the frame is free or reserved.
+    #[inline]
+    pub(crate) const fn is_unused(self) -> bool {
+        matches!(self, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp)
+    }
+
+    /// Whether the frame is on one of the five LRU lists.
+    #[inline]
+    pub const fn is_lru(self) -> bool {
+        matches!(
+            self,
+            Place::InactiveAnon
+                | Place::ActiveAnon
+                | Place::InactiveFile
+                | Place::ActiveFile
+                | Place::Unevictable
+        )
+    }
+}
+
+/// State bits of a page (Linux `PG_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, State, FromZeros)]
+#[repr(transparent)]
+pub struct PageFlags(u32);
+
+macro_rules! page_flags {
+    ($($(#[$meta:meta])* $const:ident = $bit:literal;)*) => {
+        impl PageFlags {
+            $($(#[$meta])* pub const $const: PageFlags = PageFlags(1 << $bit);)*
+        }
+        impl core::fmt::Debug for PageFlags {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                let mut list = f.debug_list();
+                $(if self.has(Self::$const) { list.entry(&stringify!($const)); })*
+                list.finish()
+            }
+        }
+    };
+}
+
+page_flags! {
+    /// Referenced once (`PG_referenced`).
+    REFERENCED = 0;
+    /// Belongs on an active list (`PG_active`).
+    ACTIVE = 1;
+    /// Contents are newer than in the backing store (`PG_dirty`).
+    DIRTY = 2;
+    /// Being written (`PG_writeback`).
+    WRITEBACK = 3;
+    /// Reclaim it as soon as its write ends (`PG_reclaim`).
+    RECLAIM = 4;
+    /// Anonymous memory, backed by swap (`PG_swapbacked`).
+    ANON = 5;
+    /// Has a swap slot in `private` (`PG_swapcache`).
+    SWAPCACHE = 6;
+    /// Contents are valid (`PG_uptodate`).
+    UPTODATE = 7;
+    /// Was part of the working set when deactivated or evicted (`PG_workingset`).
+    WORKINGSET = 8;
+    /// Reading this page starts read-ahead of the next window (`PG_readahead`).
+    READAHEAD = 9;
+    /// Locked: under read I/O (`PG_locked`).
+    LOCKED = 10;
+    /// A locked mapping maps the page, so it must not be evicted (`PG_mlocked`).
+    MLOCKED = 11;
+    /// Pinned: must be neither unmapped nor moved. [`crate::frames::pin`] has the pin counts.
+    PINNED = 12;
+    /// In the page cache of file `mapping`.
+    FILE = 13;
+    /// In a CPU's activate or rotate batch: must not be freed until the batch is drained.
+    BATCHED = 14;
+    /// A task waits for the page's lock or write (`PG_waiters`).
+    WAITERS = 15;
+    /// First page of a huge page; its descriptor describes the whole (`PG_head`).
+    HEAD = 16;
+    /// Being moved: its entries are migration entries, and no task may use the page.
+    MIGRATING = 17;
+    /// First page of a slab; `mapping` is the number of its cache (`PG_slab`).
+    SLAB = 18;
+    /// Has a buffer head, numbered by `private` (`PG_private`).
+    PRIVATE = 19;
+    /// Metadata block of a file system. While it is dirty, the journal holds its buffers and it
+    /// cannot move.
+    METADATA = 20;
+}
+
+impl PageFlags {
+    /// No flag set.
+    pub const EMPTY: PageFlags = PageFlags(0);
+
+    /// Whether every flag of `other` is set.
+    #[inline]
+    pub const fn has(self, other: PageFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any flag of `other` is set.
+    #[inline]
+    pub const fn any(self, other: PageFlags) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both sets together.
+    #[inline]
+    pub const fn with(self, other: PageFlags) -> PageFlags {
+        PageFlags(self.0 | other.0)
+    }
+}
+
+/// The descriptor of one frame.
+#[derive(Clone, Debug, State, FromZeros)]
+#[repr(C)]
+pub struct Page {
+    /// Neighbour towards the head of the list.
+    pub prev: Pfn,
+    /// Neighbour towards the tail of the list.
+    pub next: Pfn,
+    /// Owner: the address space ([`PageFlags::ANON`]) or the file ([`PageFlags::FILE`]).
+    pub mapping: u32,
+    /// Page index inside the owner.
+    pub index: u32,
+    /// Order of a free block, migrate type on a per-CPU list, swap slot in the swap cache, or
+    /// buffer head of a file page.
+    pub private: u32,
+    /// Number of page-table entries that map the frame.
+    pub mapcount: u16,
+    /// Group charged for the frame.
+    pub memcg: MemcgId,
+    /// State bits.
+    pub flags: PageFlags,
+    /// Where the frame is.
+    pub place: Place,
+    /// Order of the allocated block that starts here.
+    pub order: u8,
+    /// Index of the zone in the low 2 bits, node in the other bits.
+    zone_node: u8,
+}
+
+const _: () = assert!(size_of::<Page>() <= 32, "a frame costs at most 32 bytes");
+
+impl Page {
+    /// A frame of the given zone and node that is not managed yet.
+    pub const fn reserved(zone: u8, node: NodeId) -> Page {
+        Page {
+            prev: Pfn::NONE,
+            next: Pfn::NONE,
+            mapping: u32::MAX,
+            index: 0,
+            private: 0,
+            mapcount: 0,
+            memcg: MemcgId::NONE,
+            flags: PageFlags::EMPTY,
+            place: Place::Reserved,
+            order: 0,
+            zone_node: zone | node.0 << 2,
+        }
+    }
+
+    /// Index of the frame's zone within its node (DMA, DMA32, Normal, Movable).
+    #[inline]
+    pub const fn zone(&self) -> usize {
+        (self.zone_node & 3) as usize
+    }
+
+    /// The frame's node.
+    #[inline]
+    pub const fn node(&self) -> NodeId {
+        NodeId(self.zone_node >> 2)
+    }
+
+    /// Whether all of `flags` are set.
+    #[inline]
+    pub const fn has(&self, flags: PageFlags) -> bool {
+        self.flags.has(flags)
+    }
+
+    /// Sets `flags`.
+    #[inline]
+    pub const fn set(&mut self, flags: PageFlags) {
+        self.flags.0 |= flags.0;
+    }
+
+    /// Clears `flags`.
+    #[inline]
+    pub const fn clear(&mut self, flags: PageFlags) {
+        self.flags.0 &= !flags.0;
+    }
+
+    /// Clears `flag` and returns whether it was set.
+    #[inline]
+    pub const fn test_clear(&mut self, flag: PageFlags) -> bool {
+        let was = self.flags.has(flag);
+        self.flags.0 &= !flag.0;
+        was
+    }
+
+    /// Number of pages that the descriptor stands for: 512 at the first frame of a huge page (Linux
+    /// `folio_nr_pages`).
+    #[inline]
+    pub const fn nr_pages(&self) -> u64 {
+        if self.has(PageFlags::HEAD) {
+            HPAGE_PMD_NR
+        } else {
+            1
+        }
+    }
+
+    /// Whether the page belongs on a file LRU list.
+    #[inline]
+    pub const fn is_file_lru(&self) -> bool {
+        !self.has(PageFlags::ANON)
+    }
+}

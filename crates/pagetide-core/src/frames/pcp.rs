@@ -1,0 +1,473 @@
+//! Per-CPU lists of free pages: the fast path of the allocator.
+//!
+//! Linux: `struct per_cpu_pages`, `rmqueue_pcplist`, `free_unref_page_commit`,
+//! `free_pcppages_bulk`, `zone_batchsize`, `zone_highsize` (mm/page_alloc.c, 6.1). Each CPU keeps
+//! freed pages of orders 0 to 3 in lists by order and migrate type, and blocks of pageblock order
+//! in one list (`NR_PCP_THP`). The page that was freed last is allocated first. An empty list is
+//! refilled with a batch from the buddy lists. A set that has grown to `high` pages returns its
+//! oldest pages. While a CPU only frees, the number of pages returned at a time grows.
+//!
+//! A list is an array of frame numbers and is not linked through the page array. So taking or
+//! freeing a page touches no other page's descriptor, which halves the cost of the two operations.
+//! Returning the oldest pages shifts the other entries down, once per batch.
+//!
+//! Invariant: `count` is the number of pages on the lists. The head of a block on a list has
+//! [`Place::Pcp`] and empty links; `private` is the migrate type of the list to which it returns.
+//! The other frames of a larger block have [`Place::BuddyTail`].
+
+mod pageblocks;
+
+use crate::control::config::FallbackPolicy;
+pub use crate::control::config::PcpPolicy;
+pub(crate) use pageblocks::{FrameWord, OpenBlocks};
+
+use crate::frames::buddy::clear_page;
+use crate::frames::fallback::{FallbackLog, FallbackResult};
+use crate::frames::gfp::{AllocFlags, MigrateType};
+use crate::frames::page::Place;
+use crate::frames::page_array::PageArray;
+use crate::frames::zone::Zone;
+use crate::units::digest::State;
+use crate::units::page_size::PageSize;
+use crate::units::{Cpu, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
+use alloc::vec::Vec;
+
+/// Number of the lists of orders 0 to 3, by migrate type (Linux `NR_LOWORDER_PCP_LISTS`).
+const NR_LOWORDER_PCP_LISTS: usize =
+    (PAGE_ALLOC_COSTLY_ORDER as usize + 1) * MigrateType::PCP_COUNT;
+/// Number of lists of one set: the lists above, and one for huge pages of any type.
+pub const NR_PCP_LISTS: usize = NR_LOWORDER_PCP_LISTS + 1;
+
+/// One CPU's free pages of one zone.
+#[derive(Clone, Debug, State)]
+pub struct Pcp {
+    /// Pages on all lists.
+    pub count: u32,
+    /// A set that has this many pages returns some of them to the buddy lists.
+    pub high: u32,
+    /// Number of pages moved at a time.
+    pub batch: u32,
+    /// How often frees have doubled the batch; each allocation halves it.
+    pub free_factor: u8,
+    /// The policy that determines the size of the set.
+    pub policy: PcpPolicy,
+    /// Single frames taken from open pageblocks, by type.
+    pub(crate) words: [FrameWord; MigrateType::PCP_COUNT],
+    /// Heads of blocks, oldest first.
+    pub(crate) lists: [Vec<Pfn>; NR_PCP_LISTS],
+}
+
+impl Pcp {
+    /// An empty set that keeps no pages: its state until boot sets its size.
+    pub(crate) fn new() -> Pcp {
+        Pcp {
+            count: 0,
+            high: 0,
+            batch: 1,
+            free_factor: 0,
+            policy: PcpPolicy::default(),
+            words: [FrameWord::NONE; MigrateType::PCP_COUNT],
+            lists: Default::default(),
+        }
+    }
+
+    /// Pages on the lists and in the words.
+    pub fn nr_pages(&self) -> u32 {
+        self.count + self.words.iter().map(FrameWord::nr_free).sum::<u32>()
+    }
+
+    /// List of blocks of `order` and type `mt`. Types without a list share the movable one.
+    #[inline]
+    pub(crate) const fn list_index(order: Order, mt: MigrateType) -> usize {
+        if order > PAGE_ALLOC_COSTLY_ORDER {
+            return NR_LOWORDER_PCP_LISTS;
+        }
+        let mt = if mt.is_mergeable() { mt } else { MigrateType::Movable };
+        order as usize * MigrateType::PCP_COUNT + mt as usize
+    }
+
+    /// Order of the blocks on a list.
+    #[inline]
+    pub(crate) const fn list_order(index: usize) -> Order {
+        if index == NR_LOWORDER_PCP_LISTS {
+            PAGEBLOCK_ORDER
+        } else {
+            (index / MigrateType::PCP_COUNT) as Order
+        }
+    }
+
+    /// Whether the set keeps blocks of `order` (Linux `pcp_allowed_order`, with huge pages).
+    #[inline]
+    pub(crate) const fn keeps(&self, order: Order) -> bool {
+        order <= PAGE_ALLOC_COSTLY_ORDER
+            || order == PAGEBLOCK_ORDER && !matches!(self.policy, PcpPolicy::Linux2637)
+    }
+
+    /// The current limit of `count`; 0 for `free_high` (Linux `nr_pcp_high`).
+    #[inline]
+    pub(crate) const fn high_now(&self, reclaim_active: bool, free_high: bool) -> u32 {
+        if matches!(self.policy, PcpPolicy::Linux2637) {
+            self.high
+        } else if free_high {
+            0
+        } else if reclaim_active {
+            let short = self.batch << 2;
+            if short < self.high {
+                short
+            } else {
+                self.high
+            }
+        } else {
+            self.high
+        }
+    }
+
+    /// Number of pages to return after a free that has filled the set (Linux `nr_pcp_free`).
+    fn pages_to_free(&mut self, high: u32, free_high: bool) -> u32 {
+        if self.policy == PcpPolicy::Linux2637 {
+            return self.batch;
+        }
+        if free_high {
+            return self.count;
+        }
+        if high < self.batch {
+            return 1;
+        }
+        let most = u64::from(high - self.batch);
+        let scaled = u64::from(self.batch) << self.free_factor;
+        if scaled < most {
+            self.free_factor += 1;
+        }
+        // `most` is below `batch` only when `high` is below twice the batch.
+        scaled.min(most).max(self.batch.into()) as u32
+    }
+
+    /// Number of blocks with which to refill the list of `order`. With a batch of one the set is
+    /// too small to keep any pages.
+    const fn refill_blocks(&self, order: Order) -> u32 {
+        if self.batch <= 1 {
+            return self.batch;
+        }
+        let blocks = self.batch >> order;
+        if blocks < 2 {
+            2
+        } else {
+            blocks
+        }
+    }
+}
+
+/// Number of pages moved at a time between a zone and its per-CPU sets (Linux `zone_batchsize`). It
+/// is a quarter of a thousandth of the zone, at most a quarter of 1 MiB, reduced to one less than a
+/// power of two, so that sets do not align with power-of-two strides of pages.
+pub const fn zone_batchsize(managed: u64, page_size: PageSize) -> u32 {
+    let mib = page_size.pages_in(1 << 20);
+    let thousandth = managed >> 10;
+    let batch = if thousandth < mib { thousandth } else { mib } / 4;
+    let batch = if batch < 1 { 1 } else { batch };
+    let power = (batch + batch / 2).ilog2();
+    let batch = (1 << power) - 1;
+    if batch < 1 {
+        1
+    } else {
+        batch
+    }
+}
+
+/// Number of pages that a per-CPU set may hold (Linux `zone_highsize`). The CPUs share the low
+/// watermark, so that full sets alone do not wake kswapd. But each CPU gets at least four batches.
+pub fn zone_highsize(watermark_low: u64, batch: u32, nr_cpus: u16) -> u32 {
+    let share = watermark_low / u64::from(nr_cpus.max(1));
+    let share = u32::try_from(share).unwrap_or(u32::MAX);
+    share.max(batch << 2)
+}
+
+impl Zone {
+    /// Sets batch and high of all per-CPU sets (Linux `zone_pcp_update`). Lists that are now too
+    /// long shrink at the next free.
+    pub(crate) fn size_pcps(
+        &mut self,
+        managed: u64,
+        nr_cpus: u16,
+        policy: PcpPolicy,
+        page_size: PageSize,
+    ) {
+        let low = self.watermark_low + self.watermark_boost;
+        let (batch, high) = match policy {
+            PcpPolicy::Linux61 | PcpPolicy::Pageblocks => {
+                let batch = zone_batchsize(managed, page_size);
+                (batch, zone_highsize(low, batch, nr_cpus))
+            }
+            PcpPolicy::Linux2637 => {
+                let batch = zone_batchsize(managed, page_size).min(31);
+                (batch, 6 * batch)
+            }
+        };
+        for pcp in &mut self.pcps {
+            pcp.batch = batch;
+            pcp.high = high;
+            pcp.policy = policy;
+        }
+        if policy == PcpPolicy::Pageblocks {
+            self.open.turn_on(self.pageblocks.len());
+        }
+    }
+
+    /// Takes a block from the CPU's set, and refills the list if it is empty (Linux
+    /// `rmqueue_pcplist` without its accounting). The head keeps [`Place::Pcp`]. Also returns the
+    /// number of buddy operations, one per refilled block.
+    pub(crate) fn pcp_take(
+        &mut self,
+        pages: &mut PageArray,
+        notes: &mut FallbackLog<'_>,
+        cpu: Cpu,
+        request: PcpRequest,
+    ) -> (Option<Pfn>, u32) {
+        if request.order == 0 && self.open.is_on() {
+            return self.take_single(pages, notes, cpu, request);
+        }
+        let index = Pcp::list_index(request.order, request.mt);
+        let mut buddy_ops = 0;
+        if self.pcps[cpu.idx()].lists[index].is_empty() {
+            buddy_ops = self.pcp_refill(pages, notes, cpu, request);
+        }
+        let pcp = &mut self.pcps[cpu.idx()];
+        let pfn = pcp.lists[index].pop();
+        if pfn.is_some() {
+            pcp.count -= 1 << request.order;
+        }
+        (pfn, buddy_ops)
+    }
+
+    /// Takes a batch for an empty list, in runs of neighbouring blocks, to be used in address
+    /// order.
+    fn pcp_refill(
+        &mut self,
+        pages: &mut PageArray,
+        notes: &mut FallbackLog<'_>,
+        cpu: Cpu,
+        request: PcpRequest,
+    ) -> u32 {
+        let PcpRequest { order, mt, flags } = request;
+        let want = self.pcps[cpu.idx()].refill_blocks(order);
+        let mut got = 0;
+        self.stat.this_cpu = cpu;
+        let mut list = core::mem::take(&mut self.pcps[cpu.idx()].lists[Pcp::list_index(order, mt)]);
+        while got < want {
+            let nr = self.take_run_to(pages, &mut list, order, mt, want - got);
+            got += nr;
+            let closes = nr == 0 && got == 0 && (1..PAGEBLOCK_ORDER).contains(&order);
+            if nr == 0 && !(closes && self.close_blocks(pages, Some(mt))) {
+                match self.steal(pages, notes, order, mt, flags) {
+                    Some(FallbackResult::OnLists) => {}
+                    Some(FallbackResult::Taken(pfn)) => {
+                        let page = &mut pages[pfn.idx()];
+                        page.place = Place::Pcp;
+                        page.private = mt as u32;
+                        page.index = 0;
+                        list.push(pfn);
+                        got += 1;
+                    }
+                    None => break,
+                }
+            }
+        }
+        self.stat.add(-(i64::from(got) << order));
+        // The block that was taken first is allocated first.
+        list.reverse();
+        let pcp = &mut self.pcps[cpu.idx()];
+        pcp.lists[Pcp::list_index(order, mt)] = list;
+        pcp.count += got << order;
+        got
+    }
+
+    /// Moves up to `count` neighbouring blocks from the buddy lists to a per-CPU list. Returns
+    /// their number; the zone's counter is not yet updated.
+    fn take_run_to(
+        &mut self,
+        pages: &mut PageArray,
+        list: &mut Vec<Pfn>,
+        order: Order,
+        mt: MigrateType,
+        count: u32,
+    ) -> u32 {
+        let Some((first, nr)) = self.take_run(pages, order, mt, count) else { return 0 };
+        let frames = first.idx()..first.idx() + ((nr as usize) << order);
+        for page in pages[frames].iter_mut().step_by(1 << order) {
+            page.place = Place::Pcp;
+            page.private = mt as u32;
+            page.index = 0;
+        }
+        list.extend((0..nr).map(|i| Pfn(first.0 + (i << order))));
+        nr
+    }
+
+    /// Frees a block to the CPU's set (Linux `free_unref_page_commit`). Returns how many blocks
+    /// moved on to the buddy lists.
+    #[inline]
+    pub(crate) fn pcp_give(
+        &mut self,
+        pages: &mut PageArray,
+        cpu: Cpu,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+    ) -> u32 {
+        let page = &mut pages[pfn.idx()];
+        clear_page(page, Place::Pcp);
+        page.private = mt as u32;
+        let index = Pcp::list_index(order, mt);
+        let pcp = &mut self.pcps[cpu.idx()];
+        pcp.lists[index].push(pfn);
+        pcp.count += 1 << order;
+        // Larger blocks that a set keeps cause fragmentation, but whole pageblocks do not. So keep
+        // no larger blocks while a CPU frees many.
+        let free_high = order > 0 && order <= PAGE_ALLOC_COSTLY_ORDER && pcp.free_factor > 0;
+        let high = pcp.high_now(self.reclaim_active, free_high);
+        if pcp.count < high {
+            return 0;
+        }
+        let nr = pcp.pages_to_free(high, free_high);
+        self.pcp_shrink(pages, cpu, nr, index)
+    }
+
+    /// Returns at least `nr` pages of the CPU's set (or all, if it has fewer) to the buddy lists.
+    /// Starts with list `index`; the oldest blocks of a list go first (Linux `free_pcppages_bulk`).
+    /// Returns the number of blocks.
+    #[inline(never)]
+    fn pcp_shrink(&mut self, pages: &mut PageArray, cpu: Cpu, nr: u32, index: usize) -> u32 {
+        let mut left = nr.min(self.pcps[cpu.idx()].count);
+        let mut blocks = 0;
+        self.stat.this_cpu = cpu;
+        for step in 0..NR_PCP_LISTS {
+            if left == 0 {
+                break;
+            }
+            let at = (index + step) % NR_PCP_LISTS;
+            let order = Pcp::list_order(at);
+            let mut list = core::mem::take(&mut self.pcps[cpu.idx()].lists[at]);
+            let nr = (left.div_ceil(1 << order) as usize).min(list.len());
+            self.free_oldest(pages, &list[..nr], order);
+            list.drain(..nr);
+            let pcp = &mut self.pcps[cpu.idx()];
+            pcp.lists[at] = list;
+            pcp.count -= (nr as u32) << order;
+            left = left.saturating_sub((nr as u32) << order);
+            blocks += nr as u32;
+        }
+        blocks
+    }
+
+    /// Returns blocks of `order` from a per-CPU list to the buddy lists, in their order.
+    ///
+    /// Blocks that together form one larger block, in address order, are merged first. If they were
+    /// freed one by one, the result would be the same block in the same place, because none of them
+    /// can merge with other blocks until all of them are free.
+    pub(crate) fn free_oldest(&mut self, pages: &mut PageArray, blocks: &[Pfn], order: Order) {
+        let mut rest = blocks;
+        while let Some(&first) = rest.first() {
+            let larger = whole_run(pages, rest, order);
+            let nr = 1 << (larger - order);
+            for pfn in &rest[1..nr] {
+                let tail = &mut pages[pfn.idx()];
+                tail.place = Place::BuddyTail;
+                tail.private = 0;
+            }
+            let mt = MigrateType::from_raw(pages[first.idx()].private);
+            let mt = self.pcp_return_type(mt, first);
+            self.free_parts(pages, first, larger, mt, nr as u32);
+            rest = &rest[nr..];
+        }
+    }
+
+    /// Type of the list to which a block returns. This is the type with which it was freed or
+    /// taken, unless its pageblock has since been reserved, isolated or released. Linux checks the
+    /// pageblock only while some pageblock is isolated, so it can lose track of its reserve. Since
+    /// 6.10 the pageblock's type always decides.
+    #[inline]
+    fn pcp_return_type(&self, mt: MigrateType, pfn: Pfn) -> MigrateType {
+        let block_mt = self.block_type(pfn);
+        let keeps = self.fallback == FallbackPolicy::Linux61;
+        if keeps && mt.is_mergeable() && block_mt.is_mergeable() {
+            mt
+        } else {
+            block_mt
+        }
+    }
+
+    /// Returns all pages of the CPU's set (Linux `drain_pages_zone`). Returns the number of blocks.
+    pub(crate) fn pcp_drain(&mut self, pages: &mut PageArray, cpu: Cpu) -> u32 {
+        let mut blocks = self.pcp_shrink(pages, cpu, u32::MAX, 0);
+        if self.open.is_on() {
+            blocks += self.return_words(pages, cpu);
+        }
+        blocks
+    }
+}
+
+/// Order of the largest block, at most a pageblock, that the first entries of `blocks` form. All
+/// entries have `order` and the same type, and each follows the previous one.
+fn whole_run(pages: &PageArray, blocks: &[Pfn], order: Order) -> Order {
+    let first = blocks[0];
+    let private = pages[first.idx()].private;
+    let aligned = (first.0 | 1 << PAGEBLOCK_ORDER).trailing_zeros() - u32::from(order);
+    let most = blocks.len().min(1 << aligned);
+    let follows = |(nth, pfn): &(usize, &Pfn)| {
+        pfn.0 == first.0 + ((*nth as u32) << order) && pages[pfn.idx()].private == private
+    };
+    let run = blocks[..most].iter().enumerate().take_while(follows).count();
+    order + run.ilog2() as Order
+}
+
+/// A request to a per-CPU set.
+#[derive(Clone, Copy)]
+pub(crate) struct PcpRequest {
+    /// Order of the block; the set keeps blocks of this order.
+    pub order: Order,
+    /// Migrate type: one of the three ordinary types.
+    pub mt: MigrateType,
+    /// Flags of the allocation attempt.
+    pub flags: AllocFlags,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_follows_the_size_of_the_zone() {
+        assert_eq!(zone_batchsize(0, PageSize::Kib4), 1);
+        assert_eq!(zone_batchsize(3840, PageSize::Kib4), 1);
+        assert_eq!(zone_batchsize(51_806, PageSize::Kib4), 15);
+        assert_eq!(zone_batchsize(116_222, PageSize::Kib4), 31);
+        assert_eq!(zone_batchsize(16 << 18, PageSize::Kib4), 63);
+        assert_eq!(zone_batchsize(u64::MAX, PageSize::Kib4), 63);
+        assert_eq!(zone_batchsize(u64::MAX, PageSize::Kib16), 15);
+        assert_eq!(zone_batchsize(u64::MAX, PageSize::Kib64), 3);
+    }
+
+    #[test]
+    fn high_is_the_low_mark_shared_out_but_at_least_four_batches() {
+        assert_eq!(zone_highsize(532, 15, 1), 532);
+        assert_eq!(zone_highsize(532, 15, 4), 133);
+        assert_eq!(zone_highsize(532, 15, 64), 60);
+        assert_eq!(zone_highsize(532, 15, 0), 532);
+    }
+
+    #[test]
+    fn frees_without_allocations_give_back_ever_more() {
+        let mut pcp = Pcp { count: 500, high: 500, batch: 63, ..Pcp::new() };
+        let freed: [u32; 5] = core::array::from_fn(|_| pcp.pages_to_free(500, false));
+        assert_eq!(freed, [63, 126, 252, 437, 437]);
+        assert_eq!(pcp.free_factor, 3);
+        assert_eq!(pcp.pages_to_free(0, true), 500);
+    }
+
+    #[test]
+    fn active_reclaim_keeps_sets_short() {
+        let pcp = Pcp { high: 500, batch: 63, ..Pcp::new() };
+        assert_eq!(pcp.high_now(false, false), 500);
+        assert_eq!(pcp.high_now(true, false), 252);
+        assert_eq!(pcp.high_now(true, true), 0);
+    }
+}

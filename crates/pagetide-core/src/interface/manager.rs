@@ -1,0 +1,331 @@
+//! The manager: frames, groups, lists, slabs and daemons of one machine, and their API.
+//!
+//! Linux keeps these tables in global variables. The users of the frames are behind one trait
+//! ([`Owners`]). A world steps a [`Call`] until the call is done, or cancels it, and steps the
+//! daemons in the same way ([`Manager::step_daemon`]). Every function that may have effects returns
+//! its result together with [`Effects`]; the world must drain them before its next call.
+//!
+//! Invariant: see [`crate::audit`].
+
+use crate::ageing::pagevec::LruBatches;
+use crate::compaction::Compactions;
+use crate::control::config::Config;
+use crate::control::era::Era;
+use crate::frames::boot::SetupError;
+use crate::frames::node::NodeSpec;
+use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
+use crate::frames::pgdat::NodeState;
+use crate::frames::pin::Pins;
+use crate::groups::memcg::{Memcg, ROOT};
+use crate::groups::memcg_stock::Stock;
+#[cfg(doc)]
+use crate::interface::call::Call;
+use crate::interface::daemon::{Daemon, ThrottleQueue};
+use crate::interface::effect::{Effect, EffectQueue, Effects, Throttle, Token};
+use crate::interface::owners::Owners;
+use crate::plugin::{ActivePlugin, NamedPolicy, PolicyFault};
+use crate::reclaim::quiet::IdleGroups;
+use crate::reclaim::soft_limit_tree::SoftLimitTrees;
+use crate::slab::Slabs;
+use crate::stats::event::{EventLog, TraceEvent};
+use crate::stats::vmstat::NodeStat;
+use crate::stats::work::Work;
+use crate::swap::SwapArea;
+use crate::units::page_size::PageSize;
+use crate::units::{Cpu, MemcgId, NodeId, Pfn, MAX_PAGES};
+use alloc::vec::Vec;
+
+/// The memory manager, for one kind of owners.
+#[derive(Clone, Debug)]
+pub struct Manager<O> {
+    /// Users of the frames.
+    pub owners: O,
+    /// Frames, zones, counters.
+    pub mem: Memory,
+    /// Tunables and policies.
+    pub config: Config,
+    /// Differences of the configured kernel from Linux 6.1; follows from `config`.
+    pub(crate) era: Era,
+    pub(crate) nodes: Vec<NodeState>,
+    pub(crate) memcgs: Vec<Memcg>,
+    /// Parent of each group, by id ([`Memcg::parent`]). Walks to the root read this table, so that
+    /// loads of the groups need not wait for each other.
+    pub(crate) parents: Vec<MemcgId>,
+    /// Ids of removed groups, for reuse.
+    pub(crate) free_memcgs: Vec<MemcgId>,
+    /// Idle groups: groups in which a walk would find nothing to do.
+    pub(crate) idle_groups: IdleGroups,
+    /// Pages charged in advance, by CPU.
+    pub(crate) stocks: Vec<Stock>,
+    pub(crate) soft_limit_trees: SoftLimitTrees,
+    /// Page under writeback that reclaim for a group must wait for (cgroup version 1).
+    pub(crate) legacy_wait: Option<Pfn>,
+    /// The last step ended inside a plug ([`Manager::is_plugged`]).
+    pub(crate) plugged: bool,
+    pub(crate) slabs: Slabs,
+    pub(crate) swap: SwapArea,
+    pub(crate) lru_batches: Vec<LruBatches>,
+    pub(crate) compactions: Compactions,
+    pub(crate) pins: Pins,
+    /// Policies registered from outside the core.
+    pub(crate) plugin: ActivePlugin,
+    /// Pages above `memory.high` that the running call must still pay for; saved in the `Call`
+    /// between steps.
+    pub(crate) nr_over_high: u64,
+    /// Another task wants the CPU of the next step.
+    pub(crate) need_resched: bool,
+    /// Throttle queue whose sleeper count includes the daemon, by [`Daemon::idx`].
+    pub(crate) daemon_sleeps: Vec<ThrottleQueue>,
+    /// A planted defect, which tests should find.
+    #[cfg(debug_assertions)]
+    pub planted: Option<crate::audit::planted::PlantedDefect>,
+    pub(crate) effects: EffectQueue,
+    /// Buffers that steps reuse, so that a step does not allocate.
+    pub(crate) scratch: Vec<Pfn>,
+    pub(crate) scratch_free: Vec<Pfn>,
+}
+
+impl<O: Owners> Manager<O> {
+    /// The root group.
+    pub const ROOT: MemcgId = ROOT;
+
+    /// Builds a machine with the given nodes and CPUs, without mappings and page cache. Sizes of
+    /// nodes are in pages of [`Config::page_size`].
+    ///
+    /// # Errors
+    /// The sizes are impossible: no memory, or too many nodes, pages or CPUs.
+    pub fn with_owners(
+        owners: O,
+        nodes: &[NodeSpec],
+        nr_cpus: u16,
+        mut config: Config,
+    ) -> Result<Manager<O>, SetupError> {
+        let mut mem = Memory::of_pages(nodes, nr_cpus, config.page_size)?;
+        let page_size = mem.page_size;
+        crate::frames::watermark::boot(&mut mem.nodes, &mut config.watermarks, page_size);
+        mem.defrag_mode = config.defrag_mode;
+        let has_thp = config.thp.is_on();
+        let inputs = &mut config.watermarks;
+        crate::frames::watermark::switch_thp(&mut mem.nodes, inputs, false, has_thp, page_size);
+        debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
+        let nr_nodes = nodes.len();
+        let slabs = Slabs::new(&config, nr_cpus, nr_nodes);
+        let era = Era::of(&config);
+        Ok(Manager {
+            owners,
+            era,
+            mem,
+            config,
+            nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
+            memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
+            parents: alloc::vec![MemcgId::NONE],
+            free_memcgs: Vec::new(),
+            idle_groups: IdleGroups::new(nr_nodes),
+            stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
+            soft_limit_trees: SoftLimitTrees::new(nr_nodes),
+            legacy_wait: None,
+            plugged: false,
+            slabs,
+            swap: SwapArea::default(),
+            lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
+            compactions: Compactions::default(),
+            pins: Pins::default(),
+            plugin: ActivePlugin::default(),
+            nr_over_high: 0,
+            need_resched: false,
+            daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
+            #[cfg(debug_assertions)]
+            planted: None,
+            effects: EffectQueue::with_capacity(64),
+            scratch: Vec::with_capacity(64),
+            scratch_free: Vec::with_capacity(64),
+        })
+    }
+
+    /// Replaces the policies from outside the core. Existing pages keep their marks.
+    pub fn use_plugin(&mut self, chosen: Option<NamedPolicy>) {
+        self.plugin = ActivePlugin::of(chosen);
+    }
+
+    /// Invalid answers of policies from outside the core, each with its count.
+    pub fn plugin_errors(&self) -> Vec<(PolicyFault, u64)> {
+        self.plugin.wrong()
+    }
+
+    pub(crate) fn set_defrag_mode(&mut self, on: bool) {
+        self.config.defrag_mode = on;
+        self.mem.defrag_mode = on;
+    }
+
+    /// Size of a page.
+    #[inline]
+    pub fn page_size(&self) -> PageSize {
+        self.mem.page_size
+    }
+
+    /// The groups, by id; removed groups are not `online`.
+    pub fn memcgs(&self) -> &[Memcg] {
+        &self.memcgs
+    }
+
+    /// Sets up a swap area of `pages` slots. The area reports that it is full when `limit` slots
+    /// are in use.
+    pub fn swapon(&mut self, pages: u32, limit: u32, rotational: bool) {
+        assert!(self.swap.used() == 0, "swap is in use");
+        self.swap = SwapArea::new(pages, limit);
+        self.idle_groups.forget();
+        self.config.swap_rotational = rotational;
+    }
+
+    /// The swap area.
+    pub fn swap(&self) -> &SwapArea {
+        &self.swap
+    }
+
+    /// Statistic of a node, in pages; 0 for an unknown node.
+    pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
+        self.nodes.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
+    }
+
+    /// Statistic summed over nodes, in pages.
+    pub fn global_node_stat(&self, stat: NodeStat) -> u64 {
+        self.nodes.iter().map(|node| node.stats[stat as usize]).sum()
+    }
+
+    /// Number of nodes.
+    pub fn nr_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Free pages of the machine.
+    pub fn nr_free_pages(&self) -> u64 {
+        self.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
+    }
+
+    /// Adds the counts that `cpu` still keeps for itself to the zones' counters, which watermark
+    /// checks read. A world calls this when the CPU goes idle and once a second (Linux
+    /// `quiet_vmstat`, `vmstat_update`). Does nothing for an unknown CPU.
+    pub fn refresh_cpu_vm_stats(&mut self, cpu: Cpu) {
+        if self.has_cpu(cpu) {
+            let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
+            zones.for_each(|zone| zone.stat.refresh(cpu));
+        }
+    }
+
+    /// Calls [`Self::refresh_cpu_vm_stats`] for all CPUs (`vm.stat_refresh`).
+    pub(crate) fn refresh_vm_stats(&mut self) {
+        let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
+        zones.for_each(|zone| zone.stat.refresh_all());
+    }
+
+    /// Reports whether another task wants the CPU. Only asynchronous compaction reacts: it gives
+    /// up.
+    pub fn set_need_resched(&mut self, wanted: bool) {
+        self.need_resched = wanted;
+    }
+
+    /// Whether the last step of a call or daemon ended inside a plug: its requests for I/O should
+    /// wait for more until a step ends outside, or the thread sleeps (Linux `blk_start_plug`, in
+    /// `shrink_lruvec`, and in swap read-ahead of several pages).
+    pub fn is_plugged(&self) -> bool {
+        self.plugged
+    }
+
+    /// Called at the end of every function that may have effects: returns the effects to the world.
+    #[inline]
+    pub(crate) fn take_effects(&mut self) -> Effects<'_> {
+        self.finish_wakeups();
+        self.effects.take_effects()
+    }
+
+    /// Turns the allocator's pending kswapd requests into wake-ups.
+    #[inline]
+    fn finish_wakeups(&mut self) {
+        while !self.mem.wakeups.is_empty() {
+            let wakeup = self.mem.wakeups.remove(0);
+            self.wakeup_kswapd(wakeup.node, wakeup.order, wakeup.highest_zoneidx, true);
+        }
+    }
+
+    /// Returns the work counted since the previous call of this function.
+    #[inline]
+    pub fn take_work(&mut self) -> Work {
+        self.mem.work.take()
+    }
+
+    #[inline]
+    pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
+        let node = self.mem.pages[pfn.idx()].node();
+        self.nodes[node.idx()].stats[stat as usize] += 1;
+    }
+
+    #[inline]
+    pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
+        let node = self.mem.pages[pfn.idx()].node();
+        self.nodes[node.idx()].stats[stat as usize] -= 1;
+    }
+
+    /// Adds all frames of a page to a statistic of its node, or removes them.
+    #[inline]
+    pub(crate) fn stat_pages(&mut self, pfn: Pfn, stat: NodeStat, is_added: bool) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (node, nr) = (page.node(), page.nr_pages());
+        let count = &mut self.nodes[node.idx()].stats[stat as usize];
+        *count = if is_added { *count + nr } else { *count - nr };
+    }
+
+    /// Adds a page to a statistic of writeback: of its node, its group and the group's ancestors.
+    pub(crate) fn writeback_stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
+        self.stat_pages(pfn, stat, true);
+        self.mod_group_writeback_stat(pfn, stat, 1);
+    }
+
+    pub(crate) fn writeback_stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
+        self.stat_pages(pfn, stat, false);
+        self.mod_group_writeback_stat(pfn, stat, -1);
+    }
+
+    fn mod_group_writeback_stat(&mut self, pfn: Pfn, stat: NodeStat, change: i64) {
+        let change = change * self.mem.pages[pfn.idx()].nr_pages() as i64;
+        let mut at = self.mem.pages[pfn.idx()].memcg;
+        while at.is_some() {
+            let group = &mut self.memcgs[at.idx()];
+            let count = match stat {
+                NodeStat::NrDirty => &mut group.file_dirty,
+                _ => &mut group.writeback,
+            };
+            *count = count.wrapping_add_signed(change);
+            at = group.parent;
+        }
+    }
+
+    /// Wakes all tasks that wait for the page.
+    pub(crate) fn wake_page(&mut self, pfn: Pfn) {
+        if self.mem.pages[pfn.idx()].test_clear(PageFlags::WAITERS) {
+            self.effects.push(Effect::Wake(Token::Page(pfn)));
+        }
+    }
+
+    pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
+        self.effects.push(Effect::Wake(Token::Throttled(node, reason)));
+    }
+
+    /// Declares that the world has no bytes. From now on the manager requests no effects that only
+    /// concern contents ([`Effect::is_contents_only`]). [`Effect::CopyPage`] remains, because the
+    /// page cannot be mapped until the copy is done. No decision changes.
+    pub fn without_bytes(&mut self) {
+        self.effects.drop_contents();
+    }
+
+    /// Turns the event log on, or turns it off and empties it.
+    pub fn record_events(&mut self, enabled: bool) {
+        self.mem.events = EventLog::new(enabled);
+    }
+
+    /// Moves the events recorded since the previous call to the end of `events`.
+    #[inline]
+    pub fn take_events(&mut self, events: &mut Vec<TraceEvent>) {
+        self.mem.events.take(events);
+    }
+}

@@ -1,0 +1,18 @@
+//! The door: what a world calls, and what it gets back.
+//!
+//! A world starts a [`call`], advances it and the [`daemon`]s step by step, carries out the
+//! [`effect`]s and reads the [`outcome`]. [`manager`] is the state behind the door, generic over the
+//! [`owners`] of its pages. [`executor`] runs one call at a time; [`slots`] are the owners of a
+//! program that embeds the core.
+
+pub mod bad_id;
+pub mod call;
+pub mod ctx;
+pub mod daemon;
+pub mod effect;
+pub mod entry_points;
+pub mod executor;
+pub mod manager;
+pub mod outcome;
+pub mod owners;
+pub mod slots;

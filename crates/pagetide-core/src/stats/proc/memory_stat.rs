@@ -1,0 +1,194 @@
+//! memory.stat of a group, cgroup version 2 (Linux: `memory_stat_format`, mm/memcontrol.c, 6.1).
+//!
+//! Sizes are in bytes and events in counts; both include the descendants. The root's file has the
+//! sizes of the machine, but uncharged kernel memory is in no file. `file` is page cache only.
+//! Pages of the swap cache are in `swapcached`; /proc/vmstat counts them in `nr_file_pages`, too.
+//!
+//! Rows are in Linux's order. Rows for memory that cannot exist here ([`ALWAYS_ZERO`]) are 0.
+//! `kernel_stack` is left out, because it is not 0 in Linux and is not modelled here.
+
+use super::{put, CounterRow};
+use crate::frames::page::{Page, PageFlags};
+use crate::groups::memcg::ROOT;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::stats::vmstat::NodeStat;
+use crate::units::{MemcgId, NodeId, HPAGE_PMD_NR};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+/// Rows that are always 0: page tables of guests, sockets, vmalloc(), tmpfs, zswap, huge pages of
+/// files, MADV_FREE. Each list comes after the row that is named with it.
+const ALWAYS_ZERO: [(&str, &[&str]); 4] = [
+    ("pagetables", &["sec_pagetables"]),
+    ("percpu", &["sock", "vmalloc", "shmem", "zswap", "zswapped"]),
+    ("swapcached", &["file_thp", "shmem_thp"]),
+    ("pgdeactivate", &["pglazyfree", "pglazyfreed", "zswpin", "zswpout"]),
+];
+
+fn zeroes_behind(row: &str) -> &'static [&'static str] {
+    let place = ALWAYS_ZERO.iter().find(|(behind, _)| *behind == row);
+    place.map_or(&[], |(_, zeroes)| zeroes)
+}
+
+/// Pages of a group by type.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+struct GroupUsage {
+    anon: u64,
+    file: u64,
+    file_mapped: u64,
+    file_dirty: u64,
+    file_writeback: u64,
+    swapcached: u64,
+}
+
+impl<O: Owners> Manager<O> {
+    /// The text of memory.stat of a group. Empty for an unknown group.
+    pub fn memory_stat(&self, memcg: MemcgId) -> String {
+        let mut out = String::new();
+        if !self.memcg_is_online(memcg) {
+            return out;
+        }
+        let events = self.memcg_events(memcg).rows();
+        for (name, value) in self.memory_stat_sizes(memcg).into_iter().chain(events) {
+            put!(out, "{name} {value}\n");
+            if name == "swapcached" {
+                put!(out, "anon_thp {}\n", self.anon_thp(memcg));
+            }
+            for zero in zeroes_behind(name) {
+                put!(out, "{zero} 0\n");
+            }
+        }
+        out
+    }
+
+    /// The sizes of memory.stat, in bytes. O(pages of the group). Empty for a removed group.
+    pub fn memory_stat_sizes(&self, memcg: MemcgId) -> Vec<CounterRow> {
+        if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
+            return Vec::new();
+        }
+        let members: Vec<bool> = (0..self.memcgs.len())
+            .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
+            .collect();
+        let usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
+        let groups = self.memcgs.iter().zip(&members).filter(|(_, &is_member)| is_member);
+        let slabs: u64 = groups.map(|(group, _)| group.kernel_pages).sum();
+        // The root's counter lacks the memory that removed groups have passed to it.
+        let of_root = if memcg == ROOT { self.memcgs[ROOT.idx()].kernel_pages } else { 0 };
+        let kernel = self.memcgs[memcg.idx()].kmem.usage + of_root;
+        let lru = |stat| {
+            let nodes = (0..self.nodes.len()).map(|node| NodeId(node as u8));
+            nodes.map(|node| self.lruvec_page_state(memcg, node, stat)).sum::<u64>()
+        };
+        let mut sizes = Vec::from([
+            ("anon", usage.anon),
+            ("file", usage.file),
+            ("kernel", kernel),
+            ("pagetables", kernel.saturating_sub(slabs)),
+            ("file_mapped", usage.file_mapped),
+            ("file_dirty", usage.file_dirty),
+            ("file_writeback", usage.file_writeback),
+            ("swapcached", usage.swapcached),
+            ("inactive_anon", lru(NodeStat::NrInactiveAnon)),
+            ("active_anon", lru(NodeStat::NrActiveAnon)),
+            ("inactive_file", lru(NodeStat::NrInactiveFile)),
+            ("active_file", lru(NodeStat::NrActiveFile)),
+            ("unevictable", lru(NodeStat::NrUnevictable)),
+        ]);
+        sizes.iter_mut().for_each(|(_, size)| *size = self.mem.page_size.bytes_of(*size));
+        let behind = sizes.iter().position(|(name, _)| *name == "file_mapped").unwrap_or(0);
+        sizes.insert(behind, ("percpu", self.memcg_percpu_bytes(&members)));
+        let [unreclaimable, reclaimable] = self.memcg_slab_bytes(&members);
+        sizes.push(("slab_reclaimable", reclaimable));
+        sizes.push(("slab_unreclaimable", unreclaimable));
+        sizes.push(("slab", reclaimable + unreclaimable));
+        sizes
+    }
+
+    /// Bytes of slabs charged to groups, as [unreclaimable, reclaimable]: bytes of objects, or of
+    /// the pages of clones.
+    fn memcg_slab_bytes(&self, members: &[bool]) -> [u64; 2] {
+        let mut sums = [0; 2];
+        let ids = (0..members.len()).filter(|&id| members[id]).map(|id| MemcgId(id as u16));
+        for id in ids.clone() {
+            let own = self.memcgs[id.idx()].slab_bytes;
+            sums.iter_mut().zip(own).for_each(|(sum, bytes)| *sum += bytes);
+        }
+        for (_, stock) in self.slabs.settled_stocks() {
+            if members[self.slabs.objcgs.memcg_of(stock.objcg).idx()] {
+                sums.iter_mut().zip(stock.slab_bytes()).for_each(|(sum, bytes)| *sum += bytes);
+            }
+        }
+        for clone in ids.flat_map(|id| &self.memcgs[id.idx()].clones) {
+            let cache = &self.slabs.caches[clone.idx()];
+            sums[usize::from(cache.reclaimable)] += cache.bytes() as i64;
+        }
+        sums.map(|bytes| bytes.max(0) as u64)
+    }
+
+    /// Bytes of mapped huge pages of a group and its descendants. O(their pages), but O(nodes) for
+    /// the root.
+    pub fn anon_thp(&self, memcg: MemcgId) -> u64 {
+        let huge = if memcg == ROOT {
+            self.global_node_stat(NodeStat::NrAnonTransparentHugepages)
+        } else {
+            let members: Vec<bool> = (0..self.memcgs.len())
+                .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
+                .collect();
+            let mut huge = 0;
+            self.for_each_user_page(&members, |page| {
+                huge += u64::from(page.has(PageFlags::HEAD) && page.mapcount > 0);
+            });
+            huge
+        };
+        self.mem.page_size.bytes_of(huge * HPAGE_PMD_NR)
+    }
+
+    fn root_usage(&self) -> GroupUsage {
+        GroupUsage {
+            anon: self.global_node_stat(NodeStat::NrAnonPages),
+            file: self.global_node_stat(NodeStat::NrFilePages)
+                - self.global_node_stat(NodeStat::NrSwapcached),
+            file_mapped: self.global_node_stat(NodeStat::NrMapped),
+            file_dirty: self.global_node_stat(NodeStat::NrDirty),
+            file_writeback: self.global_node_stat(NodeStat::NrWriteback),
+            swapcached: self.global_node_stat(NodeStat::NrSwapcached),
+        }
+    }
+
+    /// Counts the user pages charged to the groups marked in `members`.
+    fn group_usage(&self, members: &[bool]) -> GroupUsage {
+        let mut usage = GroupUsage::default();
+        self.for_each_user_page(members, |page| {
+            let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            let mapped = page.mapcount > 0;
+            usage.anon += u64::from(anon && mapped) * page.nr_pages();
+            usage.file += u64::from(file);
+            usage.file_mapped += u64::from(file && mapped);
+            usage.file_dirty += u64::from(file && page.has(PageFlags::DIRTY));
+            usage.file_writeback += u64::from(page.has(PageFlags::WRITEBACK)) * page.nr_pages();
+            usage.swapcached += u64::from(page.has(PageFlags::SWAPCACHE)) * page.nr_pages();
+        });
+        usage
+    }
+
+    /// Calls `f` once for every user page charged to one of the groups marked in `members`. Such a
+    /// page is on a list of its group, in a CPU's batch, or being moved to another frame.
+    fn for_each_user_page(&self, members: &[bool], mut f: impl FnMut(&Page)) {
+        let pages = &self.mem.pages;
+        let groups = self.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
+        let lists = groups.flat_map(|(group, _)| &group.lruvecs).flat_map(|lruvec| &lruvec.lists);
+        for pfn in lists.flat_map(|list| list.iter(pages)) {
+            f(&pages[pfn.idx()]);
+        }
+        let in_batches = self.lru_batches.iter().flat_map(|batches| &batches.add).copied();
+        let moving = self.compactions.in_flight().map(|(from, _)| from);
+        for pfn in in_batches.chain(moving) {
+            let page = &pages[pfn.idx()];
+            if page.memcg.is_some() && members[page.memcg.idx()] {
+                f(page);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Swap-in: reads a page from swap into the swap cache, and gives it from there to its owner.
+//!
+//! Linux 6.1: `__read_swap_cache_async`, second half of `do_swap_page`. The owner adds read-ahead
+//! of neighbours.
+//!
+//! Invariant: a page in the swap cache is locked until its read ends. When a page is mapped again,
+//! its slot is used only by the swap cache, or is free.
+
+use crate::frames::gfp::Gfp;
+use crate::frames::page::{PageFlags, Place};
+use crate::frames::page_request::{PageRequest, SlowRequest};
+use crate::interface::ctx::Ctx;
+use crate::interface::effect::{Effect, Io, Sleep, Step, Throttle};
+use crate::interface::manager::Manager;
+use crate::interface::outcome::Outcome;
+use crate::interface::owners::{OwnerSlot, Owners};
+use crate::stats::vmstat::Event;
+use crate::units::{MemcgId, Pfn, SwapSlot, TICK};
+
+impl<O: Owners> Manager<O> {
+    /// Reads a slot's page into the swap cache, locked until the read ends.
+    pub(crate) fn read_swap_page(
+        &mut self,
+        slot: SwapSlot,
+        wanted: bool,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Result<(), Option<Step<Outcome>>> {
+        // The slot's group pays for the page (Linux `mem_cgroup_swapin_charge_folio`).
+        let memcg = self.slot_memcg(slot, ctx);
+        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE, memcg);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Err(Some(Step::Continue)),
+            Step::Wait(wait) => return Err(Some(Step::Wait(wait))),
+            Step::Done(Ok(pfn)) => pfn,
+            // The slot's group is at its limit and has no task to kill. So the fault is tried
+            // again, as in Linux, which kills no task for a page of another group.
+            Step::Done(Err(_)) if memcg != ctx.memcg => {
+                let sleep = Sleep::throttled(ctx.node, Throttle::NoProgress, TICK);
+                return Err(Some(Step::Wait(sleep)));
+            }
+            Step::Done(Err(_)) => return Err(None),
+        };
+        if !self.swap.is_mapped(slot) || self.swap.cached(slot).is_some() {
+            self.discard_charged(ctx.cpu, pfn, memcg);
+            return Ok(());
+        }
+        let mut flags = PageFlags::ANON.with(PageFlags::LOCKED);
+        if !wanted {
+            flags = flags.with(PageFlags::READAHEAD);
+            self.mem.vmstat.count(Event::SwapRa);
+        }
+        self.init_user_page(pfn, u32::MAX, 0, flags);
+        self.charge(ctx.cpu, pfn, memcg);
+        self.uncharge_swapped_in(self.swap.memcg(slot));
+        let shadow = self.swap.add_to_cache(slot, pfn);
+        self.mark_swap_cached(pfn, slot);
+        self.mem.work.cache_ops += 1;
+        self.workingset_refault(pfn, shadow);
+        self.folio_add_lru(ctx.cpu, pfn);
+        self.mem.vmstat.count(Event::Pswpin);
+        self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
+        self.mem.work.bios += 1;
+        self.mem.work.bio_pages += 1;
+        self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
+        Ok(())
+    }
+
+    fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
+        if !self.swap.is_mapped(slot) {
+            return ctx.memcg;
+        }
+        let memcg = self.swap.memcg(slot);
+        if self.memcg_is_online(memcg) {
+            memcg
+        } else {
+            ctx.memcg
+        }
+    }
+
+    /// Gives a page in the swap cache back to its owner, after an entry maps it again.
+    pub(crate) fn take_from_swap_cache(&mut self, pfn: Pfn, at: OwnerSlot, write: bool, ctx: &Ctx) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        let slot = SwapSlot(page.private);
+        page.mapping = at.owner;
+        page.index = at.index;
+        if write && page.place == Place::LruBatch {
+            // A page in a batch has an extra reference, which would make it look shared.
+            self.lru_add_drain(ctx.cpu);
+        }
+        // The entry owns the page again; free the slot when it is no longer useful.
+        self.page_add_rmap(pfn);
+        let page = &self.mem.pages[pfn.idx()];
+        // The owner may have locked the page while it was in swap.
+        let is_locked = self.is_page_locked(page);
+        // A writer must be the only user of its page, so the slot is freed. The slot is also freed
+        // if swap is short or the page cannot be swapped (Linux `should_try_to_free_swap`).
+        let is_alone = page.place != Place::LruBatch;
+        let is_useless = write && is_alone || is_locked || self.swap_is_full(page.memcg);
+        let give_up_slot = is_useless && !page.has(PageFlags::WRITEBACK);
+        self.mem.work.rmap_walks += 1;
+        self.swap_unmap(slot);
+        if give_up_slot {
+            self.delete_from_swap_cache(pfn, Default::default());
+            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        }
+        if write {
+            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        }
+        if self.era.activates_new_anon && !self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE) {
+            self.activate_page(ctx.cpu, pfn);
+        }
+        if is_locked {
+            self.mlock_page(pfn);
+        }
+    }
+}
