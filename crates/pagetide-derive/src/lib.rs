@@ -104,7 +104,9 @@ fn arm(arms: &mut String, path: &str, number: Option<u64>, fields: &StateFields)
             _ => write!(pattern, "{name},"),
         };
         let _ = match kind {
-            FieldHash::Hashed => write!(body, "crate::units::digest::State::digest({name}, digest);"),
+            FieldHash::Hashed => {
+                write!(body, "crate::units::digest::State::digest({name}, digest);")
+            }
             FieldHash::Sparse => write!(body, "crate::units::digest::sparse({name}, digest);"),
             FieldHash::Skipped => Ok(()),
         };

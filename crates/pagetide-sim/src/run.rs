@@ -600,7 +600,7 @@ fn files(world: &SimWorld, setup: &Setup) -> Vec<(String, String)> {
     ];
     let mut paths = BTreeMap::from([(ROOT, "/sys/fs/cgroup".to_owned())]);
     for memcg in machine.memcg_ids() {
-        let group = &machine.memcgs()[memcg.idx()];
+        let group = &machine.memcgs()[memcg];
         if let Some(parent) = paths.get(&group.parent) {
             let path = format!("{parent}/{}", group.name);
             paths.insert(memcg, path);

@@ -33,7 +33,7 @@
 //! Invariant: a task is asleep, on one queue, or running on one CPU. Its CPU is an allowed one.
 //! `min_vruntime` never decreases. After the tasks are created, only the queues allocate memory.
 
-use pagetide_core::units::{Cpu, Nanos};
+use pagetide_core::units::{Cpu, IdVec, Nanos};
 use std::ops::Range;
 
 mod average;
@@ -141,7 +141,7 @@ struct SchedTask {
 /// The scheduler of all CPUs. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    cpus: Vec<CpuRunQueue>,
+    cpus: IdVec<Cpu, CpuRunQueue>,
     tasks: Vec<Option<SchedTask>>,
     groups: Vec<SchedGroup>,
     factor: u64,
@@ -172,7 +172,7 @@ impl Scheduler {
             balancing: Balancing::new(cpus),
         };
         Self {
-            cpus: vec![idle; usize::from(cpus)],
+            cpus: vec![idle; usize::from(cpus)].into(),
             tasks: Vec::new(),
             groups: vec![SchedGroup::new(ROOT, 0)],
             factor: 1 + u64::from(cpus.min(FACTOR_CPUS_MAX).ilog2()),
@@ -426,11 +426,11 @@ impl Scheduler {
     }
 
     fn rq(&self, cpu: Cpu) -> &CpuRunQueue {
-        &self.cpus[cpu.idx()]
+        &self.cpus[cpu]
     }
 
     fn rq_mut(&mut self, cpu: Cpu) -> &mut CpuRunQueue {
-        &mut self.cpus[cpu.idx()]
+        &mut self.cpus[cpu]
     }
 
     #[track_caller]

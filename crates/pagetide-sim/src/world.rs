@@ -54,7 +54,7 @@ use pagetide_core::interface::effect::{Effect, Effects, Io, Throttle, Token};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::Object;
 use pagetide_core::stats::event::TraceEvent;
-use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId};
+use pagetide_core::units::{CacheId, Cpu, FileId, IdVec, MemcgId, Nanos, NodeId};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
 use piece::{PreemptedSlice, SliceEnd, TimeSlice};
@@ -154,7 +154,7 @@ pub struct SimWorld {
     /// Source of the current wake-ups; `None`: a timer, which wakes a thread on the CPU where it
     /// fell asleep.
     waker: Option<WakeSource>,
-    cpus: Vec<CpuState>,
+    cpus: IdVec<Cpu, CpuState>,
     /// Rests of the time slices of preempted threads.
     cut: BTreeMap<TaskId, PreemptedSlice>,
     /// Time of the next search for CPUs that have been idle for a tick.
@@ -166,7 +166,7 @@ pub struct SimWorld {
     pending: Vec<Option<PendingIo>>,
     pending_free: Vec<usize>,
     /// First page of each file on its disk; the swap area is at page 0 of its own.
-    file_base: Vec<(usize, u64)>,
+    file_base: IdVec<FileId, (usize, u64)>,
     swap_disk: usize,
     /// Costs of the model, and number, of the calls whose time was measured: on missing names,
     /// files and pipes.
@@ -299,7 +299,7 @@ impl SimWorld {
             disks,
             pending: Vec::new(),
             pending_free: Vec::new(),
-            file_base,
+            file_base: file_base.into(),
             swap_disk: setup.machine.swap.as_ref().map_or(0, |swap| swap.disk),
             costs_of_calls: [(0, 0); 3],
             page_waiters: BTreeMap::new(),
@@ -446,7 +446,7 @@ impl SimWorld {
 
     /// Makes a CPU pick a thread: wakes an idle CPU, or ends the current time slice.
     fn reschedule_cpu(&mut self, cpu: Cpu) {
-        let state = &mut self.cpus[cpu.idx()];
+        let state = &mut self.cpus[cpu];
         if state.piece.is_some() {
             self.preempt_slice(cpu);
         } else if state.event.is_none() {
@@ -456,7 +456,7 @@ impl SimWorld {
     }
 
     fn cpu_event(&mut self, cpu: Cpu) -> Result<(), WorldError> {
-        self.cpus[cpu.idx()].event = None;
+        self.cpus[cpu].event = None;
         self.meter.at(cpu);
         if let Some(piece) = self.ended_piece(cpu) {
             let TimeSlice { thread, after, .. } = piece;
@@ -496,7 +496,7 @@ impl SimWorld {
     /// waited for a disk for a short time did not fold (kswapd's runs in zone DMA kept their rhythm
     /// over the waits).
     fn refresh_vm_stats(&mut self, cpu: Cpu) {
-        let state = &mut self.cpus[cpu.idx()];
+        let state = &mut self.cpus[cpu];
         let was_idle = state.idle_since.take().is_some_and(|since| self.now - since >= TICK_NS);
         if was_idle || self.now >= state.vmstat_update {
             state.vmstat_update = (self.now / STAT_INTERVAL + 1) * STAT_INTERVAL;
@@ -517,7 +517,7 @@ impl SimWorld {
     /// Picks the next thread of the CPU and starts its time slice.
     fn dispatch(&mut self, cpu: Cpu) -> Result<(), WorldError> {
         // A wake-up in this event may already have scheduled an event for the CPU.
-        if let Some(event) = self.cpus[cpu.idx()].event.take() {
+        if let Some(event) = self.cpus[cpu].event.take() {
             self.queue.cancel(event);
         }
         if let Some(idle) = self.scheduler.balance(cpu, self.now) {
@@ -529,15 +529,15 @@ impl SimWorld {
         let next = self.scheduler.current(cpu).map(|id| self.thread_of(id));
         self.show_switch(cpu, next);
         let Some(thread) = next else {
-            let state = &mut self.cpus[cpu.idx()];
+            let state = &mut self.cpus[cpu];
             state.idle_since.get_or_insert(self.now);
             // The idle task runs now: the next thread pays for a switch.
             state.last = None;
             return Ok(());
         };
         self.refresh_vm_stats(cpu);
-        let mut cost = std::mem::take(&mut self.cpus[cpu.idx()].debt);
-        if self.cpus[cpu.idx()].last.replace(thread) != Some(thread) {
+        let mut cost = std::mem::take(&mut self.cpus[cpu].debt);
+        if self.cpus[cpu].last.replace(thread) != Some(thread) {
             cost += self.meter.charge(Price::ContextSwitch, 1);
         }
         // A preempted thread first gets the rest of its time slice.
@@ -566,7 +566,7 @@ impl SimWorld {
             WorldThread::Daemon(Daemon::Flusher) => self.times.flusher_ran(ran),
             WorldThread::Daemon(_) => {}
         }
-        let state = &mut self.cpus[cpu.idx()];
+        let state = &mut self.cpus[cpu];
         let until = self.now + left + ran;
         state.piece = Some(TimeSlice { thread, after, since: self.now, until });
         state.event = Some(self.queue.push(until, WorldEvent::Cpu(cpu)));
@@ -576,7 +576,7 @@ impl SimWorld {
     /// Carries out the effects of the time slice of `thread` that ended on `cpu`. If the thread
     /// has no open plug, it submits its plug, too. Returns a disk that is now full for it, if any.
     fn apply_effects(&mut self, thread: WorldThread, cpu: Cpu, has_plug: bool) -> Option<FullDisk> {
-        let mut effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
+        let mut effects = std::mem::take(&mut self.cpus[cpu].effects);
         let mut full = None;
         loop {
             let ios = effects.iter().filter_map(|effect| match effect {
@@ -592,9 +592,9 @@ impl SimWorld {
                 self.apply(effect, cpu);
             }
             // Effects caused by these effects.
-            std::mem::swap(&mut effects, &mut self.cpus[cpu.idx()].effects);
+            std::mem::swap(&mut effects, &mut self.cpus[cpu].effects);
         }
-        self.cpus[cpu.idx()].effects = effects;
+        self.cpus[cpu].effects = effects;
         full
     }
 
@@ -617,9 +617,9 @@ impl SimWorld {
                 let fails =
                     self.fail_copies != 0 && self.nr_copies.is_multiple_of(self.fail_copies);
                 let effects = self.machine.copy_done(from, !fails, cpu);
-                drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
                 self.meter.at(cpu);
-                self.cpus[cpu.idx()].debt += self.meter.work(self.machine.take_work());
+                self.cpus[cpu].debt += self.meter.work(self.machine.take_work());
             }
             Effect::Wake(Token::Page(pfn)) => self.wake_page(pfn),
             Effect::Wake(Token::Throttled(node, reason)) => self.wake_throttled(node, reason),
@@ -634,8 +634,8 @@ impl SimWorld {
     /// again. The worker's own time is negligible compared with the two switches.
     fn run_worker(&mut self, cpu: Cpu) {
         self.meter.at(cpu);
-        self.cpus[cpu.idx()].debt += self.meter.charge(Price::ContextSwitch, 1);
-        self.cpus[cpu.idx()].last = None;
+        self.cpus[cpu].debt += self.meter.charge(Price::ContextSwitch, 1);
+        self.cpus[cpu].last = None;
         self.scheduler.resched(cpu);
     }
 }

@@ -20,12 +20,12 @@ use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 impl<O: Owners> Manager<O> {
     /// Adds a new page to the LRU, through the CPU's batch.
     pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
-        debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Allocated);
-        self.mem.pages[pfn.idx()].place = Place::LruBatch;
-        let batch = &mut self.lru_batches[cpu.idx()].add;
+        debug_assert_eq!(self.mem.pages[pfn].place, Place::Allocated);
+        self.mem.pages[pfn].place = Place::LruBatch;
+        let batch = &mut self.lru_batches[cpu].add;
         batch.push(pfn);
         // A huge page does not wait: a batch of huge pages would hide too much memory from reclaim.
-        if batch.len() == PAGEVEC_SIZE || self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
+        if batch.len() == PAGEVEC_SIZE || self.mem.pages[pfn].has(PageFlags::HEAD) {
             self.drain_add(cpu);
         }
     }
@@ -44,66 +44,66 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_add(&mut self, cpu: Cpu) {
-        if self.lru_batches[cpu.idx()].add.is_empty() {
+        if self.lru_batches[cpu].add.is_empty() {
             return;
         }
-        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].add);
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu].add);
         for pfn in batch.drain(..) {
             self.lruvec_add(pfn);
-            if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
+            if self.mem.pages[pfn].has(PageFlags::MLOCKED) {
                 self.note_culled(pfn);
             }
         }
-        self.lru_batches[cpu.idx()].add = batch;
+        self.lru_batches[cpu].add = batch;
     }
 
     fn drain_rotate(&mut self, cpu: Cpu) {
-        if self.lru_batches[cpu.idx()].rotate.is_empty() {
+        if self.lru_batches[cpu].rotate.is_empty() {
             return;
         }
-        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].rotate);
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu].rotate);
         for pfn in batch.drain(..) {
-            self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
-            let page = &self.mem.pages[pfn.idx()];
+            self.mem.pages[pfn].clear(PageFlags::BATCHED);
+            let page = &self.mem.pages[pfn];
             if page.place.is_lru() && page.place != Place::Unevictable {
                 self.lruvec_remove(pfn);
-                self.mem.pages[pfn.idx()].clear(PageFlags::ACTIVE);
+                self.mem.pages[pfn].clear(PageFlags::ACTIVE);
                 self.lruvec_add_tail(pfn);
-                let nr = self.mem.pages[pfn.idx()].nr_pages();
+                let nr = self.mem.pages[pfn].nr_pages();
                 self.mem.vmstat.add(Event::Pgrotated, nr);
             }
         }
-        self.lru_batches[cpu.idx()].rotate = batch;
+        self.lru_batches[cpu].rotate = batch;
     }
 
     fn drain_activate(&mut self, cpu: Cpu) {
-        if self.lru_batches[cpu.idx()].activate.is_empty() {
+        if self.lru_batches[cpu].activate.is_empty() {
             return;
         }
-        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].activate);
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu].activate);
         for pfn in batch.drain(..) {
-            self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
-            let page = &self.mem.pages[pfn.idx()];
+            self.mem.pages[pfn].clear(PageFlags::BATCHED);
+            let page = &self.mem.pages[pfn];
             if page.place.is_lru()
                 && !page.has(PageFlags::ACTIVE)
                 && page.place != Place::Unevictable
             {
                 let (memcg, nr) = (page.memcg, page.nr_pages());
                 self.lruvec_remove(pfn);
-                self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+                self.mem.pages[pfn].set(PageFlags::ACTIVE);
                 self.lruvec_add(pfn);
                 self.mem.vmstat.add(Event::Pgactivate, nr);
-                self.memcgs[memcg.idx()].events.add(Event::Pgactivate, nr);
+                self.memcgs[memcg].events.add(Event::Pgactivate, nr);
             }
         }
-        self.lru_batches[cpu.idx()].activate = batch;
+        self.lru_batches[cpu].activate = batch;
     }
 
     /// Called when a page was used by read(), or through a mapping that is being removed (Linux
     /// `folio_mark_accessed`). The first use marks the page, the second activates it. A page on the
     /// unevictable list stays where it is, because the order of that list does not matter.
     pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if !page.has(PageFlags::REFERENCED) {
             page.set(PageFlags::REFERENCED);
         } else if !page.has(PageFlags::ACTIVE) && page.place != Place::Unevictable {
@@ -116,7 +116,7 @@ impl<O: Owners> Manager<O> {
 
     /// Moves a page to its active list, through the CPU's batch (Linux `folio_activate`).
     pub(crate) fn activate_page(&mut self, cpu: Cpu, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         match page.place {
             // Not on a list yet: it will be added to the list that its flags name.
             Place::LruBatch => page.set(PageFlags::ACTIVE),
@@ -124,8 +124,8 @@ impl<O: Owners> Manager<O> {
             place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
                 page.set(PageFlags::BATCHED);
                 let huge = page.has(PageFlags::HEAD);
-                self.lru_batches[cpu.idx()].activate.push(pfn);
-                if huge || self.lru_batches[cpu.idx()].activate.len() == PAGEVEC_SIZE {
+                self.lru_batches[cpu].activate.push(pfn);
+                if huge || self.lru_batches[cpu].activate.len() == PAGEVEC_SIZE {
                     self.drain_activate(cpu);
                 }
             }
@@ -136,7 +136,7 @@ impl<O: Owners> Manager<O> {
     /// Called when a page marked for reclaim has been written: makes it the next page to be freed
     /// (Linux `folio_rotate_reclaimable`).
     pub(crate) fn rotate_reclaimable(&mut self, cpu: Cpu, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         let eligible = !page.flags.any(
             PageFlags::LOCKED
                 .with(PageFlags::DIRTY)
@@ -147,8 +147,8 @@ impl<O: Owners> Manager<O> {
             page.set(PageFlags::BATCHED);
             // A huge page does not wait in a batch.
             let huge = page.has(PageFlags::HEAD);
-            self.lru_batches[cpu.idx()].rotate.push(pfn);
-            if huge || self.lru_batches[cpu.idx()].rotate.len() == PAGEVEC_SIZE {
+            self.lru_batches[cpu].rotate.push(pfn);
+            if huge || self.lru_batches[cpu].rotate.len() == PAGEVEC_SIZE {
                 self.drain_rotate(cpu);
             }
         }
@@ -156,38 +156,38 @@ impl<O: Owners> Manager<O> {
 
     /// Puts a page at the head of its list and counts it.
     pub(crate) fn lruvec_add(&mut self, pfn: Pfn) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
-        let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add(&mut self.mem.pages, pfn);
+        let lru = self.memcgs[memcg].lruvecs[node].add(&mut self.mem.pages, pfn);
         self.count_lru(memcg, (node, zone), lru, nr as i64);
         self.mem.work.lru_moves += 1;
     }
 
     /// Puts a page at the tail of its list and counts it.
     pub(crate) fn lruvec_add_tail(&mut self, pfn: Pfn) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
-        let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add_tail(&mut self.mem.pages, pfn);
+        let lru = self.memcgs[memcg].lruvecs[node].add_tail(&mut self.mem.pages, pfn);
         self.count_lru(memcg, (node, zone), lru, nr as i64);
         self.mem.work.lru_moves += 1;
     }
 
     /// Takes a page off its list; its place becomes [`Place::Allocated`].
     pub(crate) fn lruvec_remove(&mut self, pfn: Pfn) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
         let Some(lru) = Lru::of_place(page.place) else {
             unreachable!("{pfn:?} is not on an LRU list");
         };
-        self.memcgs[memcg.idx()].lruvecs[node.idx()].remove(&mut self.mem.pages, pfn, lru);
+        self.memcgs[memcg].lruvecs[node].remove(&mut self.mem.pages, pfn, lru);
         self.count_lru(memcg, (node, zone), lru, -(nr as i64));
-        self.mem.pages[pfn.idx()].place = Place::Allocated;
+        self.mem.pages[pfn].place = Place::Allocated;
     }
 
     /// Updates the sizes after pages of a zone were added to a list or removed from it.
     #[inline]
     fn count_lru(&mut self, memcg: MemcgId, (node, zone): (NodeId, usize), lru: Lru, change: i64) {
-        let state = &mut self.nodes[node.idx()];
+        let state = &mut self.nodes[node];
         let stat = &mut state.stats[lru as usize];
         *stat = stat.wrapping_add_signed(change);
         let in_zone = &mut state.zone_lru[zone][lru as usize];
@@ -226,25 +226,25 @@ impl<O: Owners> Manager<O> {
         let may_unbalance = may_unbalance && self.can_age_anon_pages();
         let mut at = memcg;
         while at != ROOT {
-            let sizes = &mut self.memcgs[at.idx()].lruvecs[node.idx()].subtree;
+            let sizes = &mut self.memcgs[at].lruvecs[node].subtree;
             let size = &mut sizes[lru as usize];
             *size = size.wrapping_add_signed(change);
             let [inactive, active, ..] = *sizes;
             if may_unbalance && self.inactive_is_short(inactive, active) {
                 self.idle_groups.must_visit(at, node);
             }
-            at = self.parents[at.idx()];
+            at = self.parents[at];
         }
     }
 
     /// Removes a page that is being freed from its LRU list or batch.
     pub(crate) fn lru_forget(&mut self, pfn: Pfn) {
-        if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED)
-            || self.mem.pages[pfn.idx()].place == Place::LruBatch
+        if self.mem.pages[pfn].has(PageFlags::BATCHED)
+            || self.mem.pages[pfn].place == Place::LruBatch
         {
             self.lru_add_drain_all();
         }
-        if self.mem.pages[pfn.idx()].place.is_lru() {
+        if self.mem.pages[pfn].place.is_lru() {
             self.lruvec_remove(pfn);
         }
     }
@@ -255,10 +255,10 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            let lruvec = &self.memcgs[at.idx()].lruvecs[node.idx()];
+            let lruvec = &self.memcgs[at].lruvecs[node];
             if nr + lruvec.file_cost + lruvec.anon_cost == 0 {
                 // Most batches cost nothing, and adding 0 cannot exceed the limit.
-                at = self.parents[at.idx()];
+                at = self.parents[at];
                 continue;
             }
             let lists: u64 = [
@@ -270,7 +270,7 @@ impl<O: Owners> Manager<O> {
             .iter()
             .map(|&stat| self.lruvec_page_state(at, node, stat))
             .sum();
-            let lruvec = &mut self.memcgs[at.idx()].lruvecs[node.idx()];
+            let lruvec = &mut self.memcgs[at].lruvecs[node];
             if file {
                 lruvec.file_cost += nr;
             } else {
@@ -280,14 +280,14 @@ impl<O: Owners> Manager<O> {
                 lruvec.file_cost /= 2;
                 lruvec.anon_cost /= 2;
             }
-            at = self.parents[at.idx()];
+            at = self.parents[at];
         }
     }
 
     /// A node statistic, summed over a group and its descendants (Linux `lruvec_page_state`).
     pub(crate) fn lruvec_page_state(&self, memcg: MemcgId, node: NodeId, stat: NodeStat) -> u64 {
         if memcg == ROOT {
-            return self.nodes[node.idx()].stats[stat as usize];
+            return self.nodes[node].stats[stat as usize];
         }
         let lru = stat as usize;
         debug_assert!(lru < NR_LRU_LISTS, "only list sizes are kept by group");

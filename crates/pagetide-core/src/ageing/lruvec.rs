@@ -182,7 +182,7 @@ impl Lruvec {
     /// Adds a page at the head of the list that its flags name. Returns that list.
     #[inline]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
-        let page = &pages[pfn.idx()];
+        let page = &pages[pfn];
         let lru = Lru::of(page);
         self.zone_sizes[page.zone()][lru as usize] += page.nr_pages();
         self.lists[lru as usize].push_head(pages, pfn, lru.place());
@@ -192,7 +192,7 @@ impl Lruvec {
     /// Adds a page at the tail, where it is the next to be reclaimed. Returns the list.
     #[inline]
     pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
-        let page = &pages[pfn.idx()];
+        let page = &pages[pfn];
         let lru = Lru::of(page);
         self.zone_sizes[page.zone()][lru as usize] += page.nr_pages();
         self.lists[lru as usize].push_tail(pages, pfn, lru.place());
@@ -202,7 +202,7 @@ impl Lruvec {
     /// Removes a page from its list. The caller sets the page's new place.
     #[inline]
     pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn, lru: Lru) {
-        let page = &pages[pfn.idx()];
+        let page = &pages[pfn];
         self.zone_sizes[page.zone()][lru as usize] -= page.nr_pages();
         self.lists[lru as usize].remove(pages, pfn);
     }

@@ -28,7 +28,7 @@ impl<O: Owners> Manager<O> {
     /// Marks a page that a locked mapping maps (Linux `mlock_folio`).
     #[cold]
     pub(crate) fn mlock_page(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if page.has(PageFlags::MLOCKED) {
             return;
         }
@@ -46,7 +46,7 @@ impl<O: Owners> Manager<O> {
 
     /// Unmarks a page that no locked mapping maps any more (Linux `munlock_page`).
     pub(crate) fn munlock_page(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if !page.test_clear(PageFlags::MLOCKED) {
             return;
         }
@@ -67,7 +67,7 @@ impl<O: Owners> Manager<O> {
 
     /// Unmarks a page that lost an entry, unless a locked mapping still maps it.
     pub(crate) fn munlock_if_unlocked(&mut self, pfn: Pfn) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::MLOCKED) && !self.is_page_locked(page) {
             self.munlock_page(pfn);
         }
@@ -80,7 +80,7 @@ impl<O: Owners> Manager<O> {
     /// Marks the locked pages of a huge page that was partly locked and is now split.
     pub(crate) fn mlock_split_pages(&mut self, head: Pfn) {
         for pfn in (head.0..head.0 + HPAGE_PMD_NR as u32).map(Pfn) {
-            if self.is_page_locked(&self.mem.pages[pfn.idx()]) {
+            if self.is_page_locked(&self.mem.pages[pfn]) {
                 self.mlock_page(pfn);
             }
         }
@@ -89,7 +89,7 @@ impl<O: Owners> Manager<O> {
     /// Clears the active flag of a page that was put on the unevictable list (Linux `lru_add_fn`).
     #[cold]
     pub(crate) fn note_culled(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if page.place == Place::Unevictable {
             page.clear(PageFlags::ACTIVE);
             let nr = page.nr_pages();
@@ -99,7 +99,7 @@ impl<O: Owners> Manager<O> {
 
     /// Clears the mark of a page that is freed (Linux `__page_cache_release`).
     pub(crate) fn clear_mlocked(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if page.test_clear(PageFlags::MLOCKED) {
             let nr = page.nr_pages();
             self.count_mlock(pfn, -(nr as i64));
@@ -108,8 +108,8 @@ impl<O: Owners> Manager<O> {
     }
 
     fn count_mlock(&mut self, pfn: Pfn, change: i64) {
-        let page = &self.mem.pages[pfn.idx()];
-        let count = &mut self.nodes[page.node().idx()].nr_mlock[page.zone()];
+        let page = &self.mem.pages[pfn];
+        let count = &mut self.nodes[page.node()].nr_mlock[page.zone()];
         *count = count.wrapping_add_signed(change);
     }
 }

@@ -21,15 +21,15 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn workingset_age_nonresident(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at.idx()].lruvecs[node.idx()].nonresident_age += nr;
-            at = self.parents[at.idx()];
+            self.memcgs[at].lruvecs[node].nonresident_age += nr;
+            at = self.parents[at];
         }
     }
 
     /// The shadow of a page that is being evicted. It uses the clock of the group that is short of
     /// memory, or of the root if the machine is (Linux `workingset_eviction`).
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let forgets =
             if page.is_file_lru() { self.era.forgets_files } else { self.era.forgets_anon };
         if forgets {
@@ -48,10 +48,10 @@ impl<O: Owners> Manager<O> {
         let Some((evicted_memcg, node, evicted_age, workingset)) = shadow.unpack() else {
             return;
         };
-        let file = self.mem.pages[pfn.idx()].is_file_lru();
+        let file = self.mem.pages[pfn].is_file_lru();
         let kind = usize::from(file);
-        let memcg = self.mem.pages[pfn.idx()].memcg;
-        let page_node = self.mem.pages[pfn.idx()].node();
+        let memcg = self.mem.pages[pfn].memcg;
+        let page_node = self.mem.pages[pfn].node();
         // The evicted page's group is gone, so the distance is unknown and the page does not count
         // as a refault. As in Linux, the id may belong to a newer group; then the distance is
         // meaningless.
@@ -61,8 +61,8 @@ impl<O: Owners> Manager<O> {
         let event = pick(file, Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile);
         self.mem.work.refaults += 1;
         self.mem.vmstat.count(event);
-        self.memcgs[memcg.idx()].events.count(event);
-        let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;
+        self.memcgs[memcg].events.count(event);
+        let age = self.memcgs[evicted_memcg].lruvecs[node].nonresident_age;
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
         // The memory that the page competes for: all lists except the inactive list of the page's
         // own kind. Anonymous memory counts only if the page's group can swap.
@@ -81,22 +81,22 @@ impl<O: Owners> Manager<O> {
         if distance > workingset_size {
             return;
         }
-        self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+        self.mem.pages[pfn].set(PageFlags::ACTIVE);
         self.workingset_age_nonresident(memcg, node, 1);
         let event = pick(file, Event::WorkingsetActivateAnon, Event::WorkingsetActivateFile);
         self.mem.vmstat.count(event);
-        self.memcgs[memcg.idx()].events.count(event);
+        self.memcgs[memcg].events.count(event);
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at.idx()].lruvecs[node.idx()].workingset_activate[kind] += 1;
-            at = self.parents[at.idx()];
+            self.memcgs[at].lruvecs[node].workingset_activate[kind] += 1;
+            at = self.parents[at];
         }
         if workingset {
-            self.mem.pages[pfn.idx()].set(PageFlags::WORKINGSET);
+            self.mem.pages[pfn].set(PageFlags::WORKINGSET);
             self.lru_note_cost(memcg, page_node, file, 1);
             let event = pick(file, Event::WorkingsetRestoreAnon, Event::WorkingsetRestoreFile);
             self.mem.vmstat.count(event);
-            self.memcgs[memcg.idx()].events.count(event);
+            self.memcgs[memcg].events.count(event);
         }
     }
 }

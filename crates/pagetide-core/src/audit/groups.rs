@@ -8,7 +8,7 @@ use crate::frames::page::PageFlags;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::units::MemcgId;
+use crate::units::{IdVec, MemcgId};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -24,22 +24,22 @@ impl<O: Owners> Manager<O> {
         let parents = self.memcgs.iter().map(|memcg| &memcg.parent);
         check!(self.parents.iter().eq(parents), "the table of parents does not match the groups");
 
-        let mut stocked = vec![0u64; self.memcgs.len()];
+        let mut stocked: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
         for stock in self.stocks.iter().filter(|stock| stock.memcg.is_some()) {
-            stocked[stock.memcg.idx()] += stock.nr_pages;
+            stocked[stock.memcg] += stock.nr_pages;
         }
         let mut slots = vec![0u64; self.memcgs.len()];
         let mut strays = 0;
         let pays = |is_cached: bool| !(self.era.counts_memory_and_swap && is_cached);
         self.swap.for_each_owner(|owner, is_cached| match slots.get_mut(owner.idx()) {
-            Some(slots) if self.memcgs[owner.idx()].online => *slots += u64::from(pays(is_cached)),
+            Some(slots) if self.memcgs[owner].online => *slots += u64::from(pays(is_cached)),
             _ => strays += 1,
         });
         check!(strays == 0, "{strays} swap slots in use by groups that do not exist");
 
-        let mut writebacks = vec![(0u64, 0u64); self.memcgs.len()];
+        let mut writebacks: IdVec<MemcgId, _> = vec![(0u64, 0u64); self.memcgs.len()].into();
         for (_, page) in self.mem.pages.opened().filter(|(_, page)| page.memcg.is_some()) {
-            let of_group = &mut writebacks[page.memcg.idx()];
+            let of_group = &mut writebacks[page.memcg];
             of_group.0 += u64::from(page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY));
             of_group.1 += u64::from(page.has(PageFlags::WRITEBACK)) * page.nr_pages();
         }
@@ -49,7 +49,7 @@ impl<O: Owners> Manager<O> {
         let mut protected = vec![[0u64; 2]; self.memcgs.len()];
         let mut lists = vec![vec![[0u64; NR_LRU_LISTS]; self.nodes.len()]; self.memcgs.len()];
         for &id in ids.iter().rev() {
-            let (at, group) = (id.idx(), &self.memcgs[id.idx()]);
+            let (at, group) = (id.idx(), &self.memcgs[id]);
             if id == ROOT {
                 check!(stocked[at] == 0, "the root has a stock");
             } else {
@@ -64,7 +64,7 @@ impl<O: Owners> Manager<O> {
             );
             if group.parent.is_some() {
                 let (dirty, writeback) = writebacks[at];
-                let of_parent = &mut writebacks[group.parent.idx()];
+                let of_parent = &mut writebacks[group.parent];
                 *of_parent = (of_parent.0 + dirty, of_parent.1 + writeback);
             }
             let counter = &group.memory;
@@ -116,9 +116,9 @@ impl<O: Owners> Manager<O> {
                 "memcg{at} was removed and holds {holds:?}"
             );
         }
-        let mut tables = vec![0u64; self.memcgs.len()];
+        let mut tables: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
         self.owners.for_each_table_frame(&mut |table| {
-            tables[self.mem.pages[table.idx()].memcg.idx()] += 1;
+            tables[self.mem.pages[table].memcg] += 1;
         });
         self.audit_kmem(&ids, &tables)?;
         self.audit_soft_limits()
@@ -129,7 +129,7 @@ impl<O: Owners> Manager<O> {
         for node in 0..self.nodes.len() {
             let mut on_tree = 0;
             for (key, memcg) in self.soft_limit_trees.of_node(node) {
-                let known = self.memcgs[memcg.idx()].lruvecs[node].soft_limit_key;
+                let known = self.memcgs[memcg].lruvecs[node].soft_limit_key;
                 check!(
                     known == Some(key),
                     "{memcg:?} is on node{node}'s tree by {key:?}, not {known:?}"

@@ -8,7 +8,7 @@ use crate::frames::zone::MAX_NR_ZONES;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
-use crate::units::{NodeId, Pfn};
+use crate::units::{IdVec, NodeId, Pfn};
 use alloc::vec;
 
 impl<O: Owners> Manager<O> {
@@ -17,7 +17,7 @@ impl<O: Owners> Manager<O> {
         let pages = &self.mem.pages;
         let mut nr_pins = 0;
         for (pfn, count) in self.pins.iter() {
-            let page = &pages[pfn.idx()];
+            let page = &pages[pfn];
             let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
             check!(count > 0 && user, "{pfn:?}: {count} pins of {page:?}");
             check!(page.has(PageFlags::PINNED), "{pfn:?}: {count} pins, but not marked");
@@ -31,11 +31,11 @@ impl<O: Owners> Manager<O> {
         let (taken, given) = (pins(Event::NrFollPinAcquired), pins(Event::NrFollPinReleased));
         check!(taken == given + nr_pins, "{taken} pins taken, {given} given back, {nr_pins} left");
 
-        let mut locked = vec![[0u64; MAX_NR_ZONES]; self.nodes.len()];
+        let mut locked: IdVec<NodeId, _> = vec![[0u64; MAX_NR_ZONES]; self.nodes.len()].into();
         for (Pfn(at), page) in pages.opened() {
             let is_marked = page.has(PageFlags::MLOCKED);
             if is_marked {
-                locked[page.node().idx()][page.zone()] += page.nr_pages();
+                locked[page.node()][page.zone()] += page.nr_pages();
             }
             let is_locked = self.is_page_locked(page);
             check!(is_marked == is_locked, "pfn{at}: locked {is_locked}, marked {is_marked}");

@@ -27,7 +27,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn audit_huge_page(&self, head: Pfn) -> Result<(), Violation> {
-        let page = &self.mem.pages[head.idx()];
+        let page = &self.mem.pages[head];
         check!(
             page.order == HPAGE_PMD_ORDER && head.0.trailing_zeros() >= HPAGE_PMD_ORDER.into(),
             "{head:?}: not the first frame of a huge page: {page:?}"

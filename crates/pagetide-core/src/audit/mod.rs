@@ -23,7 +23,7 @@ use crate::interface::effect::Throttle;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::NodeStat;
-use crate::units::{MemcgId, NodeId, Pfn};
+use crate::units::{IdVec, MemcgId, NodeId, Pfn};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -65,7 +65,7 @@ impl<O: Owners> Manager<O> {
     /// Checks LRU lists and batches: links, lengths, and the place and owner of each page.
     fn audit_lists(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
-        let mut seen = vec![false; pages.len()];
+        let mut seen: IdVec<Pfn, bool> = vec![false; pages.len()].into();
         for (id, memcg) in self.memcgs.iter().enumerate() {
             for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
                 for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
@@ -74,9 +74,9 @@ impl<O: Owners> Manager<O> {
                     let mut previous = Pfn::NONE;
                     let mut entries = 0;
                     for pfn in list.iter(pages) {
-                        let page = &pages[pfn.idx()];
-                        check!(!seen[pfn.idx()], "{pfn:?} is on two lists");
-                        seen[pfn.idx()] = true;
+                        let page = &pages[pfn];
+                        check!(!seen[pfn], "{pfn:?} is on two lists");
+                        seen[pfn] = true;
                         check!(page.prev == previous, "{pfn:?}: broken back link");
                         check!(
                             page.place == lru.place(),
@@ -106,13 +106,13 @@ impl<O: Owners> Manager<O> {
         }
         for (cpu, batches) in self.lru_batches.iter().enumerate() {
             for &pfn in &batches.add {
-                let place = pages[pfn.idx()].place;
+                let place = pages[pfn].place;
                 check!(place == Place::LruBatch, "{pfn:?} in CPU {cpu}'s batch but {place:?}");
-                check!(!seen[pfn.idx()], "{pfn:?} is in two batches");
-                seen[pfn.idx()] = true;
+                check!(!seen[pfn], "{pfn:?} is in two batches");
+                seen[pfn] = true;
             }
             for &pfn in batches.activate.iter().chain(&batches.rotate) {
-                let batched = pages[pfn.idx()].has(PageFlags::BATCHED);
+                let batched = pages[pfn].has(PageFlags::BATCHED);
                 check!(batched, "{pfn:?} in a batch of CPU {cpu} but not marked");
             }
         }
@@ -135,18 +135,18 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Checks the frames in use by compaction: isolated free frames, and pages being moved.
-    fn audit_compaction(&self) -> Result<Vec<bool>, Violation> {
+    fn audit_compaction(&self) -> Result<IdVec<Pfn, bool>, Violation> {
         let pages = &self.mem.pages;
-        let mut isolated = vec![false; pages.len()];
-        let mut take = |pfn: Pfn| core::mem::replace(&mut isolated[pfn.idx()], true);
+        let mut isolated: IdVec<Pfn, bool> = vec![false; pages.len()].into();
+        let mut take = |pfn: Pfn| core::mem::replace(&mut isolated[pfn], true);
         for pfn in self.compactions.idle_frames() {
             check!(!take(pfn), "{pfn:?} is on two runs' lists");
-            let page = &pages[pfn.idx()];
+            let page = &pages[pfn];
             check!(page.flags == PageFlags::EMPTY, "{pfn:?} is a migration target and is {page:?}");
         }
         for (from, to) in self.compactions.in_flight() {
             check!(!take(from) && !take(to), "{from:?} or {to:?} is being moved twice");
-            let (page, frame) = (&pages[from.idx()], &pages[to.idx()]);
+            let (page, frame) = (&pages[from], &pages[to]);
             let moving = PageFlags::MIGRATING.with(PageFlags::LOCKED);
             check!(page.has(moving) && page.next == to, "{from:?} is being moved and is {page:?}");
             check!(page.mapcount == 0, "{from:?} is being moved and is mapped");
@@ -169,7 +169,7 @@ impl<O: Owners> Manager<O> {
         let mut wrong = None;
         self.swap.for_each_cached(|slot, pfn| {
             let head = self.swap_cache_head(slot).unwrap_or(pfn);
-            let page = &self.mem.pages[head.idx()];
+            let page = &self.mem.pages[head];
             if !page.has(PageFlags::SWAPCACHE) || page.private + (pfn.0 - head.0) != slot.0 {
                 wrong = Some((slot, pfn));
             }
@@ -185,13 +185,13 @@ impl<O: Owners> Manager<O> {
 
     /// Compares the counters of nodes and groups with the pages.
     fn audit_counts(&self) -> Result<(), Violation> {
-        let mut charged = vec![0u64; self.memcgs.len()];
-        let mut stats = vec![[0u64; NodeStat::COUNT]; self.nodes.len()];
+        let mut charged: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
+        let mut stats: IdVec<NodeId, _> = vec![[0u64; NodeStat::COUNT]; self.nodes.len()].into();
         for (_, page) in self.mem.pages.opened() {
             if page.memcg.is_some() {
-                charged[page.memcg.idx()] += page.nr_pages();
+                charged[page.memcg] += page.nr_pages();
             }
-            let stat = &mut stats[page.node().idx()];
+            let stat = &mut stats[page.node()];
             let nr = page.nr_pages();
             let mut count = |which: NodeStat, is: bool| stat[which as usize] += u64::from(is) * nr;
             if let Some(lru) = Lru::of_place(page.place) {
@@ -221,8 +221,8 @@ impl<O: Owners> Manager<O> {
         }
         let mut unpaid = None;
         self.owners.for_each_table_frame(&mut |table| {
-            let page = &self.mem.pages[table.idx()];
-            stats[page.node().idx()][NodeStat::NrPageTablePages as usize] += 1;
+            let page = &self.mem.pages[table];
+            stats[page.node()][NodeStat::NrPageTablePages as usize] += 1;
             unpaid = unpaid.or(page.memcg.is_none().then_some(table));
         });
         check!(unpaid.is_none(), "{unpaid:?}: a page table charged to no group");

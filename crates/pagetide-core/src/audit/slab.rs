@@ -14,7 +14,7 @@ use crate::slab::objcg::NO_OWNER;
 use crate::slab::partial::chain;
 use crate::slab::Object;
 use crate::stats::vmstat::NodeStat;
-use crate::units::{CacheId, MemcgId, NodeId};
+use crate::units::{CacheId, IdVec, MemcgId, NodeId};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -26,7 +26,7 @@ impl<O: Owners> Manager<O> {
         for (id, cache) in self.kmem_caches() {
             self.audit_cache(id, cache)?;
             nr_slab_frames += u64::from(cache.nr_slabs);
-            let root = &self.slabs.caches[cache.root.idx()];
+            let root = &self.slabs.caches[cache.root];
             check!(root.root == cache.root, "{id:?} is the clone of a clone");
             check!(root.size == cache.size, "{id:?} has objects of another size than its root");
         }
@@ -136,7 +136,7 @@ impl<O: Owners> Manager<O> {
             objects += u64::from(slab.objects);
             let fits = u64::from(slab.objects) * u64::from(cache.size);
             check!(fits <= cache.page_size() << slab.order, "{id:?} slab {slot}: objects overlap");
-            let page = &self.mem.pages[slab.pfn.idx()];
+            let page = &self.mem.pages[slab.pfn];
             let is_ours = page.has(PageFlags::SLAB)
                 && page.mapping == id.0
                 && page.index as usize == slot
@@ -218,15 +218,15 @@ impl<O: Owners> Manager<O> {
         for group in self.memcgs.iter().filter(|group| group.counters_owner != NO_OWNER) {
             bytes[usize::from(group.counters_owner)] += i64::from(group.counters_bytes);
         }
-        let mut pages = vec![0u64; self.memcgs.len()];
-        let mut total = vec![0u64; self.memcgs.len()];
+        let mut pages: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
+        let mut total: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
         let mut unwritten = vec![0i64; nr_ids];
         // A remainder too small for the next object stays in the stock; later charges add to it.
         let sizes = self.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
         let most = sizes.max().unwrap_or(0).max(page_size) + page_size;
         for (cpu, stock) in slabs.objcgs.stocks() {
             let memcg = self.slabs.objcgs.memcg_of(stock.objcg);
-            total[memcg.idx()] += u64::from(stock.nr_bytes());
+            total[memcg] += u64::from(stock.nr_bytes());
             unwritten[usize::from(stock.objcg)] += stock.slab_bytes().iter().sum::<i64>();
             check!(
                 u64::from(stock.nr_bytes()) <= most,
@@ -247,12 +247,12 @@ impl<O: Owners> Manager<O> {
             let is_listed =
                 group.is_some_and(|group| group.objcgs.get(owner.at as usize) == Some(&id));
             check!(is_listed, "owner {id} is not one of {:?}", owner.memcg);
-            total[owner.memcg.idx()] += bytes[at] as u64 + u64::from(owner.nr_charged_bytes);
+            total[owner.memcg] += bytes[at] as u64 + u64::from(owner.nr_charged_bytes);
             bytes[at] = 0;
         }
         check!(bytes.iter().all(|&bytes| bytes == 0), "objects have an owner that was removed");
         for (_, cache) in self.kmem_caches().filter(|(_, cache)| cache.memcg.is_some()) {
-            pages[cache.memcg.idx()] += cache.nr_pages;
+            pages[cache.memcg] += cache.nr_pages;
         }
         for (at, group) in self.memcgs.iter().enumerate() {
             check!(
@@ -280,7 +280,7 @@ impl<O: Owners> Manager<O> {
                         let here = (MemcgId(at as u16), NodeId(node as u8));
                         check!(place == here, "{object:?} is cached on {here:?}, not on {place:?}");
                         for object in [object, holds].into_iter().filter(|it| it.is_some()) {
-                            let cache = &self.slabs.caches[object.cache.idx()];
+                            let cache = &self.slabs.caches[object.cache];
                             check!(
                                 cache.is_cached(object.number),
                                 "{object:?} is cached but not marked"
@@ -313,7 +313,7 @@ impl<O: Owners> Manager<O> {
                 self.audit_in_use(*part, "a part of a clone")?;
             }
             if cache.memcg.is_some() {
-                let clones = &self.memcgs[cache.memcg.idx()].clones;
+                let clones = &self.memcgs[cache.memcg].clones;
                 let has = clones.get(cache.memcg_at as usize) == Some(&id);
                 check!(has, "{id:?} is not one of {:?}'s caches", cache.memcg);
                 let kind = self.slabs.accounting;
@@ -327,29 +327,33 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    pub(super) fn count_slab_pages(&self, stats: &mut [[u64; NodeStat::COUNT]]) {
+    pub(super) fn count_slab_pages(&self, stats: &mut IdVec<NodeId, [u64; NodeStat::COUNT]>) {
         for (_, cache) in self.kmem_caches() {
             let stat = crate::slab::allocate::slab_stat(cache.reclaimable) as usize;
             let slabs: Vec<_> =
                 cache.slabs.iter().filter(|slab| slab.seat != SlabSeat::Gone).collect();
             for slab in slabs {
-                stats[slab.node.idx()][stat] += 1 << slab.order;
+                stats[slab.node][stat] += 1 << slab.order;
             }
         }
     }
 
     /// Checks the kernel memory of each group, descendants included.
-    pub(super) fn audit_kmem(&self, ids: &[MemcgId], tables: &[u64]) -> Result<(), Violation> {
-        let mut kmem = vec![0u64; self.memcgs.len()];
+    pub(super) fn audit_kmem(
+        &self,
+        ids: &[MemcgId],
+        tables: &IdVec<MemcgId, u64>,
+    ) -> Result<(), Violation> {
+        let mut kmem: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
         for &id in ids.iter().rev() {
-            let group = &self.memcgs[id.idx()];
+            let group = &self.memcgs[id];
             if id != ROOT {
-                kmem[id.idx()] += group.kernel_pages + tables[id.idx()];
+                kmem[id] += group.kernel_pages + tables[id];
             }
-            let (usage, found) = (group.kmem.usage, kmem[id.idx()]);
+            let (usage, found) = (group.kmem.usage, kmem[id]);
             check!(usage == found, "{id:?}: {usage} pages of kernel memory, {found} found");
             if group.parent.is_some() {
-                kmem[group.parent.idx()] += found;
+                kmem[group.parent] += found;
             }
         }
         Ok(())

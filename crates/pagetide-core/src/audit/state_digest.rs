@@ -160,13 +160,13 @@ mod tests {
         run(&mut machine, mm, vma, 1);
         changed(&machine, "a fault");
         // Fresh pages are already young.
-        let mut pte = machine.owners.vmas[vma.idx()].ptes[0];
+        let mut pte = machine.owners.vmas[vma].ptes[0];
         assert!(pte.test_clear_young());
-        machine.owners.vmas[vma.idx()].ptes[0] = pte;
+        machine.owners.vmas[vma].ptes[0] = pte;
         changed(&machine, "a reference bit");
         let file = machine.create_file(1 << 20, true).unwrap();
         changed(&machine, "a file");
-        machine.owners.files[file.idx()].writeback_index = 5;
+        machine.owners.files[file].writeback_index = 5;
         changed(&machine, "where writeback goes on");
         let stalls = TaskState { stalled: true, ..TaskState::default() };
         machine.psi_task_change(ROOT, Cpu(0), [TaskState::default(), stalls], 5);

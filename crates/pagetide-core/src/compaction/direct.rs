@@ -111,7 +111,7 @@ impl<O: Owners> Manager<O> {
         }
         let highest = state.gfp.highest_zone();
         loop {
-            let zones = &self.mem.zonelists[ctx.node.idx()][highest].zones;
+            let zones = &self.mem.zonelists[ctx.node][highest].zones;
             let Some(&zone) = zones.get(state.at) else { return Step::Done(()) };
             if zone.node != ctx.node && state.gfp.has(Gfp::THISNODE) {
                 state.at += 1;
@@ -150,7 +150,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn compaction_of(&mut self, at: ZoneRef) -> &mut super::ZoneCompaction {
-        &mut self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)].compaction
+        &mut self.mem.nodes[at.node].zones[usize::from(at.zone)].compaction
     }
 
     /// Notes the result of one zone. Returns whether to stop trying further zones.
@@ -162,11 +162,11 @@ impl<O: Owners> Manager<O> {
     ) -> bool {
         state.result = state.result.max(result);
         let highest = state.gfp.highest_zone();
-        let zones = &self.mem.zonelists[ctx.node.idx()][highest].zones;
+        let zones = &self.mem.zonelists[ctx.node][highest].zones;
         let Some(&at) = zones.get(state.at) else { return true };
         let order = state.order;
         let success = if self.era.compacts_to_low_mark {
-            let zone = &self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)];
+            let zone = &self.mem.nodes[at.node].zones[usize::from(at.zone)];
             has_low_mark(zone, order, state.flags, highest)
         } else {
             result == CompactResult::Success
@@ -210,7 +210,7 @@ impl<O: Owners> Manager<O> {
         };
         match pfn {
             Some(pfn) => {
-                let page = &self.mem.pages[pfn.idx()];
+                let page = &self.mem.pages[pfn];
                 let at = ZoneRef { node: page.node(), zone: page.zone() as u8 };
                 let compaction = self.compaction_of(at);
                 compaction.blockskip_flush = false;
@@ -225,8 +225,8 @@ impl<O: Owners> Manager<O> {
     /// Whether reclaim could make compaction possible (Linux `compaction_zonelist_suitable`).
     pub(crate) fn is_compaction_worth_reclaim(&self, order: Order, gfp: Gfp, ctx: &Ctx) -> bool {
         let highest = gfp.highest_zone();
-        self.mem.zonelists[ctx.node.idx()][highest].zones.iter().any(|at| {
-            let zone = &self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        self.mem.zonelists[ctx.node][highest].zones.iter().any(|at| {
+            let zone = &self.mem.nodes[at.node].zones[usize::from(at.zone)];
             // Assume that reclaim for one block frees only a part of the reclaimable pages, as
             // Linux does.
             let reclaimable = self.zone_reclaimable_pages(at.node, at.zone.into());

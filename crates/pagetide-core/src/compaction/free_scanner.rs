@@ -141,8 +141,7 @@ impl<O: Owners> Manager<O> {
     /// Takes the free block that starts at `pfn` and puts its frames on the run's list. Returns
     /// `None` if the zone would fall below its watermark.
     fn take_free_block(&mut self, run: &mut CompactControl, pfn: Pfn) -> Option<Order> {
-        let zone =
-            &mut self.mem.nodes[run.goal.zone.node.idx()].zones[usize::from(run.goal.zone.zone)];
+        let zone = &mut self.mem.nodes[run.goal.zone.node].zones[usize::from(run.goal.zone.zone)];
         let order = zone.isolate_free_block(&mut self.mem.pages, pfn)?;
         self.mem.work.buddy_ops += 1;
         run.freepages.extend((pfn.0..pfn.0 + (1 << order)).map(Pfn));
@@ -170,9 +169,9 @@ impl<O: Owners> Manager<O> {
         let mut found = None;
         while let Some(this) = at_order.filter(|_| found.is_none()) {
             let (mut order_scanned, mut high) = (0u32, None);
-            let zone = &mut self.mem.nodes[run.goal.zone.node.idx()].zones
-                [usize::from(run.goal.zone.zone)];
-            let list = &zone.free_area[usize::from(this)].lists[MigrateType::Movable.idx()];
+            let zone =
+                &mut self.mem.nodes[run.goal.zone.node].zones[usize::from(run.goal.zone.zone)];
+            let list = &zone.free_area[usize::from(this)].lists[MigrateType::Movable];
             let mut at = list.tail;
             while at.is_some() {
                 order_scanned += 1;
@@ -194,7 +193,7 @@ impl<O: Owners> Manager<O> {
                 if order_scanned >= limit {
                     break;
                 }
-                at = self.mem.pages[at.idx()].prev;
+                at = self.mem.pages[at].prev;
             }
             found = found.or(high);
             // The next search starts at the entries that this search has not seen.

@@ -84,7 +84,7 @@ impl<O: Owners> Manager<O> {
             .with(PageFlags::WRITEBACK)
             .with(PageFlags::PINNED)
             .with(PageFlags::BATCHED);
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         // `buffer_migrate_folio_norefs`: the journal holds a reference to each unwritten buffer.
         let held = page.has(PageFlags::METADATA.with(PageFlags::DIRTY));
         !held && !page.flags.any(busy)
@@ -92,13 +92,13 @@ impl<O: Owners> Manager<O> {
 
     /// Unmaps a page and asks the world to copy it. `false`: the page is pinned; nothing changed.
     fn begin_migration(&mut self, id: CompactRunId, pfn: Pfn, frame: Pfn) -> bool {
-        debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Isolated);
+        debug_assert_eq!(self.mem.pages[pfn].place, Place::Isolated);
         let Some(young) = self.unmap_for_migration(pfn) else { return false };
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.set(PageFlags::LOCKED.with(PageFlags::MIGRATING));
         page.next = frame;
         page.prev = Pfn(id.0);
-        self.mem.pages[frame.idx()].private = u32::from(young);
+        self.mem.pages[frame].private = u32::from(young);
         self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
         self.mem.work.pages_migrated += 1;
         self.effects.push(Effect::CopyPage { from: pfn, to: frame });
@@ -107,7 +107,7 @@ impl<O: Owners> Manager<O> {
 
     /// Makes all entries migration entries. Returns whether one was young; `None`: page is pinned.
     fn unmap_for_migration(&mut self, pfn: Pfn) -> Option<bool> {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let (at, mapcount) = (OwnerSlot::of(page), page.mapcount);
         if mapcount == 0 {
             return Some(false);
@@ -137,29 +137,29 @@ impl<O: Owners> Manager<O> {
 
     fn end_migration(&mut self, from: Pfn, ok: bool, cpu: Cpu) {
         self.wake_page(from);
-        let page = &mut self.mem.pages[from.idx()];
+        let page = &mut self.mem.pages[from];
         page.clear(PageFlags::LOCKED.with(PageFlags::MIGRATING));
         let (run, frame) = (CompactRunId(page.prev.0), page.next);
         page.prev = Pfn::NONE;
         page.next = Pfn::NONE;
         let stat = isolated_stat(page);
         self.stat_dec(from, stat);
-        let young = self.mem.pages[frame.idx()].private != 0;
-        clear_page(&mut self.mem.pages[frame.idx()], Place::Isolated);
+        let young = self.mem.pages[frame].private != 0;
+        clear_page(&mut self.mem.pages[frame], Place::Isolated);
         let event = if ok { Event::PgmigrateSuccess } else { Event::PgmigrateFail };
         self.mem.vmstat.count(event);
         let home = if ok { frame } else { from };
         if ok {
             self.move_page_identity(from, frame);
         }
-        self.mem.pages[home.idx()].place = Place::Allocated;
-        let nr = self.owners.moved(OwnerSlot::of(&self.mem.pages[home.idx()]), from, home, young);
+        self.mem.pages[home].place = Place::Allocated;
+        let nr = self.owners.moved(OwnerSlot::of(&self.mem.pages[home]), from, home, young);
         for _ in 0..nr {
             self.page_add_rmap(home);
         }
         self.mem.work.rmap_walks += u32::from(nr);
         self.mem.work.ptes_set += u32::from(nr);
-        if nr > 0 && self.is_page_locked(&self.mem.pages[home.idx()]) {
+        if nr > 0 && self.is_page_locked(&self.mem.pages[home]) {
             self.mlock_page(home);
         }
         let unused = self.compactions.copy_ended(run, from, (!ok).then_some(frame));
@@ -171,7 +171,7 @@ impl<O: Owners> Manager<O> {
             self.mem.free_page(cpu, frame, 0);
         }
         // All users of the page may have gone during the copy.
-        let page = &self.mem.pages[home.idx()];
+        let page = &self.mem.pages[home];
         let cached = page.flags.any(PageFlags::FILE.with(PageFlags::SWAPCACHE));
         if page.mapcount == 0 && !cached {
             self.free_user_page(home, cpu);
@@ -182,15 +182,15 @@ impl<O: Owners> Manager<O> {
 
     /// Moves the identity of the page (owner, flags, charge, swap slot) from one frame to another.
     fn move_page_identity(&mut self, from: Pfn, to: Pfn) {
-        let old = self.mem.pages[from.idx()].clone();
-        let page = &mut self.mem.pages[to.idx()];
+        let old = self.mem.pages[from].clone();
+        let page = &mut self.mem.pages[to];
         page.mapping = old.mapping;
         page.index = old.index;
         page.private = old.private;
         page.memcg = old.memcg;
         page.flags = old.flags;
         page.place = Place::Isolated;
-        clear_page(&mut self.mem.pages[from.idx()], Place::Allocated);
+        clear_page(&mut self.mem.pages[from], Place::Allocated);
         if old.has(PageFlags::SWAPCACHE) {
             self.swap.replace_cached(SwapSlot(old.private), to);
         }

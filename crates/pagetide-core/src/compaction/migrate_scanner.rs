@@ -104,8 +104,7 @@ impl<O: Owners> Manager<O> {
         if run.ignore_skip_hint || self.era.scans_linearly {
             return pfn;
         }
-        let zone =
-            &mut self.mem.nodes[run.goal.zone.node.idx()].zones[usize::from(run.goal.zone.zone)];
+        let zone = &mut self.mem.nodes[run.goal.zone.node].zones[usize::from(run.goal.zone.zone)];
         let zone_start = zone.start_pfn.0;
         // Finish a block that was begun.
         if pfn != zone_start && pfn != pageblock_start(pfn) {
@@ -126,7 +125,7 @@ impl<O: Owners> Manager<O> {
         let mut found = None;
         let mut at_order = order - 1;
         while at_order >= PAGE_ALLOC_COSTLY_ORDER && found.is_none() && nr_scanned < limit {
-            let list = &zone.free_area[usize::from(at_order)].lists[MigrateType::Movable.idx()];
+            let list = &zone.free_area[usize::from(at_order)].lists[MigrateType::Movable];
             let mut at = list.head;
             while at.is_some() {
                 nr_scanned += 1;
@@ -137,7 +136,7 @@ impl<O: Owners> Manager<O> {
                     found = Some(at.0);
                     break;
                 }
-                at = self.mem.pages[at.idx()].next;
+                at = self.mem.pages[at].next;
             }
             if at.is_some() {
                 // The next search starts after the entries that this search has seen.
@@ -271,7 +270,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether more pages are isolated than half of those on the lists.
     fn is_too_many_isolated(&self, run: &CompactControl) -> bool {
-        let stats = &self.nodes[run.goal.zone.node.idx()].stats;
+        let stats = &self.nodes[run.goal.zone.node].stats;
         let of = |stat: NodeStat| stats[stat as usize];
         let isolated = of(NodeStat::NrIsolatedAnon) + of(NodeStat::NrIsolatedFile);
         let lists = of(NodeStat::NrInactiveAnon)
@@ -308,7 +307,7 @@ impl<O: Owners> Manager<O> {
 
     fn isolate_migratepage(&mut self, run: &mut CompactControl, pfn: Pfn) {
         self.lruvec_remove(pfn);
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.place = Place::Isolated;
         let stat = isolated_stat(page);
         self.stat_inc(pfn, stat);
@@ -322,7 +321,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(super) fn putback_isolated(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.place = Place::Allocated;
         let stat = isolated_stat(page);
         self.stat_dec(pfn, stat);

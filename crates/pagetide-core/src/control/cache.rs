@@ -17,7 +17,7 @@ use crate::interface::owners::Owners;
 use crate::slab::kmem_cache::SlabSeat;
 use crate::slab::{CacheTuning, KmemCache};
 use crate::units::page_size::PageSize;
-use crate::units::{CacheId, Cpu};
+use crate::units::{CacheId, Cpu, IdVec, NodeId};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -154,7 +154,7 @@ pub fn cache_and_file(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PREFIX)?.rsplit_once('.')
 }
 
-type NodeSums = Vec<u64>;
+type NodeSums = IdVec<NodeId, u64>;
 
 /// Levenshtein distance of two names.
 fn distance(one: &str, other: &str) -> usize {
@@ -179,7 +179,7 @@ impl<O: Owners> Manager<O> {
             return None;
         }
         let near = name.chars().count() / 3;
-        let names = self.slabs.roots().map(|id| self.slabs.caches[id.idx()].name.as_str());
+        let names = self.slabs.roots().map(|id| self.slabs.caches[id].name.as_str());
         let measured = names.map(|known| (distance(name, known), known));
         measured.min().filter(|&(distance, _)| distance <= near).map(|(_, known)| known)
     }
@@ -223,7 +223,7 @@ impl<O: Owners> Manager<O> {
                 CacheWrite::Tune(CacheTuning { min_partial: Some(value), ..none })
             }
             CacheControl::CpuPartial => {
-                let policy = self.slabs.caches[id.idx()].policy;
+                let policy = self.slabs.caches[id].policy;
                 let has_chains = matches!(policy, SlubPolicy::Linux61 | SlubPolicy::Linux55);
                 if value > 0 && !has_chains {
                     let name = name();
@@ -267,7 +267,7 @@ impl<O: Owners> Manager<O> {
         for id in all {
             // The values were checked against the cache, and a clone has the same bounds.
             self.tune_cache(id, tuning).map_err(|errno| {
-                let name = &self.slabs.caches[id.idx()].name;
+                let name = &self.slabs.caches[id].name;
                 ControlError::new(errno, name, format!("cache {} refuses this value", quoted(name)))
             })?;
         }
@@ -277,7 +277,7 @@ impl<O: Owners> Manager<O> {
     /// Reads a file of a cache; counts include the groups' clones.
     pub(super) fn read_cache_control(&self, name: &str) -> Result<String, ControlError> {
         let (id, control) = self.find_cache_control(name)?;
-        let it = &self.slabs.caches[id.idx()];
+        let it = &self.slabs.caches[id];
         Ok(match control {
             CacheControl::MinPartial => format!("{}\n", it.min_partial),
             CacheControl::CpuPartial => format!("{}\n", it.cpu_partial),
@@ -288,7 +288,7 @@ impl<O: Owners> Manager<O> {
             | CacheControl::Objects
             | CacheControl::Partial
             | CacheControl::CpuSlabs => {
-                let mut sums = alloc::vec![0; self.nodes.len()];
+                let mut sums: NodeSums = alloc::vec![0; self.nodes.len()].into();
                 for (_, it) in self.kmem_caches().filter(|(_, it)| it.root == id) {
                     count(it, control, &mut sums);
                 }
@@ -331,7 +331,7 @@ fn count(it: &KmemCache, control: CacheControl, sums: &mut NodeSums) {
             | CacheControl::Order
             | CacheControl::ObjsPerSlab => 0,
         };
-        sums[slab.node.idx()] += nr;
+        sums[slab.node] += nr;
     }
 }
 

@@ -290,7 +290,7 @@ impl<O: Owners> Manager<O> {
         now: crate::units::Nanos,
     ) -> Result<String, ControlError> {
         self.check_group(memcg, name, "read")?;
-        let group = &self.memcgs[memcg.idx()];
+        let group = &self.memcgs[memcg];
         let page_size = self.mem.page_size;
         let size = |pages: u64, unlimited: &str| match pages {
             UNLIMITED => format!("{unlimited}\n"),

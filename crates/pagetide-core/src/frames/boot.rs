@@ -139,8 +139,8 @@ impl Memory {
         Ok(Memory {
             page_size,
             pages,
-            zonelists: build_zonelists(&nodes),
-            nodes,
+            zonelists: build_zonelists(&nodes).into(),
+            nodes: nodes.into(),
             vmstat: Vmstat::new(),
             events: EventLog::default(),
             work: Work::default(),

@@ -61,7 +61,7 @@ pub(crate) fn clear_tails(pages: &mut PageArray, pfn: Pfn, order: Order) {
 /// frame changes, so the cost does not depend on the order.
 #[inline]
 pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
-    let page = &mut pages[pfn.idx()];
+    let page = &mut pages[pfn];
     page.place = Place::Allocated;
     page.order = order;
     page.private = 0;
@@ -72,11 +72,11 @@ impl Zone {
     fn add_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
         let area = &mut self.free_area[usize::from(order)];
         if order == MAX_PAGE_ORDER {
-            pages.open(area.lists[mt.idx()].head);
+            pages.open(area.lists[mt].head);
         }
-        area.lists[mt.idx()].push_head(pages, pfn, Place::Buddy);
+        area.lists[mt].push_head(pages, pfn, Place::Buddy);
         area.nr_free += 1;
-        let page = &mut pages[pfn.idx()];
+        let page = &mut pages[pfn];
         page.private = order.into();
         page.index = mt as u32;
     }
@@ -84,11 +84,11 @@ impl Zone {
     fn add_block_tail(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
         let area = &mut self.free_area[usize::from(order)];
         if order == MAX_PAGE_ORDER {
-            pages.open(area.lists[mt.idx()].tail);
+            pages.open(area.lists[mt].tail);
         }
-        area.lists[mt.idx()].push_tail(pages, pfn, Place::Buddy);
+        area.lists[mt].push_tail(pages, pfn, Place::Buddy);
         area.nr_free += 1;
-        let page = &mut pages[pfn.idx()];
+        let page = &mut pages[pfn];
         page.private = order.into();
         page.index = mt as u32;
     }
@@ -97,7 +97,7 @@ impl Zone {
     /// its descriptors. Returns false and changes nothing if the block is not fresh.
     pub(crate) fn free_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: MigrateType) -> bool {
         let area = &mut self.free_area[usize::from(MAX_PAGE_ORDER)];
-        let is_fresh = area.lists[mt.idx()].push_tail_fresh(pages, pfn, mt as u8);
+        let is_fresh = area.lists[mt].push_tail_fresh(pages, pfn, mt as u8);
         if is_fresh {
             area.nr_free += 1;
             self.add_free(1 << MAX_PAGE_ORDER);
@@ -110,9 +110,9 @@ impl Zone {
         if order == MAX_PAGE_ORDER {
             pages.open_between(pfn);
         }
-        let mt = MigrateType::from_raw(pages[pfn.idx()].index);
+        let mt = MigrateType::from_raw(pages[pfn].index);
         let area = &mut self.free_area[usize::from(order)];
-        area.lists[mt.idx()].remove(pages, pfn);
+        area.lists[mt].remove(pages, pfn);
         area.nr_free -= 1;
         mt
     }
@@ -235,14 +235,13 @@ impl Zone {
     /// Smallest order >= `order` with a free block on the lists of `mt`.
     #[inline]
     pub(crate) fn smallest_block(&self, order: Order, mt: MigrateType) -> Option<Order> {
-        (order..=MAX_PAGE_ORDER)
-            .find(|&o| !self.free_area[usize::from(o)].lists[mt.idx()].is_empty())
+        (order..=MAX_PAGE_ORDER).find(|&o| !self.free_area[usize::from(o)].lists[mt].is_empty())
     }
 
     /// Takes the first block of exactly `order` and type `mt` off its list.
     fn pop_block(&mut self, pages: &mut PageArray, order: Order, mt: MigrateType) -> Option<Pfn> {
         let area = &mut self.free_area[usize::from(order)];
-        let list = &mut area.lists[mt.idx()];
+        let list = &mut area.lists[mt];
         if order == MAX_PAGE_ORDER && list.head.is_some() {
             pages.open_between(list.head);
         }
@@ -324,14 +323,14 @@ impl Zone {
 
     /// Head of the list of `order` and `mt`.
     pub(crate) fn first_block(&self, order: Order, mt: MigrateType) -> Option<Pfn> {
-        let list: &List = &self.free_area[usize::from(order)].lists[mt.idx()];
+        let list: &List = &self.free_area[usize::from(order)].lists[mt];
         list.head.is_some().then_some(list.head)
     }
 
     /// Moves a free block to the tail of the list of another type.
     pub(crate) fn move_block(&mut self, pages: &mut PageArray, pfn: Pfn, mt: MigrateType) {
         pages.open(pfn);
-        let order = pages[pfn.idx()].private as Order;
+        let order = pages[pfn].private as Order;
         let old = self.del_block(pages, pfn, order);
         self.add_block_tail(pages, pfn, order, mt);
         if old == MigrateType::Isolate && mt != MigrateType::Isolate {
@@ -344,7 +343,7 @@ impl Zone {
     /// Splits the free block with head `pfn` in two if it is larger than a pageblock.
     pub(crate) fn split_to_pageblock(&mut self, pages: &mut PageArray, pfn: Pfn) {
         pages.open(pfn);
-        let order = pages[pfn.idx()].private as Order;
+        let order = pages[pfn].private as Order;
         if order > PAGEBLOCK_ORDER {
             let mt = self.del_block(pages, pfn, order);
             self.add_block(pages, Pfn(pfn.0 + PAGEBLOCK_NR_PAGES), PAGEBLOCK_ORDER, mt);
@@ -355,7 +354,7 @@ impl Zone {
     /// Frees a free block again, to merge it with blocks that could not merge before.
     pub(crate) fn merge_again(&mut self, pages: &mut PageArray, pfn: Pfn) {
         pages.open(pfn);
-        let order = pages[pfn.idx()].private as Order;
+        let order = pages[pfn].private as Order;
         let mt = self.del_block(pages, pfn, order);
         self.remove_free(1 << order);
         self.free_block(pages, pfn, order, mt, Placement::Likely);
@@ -418,8 +417,8 @@ impl Zone {
     /// claim the block from another type.
     pub(crate) fn block_suits(&self, order: Order, mt: MigrateType) -> bool {
         let lists = &self.free_area[usize::from(order)].lists;
-        !lists[mt.idx()].is_empty()
-            || mt.fallbacks().iter().any(|from| !lists[from.idx()].is_empty())
+        !lists[mt].is_empty()
+            || mt.fallbacks().iter().any(|&from| !lists[from].is_empty())
                 && crate::frames::fallback::may_steal(order, mt)
     }
 
@@ -441,7 +440,7 @@ impl Zone {
         last: Pfn,
     ) {
         debug_assert!(order < MAX_PAGE_ORDER);
-        let list = &mut self.free_area[usize::from(order)].lists[mt.idx()];
+        let list = &mut self.free_area[usize::from(order)].lists[mt];
         while let Some(pfn) = list.pop_head(pages) {
             list.push_tail(pages, pfn, Place::Buddy);
             if pfn == last {
@@ -460,7 +459,7 @@ impl Zone {
         last: Pfn,
     ) {
         debug_assert!(order < MAX_PAGE_ORDER);
-        let list = &mut self.free_area[usize::from(order)].lists[mt.idx()];
+        let list = &mut self.free_area[usize::from(order)].lists[mt];
         while let Some(pfn) = list.pop_tail(pages) {
             list.push_head(pages, pfn, Place::Buddy);
             if pfn == last {
@@ -496,7 +495,7 @@ impl Zone {
             }
         }
         self.remove_free(1 << order);
-        let page = &mut pages[pfn.idx()];
+        let page = &mut pages[pfn];
         clear_page(page, Place::Isolated);
         page.order = order;
         true

@@ -189,7 +189,7 @@ impl Zone {
 
     fn fallback_of_order(&self, order: Order, mt: MigrateType) -> Option<FallbackCandidate> {
         let area = &self.free_area[usize::from(order)];
-        let from = mt.fallbacks().iter().find(|from| !area.lists[from.idx()].is_empty())?;
+        let from = mt.fallbacks().iter().find(|&&from| !area.lists[from].is_empty())?;
         Some(FallbackCandidate { order, mt: *from, whole_block: may_steal(order, mt) })
     }
 

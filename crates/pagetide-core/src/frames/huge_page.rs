@@ -37,7 +37,7 @@ impl<O: Owners> Manager<O> {
         if page.has(PageFlags::BATCHED) || page.place == Place::LruBatch {
             self.lru_add_drain_all();
         }
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let held = PageFlags::LOCKED
             .with(PageFlags::WRITEBACK)
             .with(PageFlags::PINNED)
@@ -56,7 +56,7 @@ impl<O: Owners> Manager<O> {
     /// The page in the swap cache of a slot; for a huge page, its first frame.
     pub(crate) fn swap_cache_head(&self, slot: SwapSlot) -> Option<Pfn> {
         let pfn = self.swap.cached(slot)?;
-        let is_tail = self.mem.pages[pfn.idx()].place == Place::HugeTail;
+        let is_tail = self.mem.pages[pfn].place == Place::HugeTail;
         Some(if is_tail { Pfn(pfn.0 / HPAGE_PMD_NR as u32 * HPAGE_PMD_NR as u32) } else { pfn })
     }
 
@@ -67,13 +67,13 @@ impl<O: Owners> Manager<O> {
     /// writeback is freed by reclaim.
     pub(crate) fn swap_cache_page(&mut self, slot: SwapSlot, cpu: Cpu) -> Option<Pfn> {
         let head = self.swap_cache_head(slot)?;
-        if self.mem.pages[head.idx()].has(PageFlags::HEAD) {
-            if self.mem.pages[head.idx()].has(PageFlags::BATCHED)
-                || self.mem.pages[head.idx()].place == Place::LruBatch
+        if self.mem.pages[head].has(PageFlags::HEAD) {
+            if self.mem.pages[head].has(PageFlags::BATCHED)
+                || self.mem.pages[head].place == Place::LruBatch
             {
                 self.lru_add_drain_all();
             }
-            let first = self.mem.pages[head.idx()].private;
+            let first = self.mem.pages[head].private;
             self.split_descriptors(head);
             for slot in (first..first + HPAGE_PMD_NR as u32).map(SwapSlot) {
                 if !self.swap.is_mapped(slot) {
@@ -87,14 +87,14 @@ impl<O: Owners> Manager<O> {
     /// Whether a part of a huge page is in a locked range, so that the page cannot be swapped out as
     /// a whole.
     pub(crate) fn has_locked_part(&self, head: Pfn) -> bool {
-        let at = OwnerSlot::of(&self.mem.pages[head.idx()]);
+        let at = OwnerSlot::of(&self.mem.pages[head]);
         let part = |nr: u32| OwnerSlot { index: at.index + nr, ..at };
         (0..HPAGE_PMD_NR as u32).any(|nr| self.owners.is_locked(part(nr), false))
     }
 
     /// Replaces the entry of a huge page in the swap cache by 512 swap entries.
     pub(crate) fn unmap_huge(&mut self, head: Pfn) {
-        let page = &self.mem.pages[head.idx()];
+        let page = &self.mem.pages[head];
         let (at, first) = (OwnerSlot::of(page), page.private);
         self.owners.split(at);
         self.mem.vmstat.count(Event::ThpSplitPmd);
@@ -112,13 +112,13 @@ impl<O: Owners> Manager<O> {
 
     /// Frees a huge page that reclaim has detached from its owner and from the swap cache.
     pub(crate) fn free_reclaimed_huge_page(&mut self, head: Pfn, cpu: Cpu) {
-        self.mem.pages[head.idx()].place = Place::Allocated;
+        self.mem.pages[head].place = Place::Allocated;
         self.free_user_page(head, cpu);
     }
 
     /// Replaces the PMD entry by 512 page-table entries.
     fn split_huge_pmd(&mut self, head: Pfn) {
-        self.owners.split(OwnerSlot::of(&self.mem.pages[head.idx()]));
+        self.owners.split(OwnerSlot::of(&self.mem.pages[head]));
         self.stat_dec(head, NodeStat::NrAnonTransparentHugepages);
         self.mem.vmstat.count(Event::ThpSplitPmd);
         self.mem.work.ptes_set += HPAGE_PMD_NR as u32;
@@ -126,7 +126,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn split_descriptors(&mut self, head: Pfn) {
-        let page = &mut self.mem.pages[head.idx()];
+        let page = &mut self.mem.pages[head];
         page.clear(PageFlags::HEAD);
         page.order = 0;
         let (flags, place) = (page.flags, page.place);
@@ -138,7 +138,7 @@ impl<O: Owners> Manager<O> {
         // tail in order.
         for at in (1..HPAGE_PMD_NR as u32).rev() {
             let pfn = Pfn(head.0 + at);
-            let tail = &mut self.mem.pages[pfn.idx()];
+            let tail = &mut self.mem.pages[pfn];
             debug_assert_eq!(tail.place, Place::HugeTail);
             tail.flags = flags;
             tail.mapping = mapping;
@@ -149,7 +149,7 @@ impl<O: Owners> Manager<O> {
             tail.order = 0;
             tail.place = place;
             if let Some(lru) = list {
-                let lists = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()].lists;
+                let lists = &mut self.memcgs[memcg].lruvecs[node].lists;
                 lists[lru as usize].insert_before(&mut self.mem.pages, head, pfn, place);
             }
         }

@@ -7,10 +7,12 @@
 //! Invariant: a frame is on at most one list, its `place` says which kind of list, and `len` is the
 //! number of frames reachable from `head`.
 
+use crate::frames::gfp::MigrateType;
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;
 use crate::units::digest::State;
 use crate::units::Pfn;
+use core::ops::{Index, IndexMut};
 
 /// A doubly linked list of frames. New entries go to the head; reclaim works from the tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
@@ -21,6 +23,23 @@ pub struct List {
     pub tail: Pfn,
     /// Number of frames.
     pub len: u64,
+}
+
+/// One list for each type.
+impl Index<MigrateType> for [List] {
+    type Output = List;
+
+    #[inline]
+    fn index(&self, mt: MigrateType) -> &List {
+        &self[mt as usize]
+    }
+}
+
+impl IndexMut<MigrateType> for [List] {
+    #[inline]
+    fn index_mut(&mut self, mt: MigrateType) -> &mut List {
+        &mut self[mt as usize]
+    }
 }
 
 impl Default for List {
@@ -45,13 +64,13 @@ impl List {
     #[inline]
     pub fn push_head(&mut self, pages: &mut PageArray, pfn: Pfn, place: Place) {
         let old = self.head;
-        let page = &mut pages[pfn.idx()];
+        let page = &mut pages[pfn];
         debug_assert!(page.prev.is_none() && page.next.is_none(), "{pfn:?} is already linked");
         page.prev = Pfn::NONE;
         page.next = old;
         page.place = place;
         if old.is_some() {
-            pages[old.idx()].prev = pfn;
+            pages[old].prev = pfn;
         } else {
             self.tail = pfn;
         }
@@ -63,13 +82,13 @@ impl List {
     #[inline]
     pub fn push_tail(&mut self, pages: &mut PageArray, pfn: Pfn, place: Place) {
         let old = self.tail;
-        let page = &mut pages[pfn.idx()];
+        let page = &mut pages[pfn];
         debug_assert!(page.prev.is_none() && page.next.is_none(), "{pfn:?} is already linked");
         page.next = Pfn::NONE;
         page.prev = old;
         page.place = place;
         if old.is_some() {
-            pages[old.idx()].next = pfn;
+            pages[old].next = pfn;
         } else {
             self.head = pfn;
         }
@@ -93,14 +112,14 @@ impl List {
 
     /// Inserts `pfn` next to `at`, on the side of the head. `at` is on the list.
     pub fn insert_before(&mut self, pages: &mut PageArray, at: Pfn, pfn: Pfn, place: Place) {
-        let prev = core::mem::replace(&mut pages[at.idx()].prev, pfn);
-        let page = &mut pages[pfn.idx()];
+        let prev = core::mem::replace(&mut pages[at].prev, pfn);
+        let page = &mut pages[pfn];
         debug_assert!(page.prev.is_none() && page.next.is_none(), "{pfn:?} is already linked");
         page.prev = prev;
         page.next = at;
         page.place = place;
         if prev.is_some() {
-            pages[prev.idx()].next = pfn;
+            pages[prev].next = pfn;
         } else {
             self.head = pfn;
         }
@@ -111,18 +130,18 @@ impl List {
     #[inline]
     pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn) {
         debug_assert!(self.len > 0, "{pfn:?} removed from an empty list");
-        let page = &mut pages[pfn.idx()];
+        let page = &mut pages[pfn];
         let (prev, next) = (page.prev, page.next);
         page.prev = Pfn::NONE;
         page.next = Pfn::NONE;
         if prev.is_some() {
-            pages[prev.idx()].next = next;
+            pages[prev].next = next;
         } else {
             debug_assert_eq!(self.head, pfn, "{pfn:?} is not on this list");
             self.head = next;
         }
         if next.is_some() {
-            pages[next.idx()].prev = prev;
+            pages[next].prev = prev;
         } else {
             debug_assert_eq!(self.tail, pfn, "{pfn:?} is not on this list");
             self.tail = prev;

@@ -225,7 +225,7 @@ pub fn build_zonelists(nodes: &[Node]) -> Vec<Zonelists> {
 }
 
 fn avoids_mixing(nodes: &[Node], preferred: ZoneRef) -> bool {
-    let has_dma32 = nodes[preferred.node.idx()].zones[ZONE_DMA32].is_populated();
+    let has_dma32 = nodes[usize::from(preferred.node.0)].zones[ZONE_DMA32].is_populated();
     usize::from(preferred.zone) == ZONE_NORMAL && (nodes.len() == 1 || has_dma32)
 }
 

@@ -25,7 +25,7 @@ use crate::stats::vmstat::{Event, Vmstat};
 use crate::stats::work::Work;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
-use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
+use crate::units::{Cpu, IdVec, NodeId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
 use alloc::vec::Vec;
 
 /// Frames, zones and free lists of the whole machine.
@@ -37,7 +37,7 @@ pub struct Memory {
     /// All frames.
     pub pages: PageArray,
     /// All nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: IdVec<NodeId, Node>,
     /// Events counted since boot.
     pub vmstat: Vmstat,
     #[state(skip)] // for observation only
@@ -48,7 +48,7 @@ pub struct Memory {
     pub nr_cpus: u16,
     /// Zonelists, by node.
     #[state(skip)] // follow from the nodes
-    pub zonelists: Vec<Zonelists>,
+    pub zonelists: IdVec<NodeId, Zonelists>,
     /// kswapd wake-ups that the fast path has requested and that are still pending, in order,
     /// without repetitions.
     pub(crate) wakeups: Vec<Wakeup>,
@@ -121,14 +121,14 @@ impl Memory {
     #[inline(always)]
     fn alloc_hot(&mut self, cpu: Cpu, node: NodeId, gfp: Gfp) -> Option<Pfn> {
         let highest_zoneidx = gfp.highest_zone();
-        let at = self.zonelists[node.idx()][highest_zoneidx].preferred?;
-        let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let at = self.zonelists[node][highest_zoneidx].preferred?;
+        let zone = &mut self.nodes[at.node].zones[usize::from(at.zone)];
         let usable = zone.free_pages_counted().saturating_sub(zone.nr_reserved_highatomic);
         let mark = zone.watermark_low + zone.watermark_boost;
         if usable <= mark + zone.lowmem_reserve[highest_zoneidx] || zone.boosted {
             return None;
         }
-        let pcp = &mut zone.pcps[cpu.idx()];
+        let pcp = &mut zone.pcps[cpu];
         let list = Pcp::list_index(0, gfp.migrate_type());
         let pfn = match pcp.words[list].take() {
             Some(pfn) => pfn,
@@ -147,8 +147,7 @@ impl Memory {
 
     #[inline(never)]
     fn alloc_walk(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
-        let nofragment =
-            self.defrag_mode || self.zonelists[node.idx()][gfp.highest_zone()].nofragment;
+        let nofragment = self.defrag_mode || self.zonelists[node][gfp.highest_zone()].nofragment;
         let flags = AllocFlags { nofragment, ..AllocFlags::fast(gfp) };
         self.get_page_from_freelist(cpu, node, order, gfp, flags)
     }
@@ -180,9 +179,9 @@ impl Memory {
 
     fn walk_zonelist(&mut self, node: NodeId, attempt: &Attempt) -> Option<Pfn> {
         let highest = attempt.highest_zoneidx;
-        let first = self.zonelists[node.idx()][highest].preferred?;
+        let first = self.zonelists[node][highest].preferred?;
         let mut nr = 0;
-        while let Some(&at) = self.zonelists[node.idx()][highest].zones.get(nr) {
+        while let Some(&at) = self.zonelists[node][highest].zones.get(nr) {
             if attempt.flags.nofragment && at.node != first.node && !self.defrag_mode {
                 return None;
             }
@@ -209,7 +208,7 @@ impl Memory {
     }
 
     fn has_mark(&self, at: ZoneRef, attempt: &Attempt) -> bool {
-        let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let zone = &self.nodes[at.node].zones[usize::from(at.zone)];
         let Attempt { order, gfp, highest_zoneidx, flags, .. } = *attempt;
         flags.watermark == Watermark::None
             || zone_watermark_fast(
@@ -226,12 +225,12 @@ impl Memory {
     /// lists, if the zone has enough free pages but no block of the requested order. Returns
     /// whether there were such frames.
     fn close_blocks(&mut self, at: ZoneRef, attempt: &Attempt) -> bool {
-        let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let zone = &self.nodes[at.node].zones[usize::from(at.zone)];
         let may_help = zone.open.is_on() && (1..PAGEBLOCK_ORDER).contains(&attempt.order);
         if !may_help || !self.has_mark(at, &Attempt { order: 0, ..*attempt }) {
             return false;
         }
-        let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let zone = &mut self.nodes[at.node].zones[usize::from(at.zone)];
         zone.close_blocks(&mut self.pages, None)
     }
 
@@ -240,10 +239,10 @@ impl Memory {
     fn rmqueue(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
         let order = attempt.order;
         let Memory { pages, nodes, vmstat, events, work, .. } = self;
-        let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let zone = &mut nodes[at.node].zones[usize::from(at.zone)];
         let notes = &mut FallbackLog { vmstat, events };
         let mut taken = None;
-        let pcp = &mut zone.pcps[attempt.cpu.idx()];
+        let pcp = &mut zone.pcps[attempt.cpu];
         if pcp.keeps(order) {
             pcp.free_factor >>= 1;
             let request = PcpRequest { order, mt: attempt.mt, flags: attempt.flags };
@@ -295,7 +294,7 @@ impl Memory {
     #[inline(always)]
     fn free_hot(&mut self, cpu: Cpu, pfn: Pfn) -> bool {
         let LastFreed { at, mt, list } = self.last_freed;
-        let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let zone = &mut self.nodes[at.node].zones[usize::from(at.zone)];
         if !zone.spans(pfn.0) {
             return false;
         }
@@ -307,8 +306,8 @@ impl Memory {
             if zone.block_type(pfn) != mt {
                 return false;
             }
-            let page = &mut self.pages[pfn.idx()];
-            let pcp = &mut zone.pcps[cpu.idx()];
+            let page = &mut self.pages[pfn];
+            let pcp = &mut zone.pcps[cpu];
             let count = pcp.count + 1;
             if page.place.is_unused() || count >= pcp.high_now(zone.reclaim_active, false) {
                 return false;
@@ -327,12 +326,12 @@ impl Memory {
     fn free_block(&mut self, cpu: Cpu, pfn: Pfn, order: Order) {
         assert!(order <= MAX_PAGE_ORDER && pfn.0 & ((1 << order) - 1) == 0);
         let Memory { pages, nodes, vmstat, work, .. } = self;
-        let page = &pages[pfn.idx()];
+        let page = &pages[pfn];
         assert!(!page.place.is_unused(), "{pfn:?} is freed but not in use");
         debug_assert!(page.prev.is_none() && page.next.is_none(), "{pfn:?} is still on a list");
         debug_assert_eq!(page.mapcount, 0, "{pfn:?} is still mapped");
         let at = ZoneRef { node: page.node(), zone: page.zone() as u8 };
-        let zone = &mut nodes[at.node.idx()].zones[page.zone()];
+        let zone = &mut nodes[at.node].zones[page.zone()];
         let mt = zone.block_type(pfn);
         vmstat.add(Event::Pgfree, 1 << order);
         if order == 0 && zone.open.is_on() && zone.give_single(pages, cpu, pfn) {
@@ -340,13 +339,13 @@ impl Memory {
             self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };
             return;
         }
-        if zone.pcps[cpu.idx()].keeps(order) && mt != MigrateType::Isolate {
+        if zone.pcps[cpu].keeps(order) && mt != MigrateType::Isolate {
             work.pages_freed += 1 << order;
             work.buddy_ops += zone.pcp_give(pages, cpu, pfn, order, mt);
             self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };
         } else {
             work.buddy_ops += 1;
-            clear_page(&mut pages[pfn.idx()], Place::Allocated);
+            clear_page(&mut pages[pfn], Place::Allocated);
             debug_assert!(order == 0 || pages[pfn.idx() + 1].place == Place::BuddyTail);
             zone.stat.this_cpu = cpu;
             zone.free_direct(pages, pfn, order);
@@ -371,13 +370,13 @@ impl Memory {
     /// Drains one CPU's lists of one zone.
     pub(crate) fn drain_cpu_zone(&mut self, cpu: Cpu, at: ZoneRef) {
         let Memory { pages, nodes, work, .. } = self;
-        let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let zone = &mut nodes[at.node].zones[usize::from(at.zone)];
         work.buddy_ops += zone.pcp_drain(pages, cpu);
     }
 
     /// Allocates a block that compaction has captured for its task.
     pub(crate) fn alloc_captured(&mut self, pfn: Pfn, order: Order) {
-        let zone = self.pages[pfn.idx()].zone();
+        let zone = self.pages[pfn].zone();
         mark_allocated(&mut self.pages, pfn, order);
         self.vmstat.add(PGALLOC[zone], 1 << order);
         self.work.pages_allocated += 1 << order;
@@ -401,8 +400,8 @@ impl Memory {
         force: HighAtomicRelease,
     ) -> bool {
         let Memory { pages, nodes, zonelists, .. } = self;
-        zonelists[node.idx()][highest_zoneidx].zones.iter().any(|at| {
-            let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        zonelists[node][highest_zoneidx].zones.iter().any(|at| {
+            let zone = &mut nodes[at.node].zones[usize::from(at.zone)];
             zone.unreserve_highatomic(pages, mt, force)
         })
     }

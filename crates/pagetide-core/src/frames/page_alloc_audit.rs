@@ -14,7 +14,7 @@ use crate::frames::page::Place;
 use crate::frames::page_alloc::Memory;
 use crate::frames::pcp::Pcp;
 use crate::frames::zone::Zone;
-use crate::units::{Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::units::{IdVec, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
@@ -91,13 +91,13 @@ impl core::error::Error for AuditError {}
 /// State of the walk: which frames were already seen in a free block.
 struct FreeListWalk<'m> {
     memory: &'m Memory,
-    seen: Vec<bool>,
+    seen: IdVec<Pfn, bool>,
 }
 
 impl Memory {
     /// Checks every frame, list and count of the allocator.
     pub fn audit(&self) -> Result<(), AuditError> {
-        let mut walk = FreeListWalk { memory: self, seen: vec![false; self.pages.len()] };
+        let mut walk = FreeListWalk { memory: self, seen: vec![false; self.pages.len()].into() };
         for zone in self.nodes.iter().flat_map(|node| &node.zones) {
             walk.buddy_lists(zone)?;
             for pcp in &zone.pcps {
@@ -144,7 +144,7 @@ impl FreeListWalk<'_> {
             let order = Pcp::list_order(index);
             for &pfn in list {
                 self.check_span(zone, pfn, order)?;
-                let page = &self.memory.pages[pfn.idx()];
+                let page = &self.memory.pages[pfn];
                 if page.place != Place::Pcp || page.prev.is_some() || page.next.is_some() {
                     return Err(AuditError::WrongPlace(pfn, page.place));
                 }
@@ -299,12 +299,12 @@ impl FreeListWalk<'_> {
         }
         for (pfn, page) in self.memory.pages.opened() {
             let says_free = matches!(page.place, Place::Buddy | Place::BuddyTail | Place::Pcp);
-            if says_free && !self.seen[pfn.idx()] {
+            if says_free && !self.seen[pfn] {
                 return Err(AuditError::Lost(pfn, page.place));
             }
         }
         // A fresh block is completely free or unmanaged: its head stands for all its frames.
-        if let Some(pfn) = self.memory.pages.fresh_free().find(|pfn| !self.seen[pfn.idx()]) {
+        if let Some(pfn) = self.memory.pages.fresh_free().find(|pfn| !self.seen[*pfn]) {
             return Err(AuditError::Lost(pfn, Place::Buddy));
         }
         Ok(())
@@ -312,7 +312,7 @@ impl FreeListWalk<'_> {
 }
 
 fn check_zone(zone: &Zone) -> Result<(), AuditError> {
-    let blocks = zone.block_counts()[MigrateType::HighAtomic.idx()];
+    let blocks = zone.block_counts()[MigrateType::HighAtomic as usize];
     let reserved = blocks * u64::from(PAGEBLOCK_NR_PAGES);
     if reserved != zone.nr_reserved_highatomic {
         let counted = zone.nr_reserved_highatomic;

@@ -136,7 +136,7 @@ impl PageArray {
     /// unlinked.
     pub(crate) fn open_between(&mut self, pfn: Pfn) {
         self.open(pfn);
-        let page = &self[pfn.idx()];
+        let page = &self[pfn];
         let (prev, next) = (page.prev, page.next);
         self.open(prev);
         self.open(next);
@@ -198,7 +198,7 @@ impl PageArray {
         if last.is_some() {
             match &mut self.blocks[last.idx() / BLOCK].content {
                 BlockContent::Free { next, .. } => *next = pfn,
-                _ => self.pages[last.idx()].next = pfn,
+                _ => self.pages[last.0 as usize].next = pfn,
             }
         }
         true
@@ -268,6 +268,22 @@ impl Clone for PageArray {
             to.clone_from_slice(from);
         }
         PageArray { pages, blocks: self.blocks.clone() }
+    }
+}
+
+impl Index<Pfn> for PageArray {
+    type Output = Page;
+
+    #[inline]
+    fn index(&self, pfn: Pfn) -> &Page {
+        &self[pfn.idx()]
+    }
+}
+
+impl IndexMut<Pfn> for PageArray {
+    #[inline]
+    fn index_mut(&mut self, pfn: Pfn) -> &mut Page {
+        &mut self[pfn.idx()]
     }
 }
 

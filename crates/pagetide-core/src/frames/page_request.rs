@@ -296,8 +296,8 @@ impl<O: Owners> Manager<O> {
         let nr = request.nr_pages();
         let given = match given {
             // The block was for an earlier shortage, which has ended in the meantime.
-            AttemptInput::Pages(pfn) if self.mem.pages[pfn.idx()].order != order => {
-                self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
+            AttemptInput::Pages(pfn) if self.mem.pages[pfn].order != order => {
+                self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn].order);
                 AttemptInput::Nothing
             }
             given => given,
@@ -364,7 +364,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn discard_charged(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
-        let order = self.mem.pages[pfn.idx()].order;
+        let order = self.mem.pages[pfn].order;
         self.cancel_charge(cpu, memcg, 1 << order);
         self.mem.free_page(cpu, pfn, order);
     }
@@ -389,13 +389,13 @@ mod tests {
         let mut machine =
             Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
         let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
-        machine.memcgs[memcg.idx()].memory.max = max;
+        machine.memcgs[memcg].memory.max = max;
         let mm = machine.create_mm(memcg).unwrap();
         (machine, Ctx { cpu: Cpu(0), node: NodeId(0), now: 0, asker: mm, memcg })
     }
 
     fn usage(machine: &Machine, ctx: &Ctx) -> u64 {
-        machine.memcgs[ctx.memcg.idx()].memory.usage
+        machine.memcgs[ctx.memcg].memory.usage
     }
 
     #[test]
@@ -421,9 +421,8 @@ mod tests {
     fn a_huge_page_that_may_not_wait_meets_a_limit_without_an_event() {
         let (mut machine, ctx) = machine(100);
         let free = machine.nr_free_pages();
-        let events = |machine: &Machine| {
-            machine.memcgs[ctx.memcg.idx()].memory_events[MemoryEvent::Max as usize]
-        };
+        let events =
+            |machine: &Machine| machine.memcgs[ctx.memcg].memory_events[MemoryEvent::Max as usize];
         let mut slow = None;
         let light = PageRequest::huge(Gfp::TRANSHUGE_LIGHT, ctx.memcg, AttemptStart::NearPage);
         let step = machine.request_page(&ctx, &mut slow, light);

@@ -228,10 +228,10 @@ impl Zone {
         }
         let index = Pcp::list_index(request.order, request.mt);
         let mut buddy_ops = 0;
-        if self.pcps[cpu.idx()].lists[index].is_empty() {
+        if self.pcps[cpu].lists[index].is_empty() {
             buddy_ops = self.pcp_refill(pages, notes, cpu, request);
         }
-        let pcp = &mut self.pcps[cpu.idx()];
+        let pcp = &mut self.pcps[cpu];
         let pfn = pcp.lists[index].pop();
         if pfn.is_some() {
             pcp.count -= 1 << request.order;
@@ -249,10 +249,10 @@ impl Zone {
         request: PcpRequest,
     ) -> u32 {
         let PcpRequest { order, mt, flags } = request;
-        let want = self.pcps[cpu.idx()].refill_blocks(order);
+        let want = self.pcps[cpu].refill_blocks(order);
         let mut got = 0;
         self.stat.this_cpu = cpu;
-        let mut list = core::mem::take(&mut self.pcps[cpu.idx()].lists[Pcp::list_index(order, mt)]);
+        let mut list = core::mem::take(&mut self.pcps[cpu].lists[Pcp::list_index(order, mt)]);
         while got < want {
             let nr = self.take_run_to(pages, &mut list, order, mt, want - got);
             got += nr;
@@ -261,7 +261,7 @@ impl Zone {
                 match self.steal(pages, notes, order, mt, flags) {
                     Some(FallbackResult::OnLists) => {}
                     Some(FallbackResult::Taken(pfn)) => {
-                        let page = &mut pages[pfn.idx()];
+                        let page = &mut pages[pfn];
                         page.place = Place::Pcp;
                         page.private = mt as u32;
                         page.index = 0;
@@ -275,7 +275,7 @@ impl Zone {
         self.stat.add(-(i64::from(got) << order));
         // The block that was taken first is allocated first.
         list.reverse();
-        let pcp = &mut self.pcps[cpu.idx()];
+        let pcp = &mut self.pcps[cpu];
         pcp.lists[Pcp::list_index(order, mt)] = list;
         pcp.count += got << order;
         got
@@ -313,11 +313,11 @@ impl Zone {
         order: Order,
         mt: MigrateType,
     ) -> u32 {
-        let page = &mut pages[pfn.idx()];
+        let page = &mut pages[pfn];
         clear_page(page, Place::Pcp);
         page.private = mt as u32;
         let index = Pcp::list_index(order, mt);
-        let pcp = &mut self.pcps[cpu.idx()];
+        let pcp = &mut self.pcps[cpu];
         pcp.lists[index].push(pfn);
         pcp.count += 1 << order;
         // Larger blocks that a set keeps cause fragmentation, but whole pageblocks do not. So keep
@@ -336,7 +336,7 @@ impl Zone {
     /// Returns the number of blocks.
     #[inline(never)]
     fn pcp_shrink(&mut self, pages: &mut PageArray, cpu: Cpu, nr: u32, index: usize) -> u32 {
-        let mut left = nr.min(self.pcps[cpu.idx()].count);
+        let mut left = nr.min(self.pcps[cpu].count);
         let mut blocks = 0;
         self.stat.this_cpu = cpu;
         for step in 0..NR_PCP_LISTS {
@@ -345,11 +345,11 @@ impl Zone {
             }
             let at = (index + step) % NR_PCP_LISTS;
             let order = Pcp::list_order(at);
-            let mut list = core::mem::take(&mut self.pcps[cpu.idx()].lists[at]);
+            let mut list = core::mem::take(&mut self.pcps[cpu].lists[at]);
             let nr = (left.div_ceil(1 << order) as usize).min(list.len());
             self.free_oldest(pages, &list[..nr], order);
             list.drain(..nr);
-            let pcp = &mut self.pcps[cpu.idx()];
+            let pcp = &mut self.pcps[cpu];
             pcp.lists[at] = list;
             pcp.count -= (nr as u32) << order;
             left = left.saturating_sub((nr as u32) << order);
@@ -369,11 +369,11 @@ impl Zone {
             let larger = whole_run(pages, rest, order);
             let nr = 1 << (larger - order);
             for pfn in &rest[1..nr] {
-                let tail = &mut pages[pfn.idx()];
+                let tail = &mut pages[*pfn];
                 tail.place = Place::BuddyTail;
                 tail.private = 0;
             }
-            let mt = MigrateType::from_raw(pages[first.idx()].private);
+            let mt = MigrateType::from_raw(pages[first].private);
             let mt = self.pcp_return_type(mt, first);
             self.free_parts(pages, first, larger, mt, nr as u32);
             rest = &rest[nr..];
@@ -409,11 +409,11 @@ impl Zone {
 /// entries have `order` and the same type, and each follows the previous one.
 fn whole_run(pages: &PageArray, blocks: &[Pfn], order: Order) -> Order {
     let first = blocks[0];
-    let private = pages[first.idx()].private;
+    let private = pages[first].private;
     let aligned = (first.0 | 1 << PAGEBLOCK_ORDER).trailing_zeros() - u32::from(order);
     let most = blocks.len().min(1 << aligned);
     let follows = |(nth, pfn): &(usize, &Pfn)| {
-        pfn.0 == first.0 + ((*nth as u32) << order) && pages[pfn.idx()].private == private
+        pfn.0 == first.0 + ((*nth as u32) << order) && pages[**pfn].private == private
     };
     let run = blocks[..most].iter().enumerate().take_while(follows).count();
     order + run.ilog2() as Order

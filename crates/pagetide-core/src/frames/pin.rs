@@ -73,7 +73,7 @@ impl<O: Owners> Manager<O> {
         if self.mem.pages.is_fresh(head.idx()) {
             return Err(BadId::Frame(pfn).into());
         }
-        let page = &mut self.mem.pages[head.idx()];
+        let page = &mut self.mem.pages[head];
         let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
         if !anon && !file {
             return Err(BadId::Frame(pfn).into());
@@ -104,7 +104,7 @@ impl<O: Owners> Manager<O> {
             return Ok(());
         }
         self.pins.counts.remove(&head);
-        let page = &mut self.mem.pages[head.idx()];
+        let page = &mut self.mem.pages[head];
         page.clear(PageFlags::PINNED);
         if page.has(PageFlags::FILE) {
             O::file_page_idle(self, head, cpu);

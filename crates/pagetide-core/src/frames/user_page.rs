@@ -15,7 +15,7 @@ use crate::units::{Cpu, MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
 
 impl<O: Owners> Manager<O> {
     pub(crate) fn init_user_page(&mut self, pfn: Pfn, mapping: u32, index: u32, flags: PageFlags) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         debug_assert_eq!(page.place, Place::Allocated);
         page.mapping = mapping;
         page.index = index;
@@ -35,26 +35,26 @@ impl<O: Owners> Manager<O> {
         let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY).with(extra);
         self.init_user_page(pfn, at.owner, at.index, flags);
         if self.era.activates_new_anon {
-            self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+            self.mem.pages[pfn].set(PageFlags::ACTIVE);
         }
         self.charge(cpu, pfn, memcg);
     }
     pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.mapcount += 1;
         if page.mapcount == 1 {
             let (node, stat, nr, huge) = mapped_as(page);
-            let stats = &mut self.nodes[node.idx()].stats;
+            let stats = &mut self.nodes[node].stats;
             stats[stat as usize] += nr;
             stats[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
         }
     }
     pub(crate) fn page_remove_rmap(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.mapcount -= 1;
         if page.mapcount == 0 {
             let (node, stat, nr, huge) = mapped_as(page);
-            let stats = &mut self.nodes[node.idx()].stats;
+            let stats = &mut self.nodes[node].stats;
             stats[stat as usize] -= nr;
             stats[NodeStat::NrAnonTransparentHugepages as usize] -= u64::from(huge);
         }
@@ -63,7 +63,7 @@ impl<O: Owners> Manager<O> {
     /// Puts a page in the swap cache of `slot`, which already refers to it. A huge page is in the
     /// swap cache of 512 slots, from `slot` on.
     pub(crate) fn mark_swap_cached(&mut self, pfn: Pfn, slot: SwapSlot) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.set(PageFlags::SWAPCACHE);
         page.private = slot.0;
         self.stat_pages(pfn, NodeStat::NrFilePages, true);
@@ -72,7 +72,7 @@ impl<O: Owners> Manager<O> {
 
     /// Removes a page from the swap cache, leaving `shadow` in its slots.
     pub(crate) fn delete_from_swap_cache(&mut self, pfn: Pfn, shadow: Shadow) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         debug_assert!(page.has(PageFlags::SWAPCACHE));
         page.clear(PageFlags::SWAPCACHE);
         let (first, nr) = (page.private, page.nr_pages() as u32);
@@ -96,7 +96,7 @@ impl<O: Owners> Manager<O> {
     /// Frees an unmapped anonymous page with its swap slot. If the page is under I/O, reclaim frees
     /// it later (in Linux, the last reference does); if it is pinned, its last unpin frees it.
     pub(crate) fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         debug_assert_eq!(page.mapcount, 0);
         let held = PageFlags::WRITEBACK.with(PageFlags::LOCKED).with(PageFlags::PINNED);
         if page.flags.any(held) {
@@ -112,7 +112,7 @@ impl<O: Owners> Manager<O> {
     /// entry refers to any of its slots.
     pub(crate) fn free_cached_swap_page(&mut self, slot: SwapSlot, cpu: Cpu) {
         let Some(pfn) = self.swap_cache_head(slot) else { return };
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let first = page.private;
         let slots = (first..first + page.nr_pages() as u32).map(SwapSlot);
         if page.mapcount == 0 && !slots.into_iter().any(|slot| self.swap.is_mapped(slot)) {
@@ -122,8 +122,8 @@ impl<O: Owners> Manager<O> {
 
     /// Frees a page without an owner; a huge page is freed as a whole.
     pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
-        let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
-        debug_assert!(!self.mem.pages[pfn.idx()].has(PageFlags::PINNED), "{pfn:?} is pinned");
+        let huge = self.mem.pages[pfn].has(PageFlags::HEAD);
+        debug_assert!(!self.mem.pages[pfn].has(PageFlags::PINNED), "{pfn:?} is pinned");
         self.clear_mlocked(pfn);
         self.lru_forget(pfn);
         self.uncharge(cpu, pfn);

@@ -18,7 +18,9 @@ use crate::frames::list::List;
 use crate::frames::pcp::{OpenBlocks, Pcp};
 use crate::stats::zone_stat::{StatMarks, ZoneStat};
 use crate::units::digest::State;
-use crate::units::{NodeId, Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::units::{
+    Cpu, IdVec, NodeId, Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER,
+};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -86,7 +88,7 @@ pub struct Zone {
     /// State of compaction.
     pub compaction: ZoneCompaction,
     /// Per-CPU free lists, one for each CPU of the machine.
-    pub pcps: Vec<Pcp>,
+    pub pcps: IdVec<Cpu, Pcp>,
     /// Open pageblocks, in which bits record the free frames.
     pub(crate) open: OpenBlocks,
     /// A fallback has boosted the watermarks, and kswapd has not been woken yet
@@ -129,7 +131,7 @@ impl Zone {
             nr_reserved_highatomic: 0,
             pageblocks: vec![MigrateType::Movable; nr_blocks],
             compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
-            pcps: vec![Pcp::new(); nr_cpus.into()],
+            pcps: vec![Pcp::new(); nr_cpus.into()].into(),
             open: OpenBlocks::default(),
             boosted: false,
             reclaim_active: false,
@@ -250,7 +252,7 @@ impl Zone {
 
     /// Free blocks of each order on the lists of one type, as in /proc/pagetypeinfo.
     pub fn pagetypeinfo(&self, mt: MigrateType) -> [u64; NR_PAGE_ORDERS] {
-        core::array::from_fn(|order| self.free_area[order].lists[mt.idx()].len)
+        core::array::from_fn(|order| self.free_area[order].lists[mt].len)
     }
 
     /// Number of pageblocks of each type, by [`MigrateType::idx`], as in the last table of
@@ -258,7 +260,7 @@ impl Zone {
     pub fn block_counts(&self) -> [u64; MigrateType::COUNT] {
         let mut counts = [0; MigrateType::COUNT];
         for mt in &self.pageblocks {
-            counts[mt.idx()] += 1;
+            counts[*mt as usize] += 1;
         }
         counts
     }
@@ -295,7 +297,7 @@ mod tests {
     fn a_partial_pageblock_is_not_whole() {
         // Frames 256 to 1535: half a block, one whole block, and a whole one up to the end.
         let zone = Zone::new(ZONE_NORMAL, NodeId(0), Pfn(256), 1280, 1);
-        assert_eq!(zone.block_counts()[MigrateType::Movable.idx()], 3);
+        assert_eq!(zone.block_counts()[MigrateType::Movable as usize], 3);
         assert_eq!(zone.whole_block(Pfn(300)), None);
         assert_eq!(zone.whole_block(Pfn(513)), Some(Pfn(512)));
         assert_eq!(zone.whole_block(Pfn(1535)), Some(Pfn(1024)));

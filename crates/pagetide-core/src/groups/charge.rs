@@ -51,10 +51,10 @@ pub(crate) enum ChargeFailure {
 impl<O: Owners> Manager<O> {
     /// Assigns a page to `memcg`. The page was allocated together with its charge.
     pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.memcg = memcg;
         let (node, nr) = (page.node(), page.nr_pages());
-        self.memcgs[memcg.idx()].charged += nr;
+        self.memcgs[memcg].charged += nr;
         if memcg != ROOT {
             // A huge page counts as one page charged.
             self.mem.work.pages_charged += 1;
@@ -65,13 +65,13 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn uncharge(&mut self, cpu: Cpu, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         let memcg = core::mem::replace(&mut page.memcg, MemcgId::NONE);
         if memcg.is_none() {
             return;
         }
         let (node, nr) = (page.node(), page.nr_pages());
-        self.memcgs[memcg.idx()].charged -= nr;
+        self.memcgs[memcg].charged -= nr;
         if memcg != ROOT {
             if self.is_planted(Defect::LeakedCharge) {
                 return;
@@ -86,9 +86,9 @@ impl<O: Owners> Manager<O> {
     /// Uncharges a page table from its group. The charge returns to the stock, as for all kernel
     /// memory.
     pub(crate) fn uncharge_table(&mut self, cpu: Cpu, pfn: Pfn) {
-        let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
+        let memcg = core::mem::replace(&mut self.mem.pages[pfn].memcg, MemcgId::NONE);
         if memcg.is_some() {
-            self.memcgs[memcg.idx()].charged -= 1;
+            self.memcgs[memcg].charged -= 1;
             self.change_kmem(memcg, -1);
             self.cancel_charge(cpu, memcg, 1);
         }
@@ -98,18 +98,18 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn uncharge_batch(&mut self, cpu: Cpu, pfns: &[Pfn], memcg: MemcgId) {
         let Some(&first) = pfns.first() else { return };
         for &pfn in pfns {
-            debug_assert_eq!(self.mem.pages[pfn.idx()].memcg, memcg);
-            self.mem.pages[pfn.idx()].memcg = MemcgId::NONE;
+            debug_assert_eq!(self.mem.pages[pfn].memcg, memcg);
+            self.mem.pages[pfn].memcg = MemcgId::NONE;
         }
         let nr = pfns.len() as u64;
-        self.memcgs[memcg.idx()].charged -= nr;
+        self.memcgs[memcg].charged -= nr;
         if memcg != ROOT {
             if self.is_planted(Defect::LeakedCharge) {
                 return;
             }
             self.uncharge_counter(memcg, nr);
             if self.soft_limit_trees.in_use() {
-                let node = self.mem.pages[first.idx()].node();
+                let node = self.mem.pages[first].node();
                 self.soft_limit_event(cpu, memcg, node, nr);
             }
         }
@@ -132,7 +132,7 @@ impl<O: Owners> Manager<O> {
         if memcg == ROOT {
             return Ok(());
         }
-        let stock = &mut self.stocks[ctx.cpu.idx()];
+        let stock = &mut self.stocks[ctx.cpu];
         if stock.memcg == memcg && stock.nr_pages >= nr {
             stock.nr_pages -= nr;
             return Ok(());
@@ -195,12 +195,12 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            let counter = &mut self.memcgs[at.idx()].memory;
+            let counter = &mut self.memcgs[at].memory;
             if counter.usage + nr > counter.max {
                 counter.failcnt += 1;
                 return Err(at);
             }
-            at = self.parents[at.idx()];
+            at = self.parents[at];
         }
         self.change_usage(memcg, nr as i64);
         Ok(())
@@ -214,8 +214,8 @@ impl<O: Owners> Manager<O> {
     fn change_usage(&mut self, memcg: MemcgId, change: i64) {
         let mut at = memcg;
         while at.is_some() {
-            let parent = self.parents[at.idx()];
-            let counter = &mut self.memcgs[at.idx()].memory;
+            let parent = self.parents[at];
+            let counter = &mut self.memcgs[at].memory;
             let before = counter.usage;
             debug_assert!(before as i64 + change >= 0, "{at:?} is uncharged too much");
             counter.usage = before.wrapping_add_signed(change);
@@ -227,7 +227,7 @@ impl<O: Owners> Manager<O> {
             let before = counter.protected_part(before);
             let after = counter.protected_usage();
             if before != after && parent.is_some() {
-                let counter = &mut self.memcgs[parent.idx()].memory;
+                let counter = &mut self.memcgs[parent].memory;
                 counter.child_protection_changed(before, after);
             }
             at = parent;
@@ -242,13 +242,13 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            let counter = &mut self.memcgs[at.idx()].swap;
+            let counter = &mut self.memcgs[at].swap;
             if counter.usage.saturating_add(nr) > counter.max {
                 counter.failcnt += 1;
                 self.memory_event(memcg, MemoryEvent::SwapMax);
                 return false;
             }
-            at = self.parents[at.idx()];
+            at = self.parents[at];
         }
         self.charge_swap(memcg, nr);
         true
@@ -261,10 +261,10 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            let counter = &mut self.memcgs[at.idx()].swap;
+            let counter = &mut self.memcgs[at].swap;
             counter.usage += nr;
             counter.peak = counter.peak.max(counter.usage);
-            at = self.parents[at.idx()];
+            at = self.parents[at];
         }
     }
 
@@ -319,11 +319,11 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() && at != ROOT {
-            let counter = &self.memcgs[at.idx()].swap;
+            let counter = &self.memcgs[at].swap;
             if counter.usage >= counter.max.div_ceil(2) {
                 return true;
             }
-            at = self.parents[at.idx()];
+            at = self.parents[at];
         }
         false
     }
@@ -335,13 +335,13 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at.idx()].swap.usage -= 1;
-            at = self.parents[at.idx()];
+            self.memcgs[at].swap.usage -= 1;
+            at = self.parents[at];
         }
     }
 
     pub(crate) fn set_protection(&mut self, memcg: MemcgId, min: u64, low: u64) {
-        let group = &mut self.memcgs[memcg.idx()];
+        let group = &mut self.memcgs[memcg];
         let before = group.memory.protected_usage();
         group.memory.min = min;
         group.memory.low = low;
@@ -349,19 +349,19 @@ impl<O: Owners> Manager<O> {
         let after = group.memory.protected_usage();
         let parent = group.parent;
         if parent.is_some() {
-            self.memcgs[parent.idx()].memory.child_protection_changed(before, after);
+            self.memcgs[parent].memory.child_protection_changed(before, after);
         }
     }
 
     /// Puts charged pages into a CPU's stock, which belongs to one group and holds up to 64 pages
     /// (Linux `refill_stock`).
     pub(crate) fn refill_stock(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
-        if self.stocks[cpu.idx()].memcg != memcg {
+        if self.stocks[cpu].memcg != memcg {
             self.drain_stock(cpu);
-            self.stocks[cpu.idx()].memcg = memcg;
+            self.stocks[cpu].memcg = memcg;
         }
-        self.stocks[cpu.idx()].nr_pages += nr;
-        if self.stocks[cpu.idx()].nr_pages > MEMCG_CHARGE_BATCH {
+        self.stocks[cpu].nr_pages += nr;
+        if self.stocks[cpu].nr_pages > MEMCG_CHARGE_BATCH {
             self.drain_stock(cpu);
         }
     }
@@ -380,7 +380,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_stock(&mut self, cpu: Cpu) {
-        let stock = core::mem::replace(&mut self.stocks[cpu.idx()], Stock::EMPTY);
+        let stock = core::mem::replace(&mut self.stocks[cpu], Stock::EMPTY);
         if stock.nr_pages > 0 {
             self.uncharge_counter(stock.memcg, stock.nr_pages);
         }
@@ -431,7 +431,7 @@ impl<O: Owners> Manager<O> {
         }
         if path.oom_wait {
             path.oom_wait = false;
-            if self.memcgs[over.idx()].memory.margin() >= path.nr {
+            if self.memcgs[over].memory.margin() >= path.nr {
                 return Step::Done(true);
             }
             path.reclaim = self.begin_limit_reclaim(over, path.nr, path.gfp);
@@ -441,13 +441,13 @@ impl<O: Owners> Manager<O> {
             Step::Wait(wait) => return Step::Wait(wait),
             Step::Done(reclaimed) => reclaimed,
         };
-        if self.memcgs[over.idx()].memory.margin() >= path.nr {
+        if self.memcgs[over].memory.margin() >= path.nr {
             return Step::Done(true);
         }
         if !path.drained {
             path.drained = true;
             self.drain_all_stock(over);
-            if self.memcgs[over.idx()].memory.margin() >= path.nr {
+            if self.memcgs[over].memory.margin() >= path.nr {
                 return Step::Done(true);
             }
         } else if path.gfp.has(Gfp::NORETRY) {

@@ -25,7 +25,7 @@ use crate::slab::cached::CachedLists;
 use crate::slab::objcg::NO_OWNER;
 use crate::stats::psi::Psi;
 use crate::units::digest::State;
-use crate::units::{CacheId, MemcgId, DEF_PRIORITY};
+use crate::units::{CacheId, Cpu, IdVec, MemcgId, NodeId, DEF_PRIORITY};
 use alloc::string::String;
 use alloc::vec::Vec;
 pub use events::MemcgEvents;
@@ -76,7 +76,7 @@ pub struct Memcg {
     pub(crate) prev_sibling: MemcgId,
     pub(crate) next_sibling: MemcgId,
     /// LRU lists, by node.
-    pub lruvecs: Vec<Lruvec>,
+    pub lruvecs: IdVec<NodeId, Lruvec>,
     /// Pages charged to this group itself (without children and stocks).
     pub charged: u64,
     /// Memory in use by the group and its descendants, its limits and protections. The root's own
@@ -130,9 +130,9 @@ pub struct Memcg {
     /// Its clones of caches.
     pub(crate) clones: Vec<CacheId>,
     /// Unused objects cached by the kernel, by node.
-    pub(crate) cached: Vec<CachedLists>,
+    pub(crate) cached: IdVec<NodeId, CachedLists>,
     /// Charges and uncharges by CPU; counted only while a soft limit is set.
-    pub(crate) cpu_events: Vec<CpuEvents>,
+    pub(crate) cpu_events: IdVec<Cpu, CpuEvents>,
 }
 
 /// The root group.
@@ -151,7 +151,7 @@ impl Memcg {
             last_child: MemcgId::NONE,
             prev_sibling: MemcgId::NONE,
             next_sibling: MemcgId::NONE,
-            lruvecs: alloc::vec![Lruvec::new(); nr_nodes],
+            lruvecs: alloc::vec![Lruvec::new(); nr_nodes].into(),
             charged: 0,
             memory: PageCounter::default(),
             swap: PageCounter::default(),
@@ -175,9 +175,9 @@ impl Memcg {
             objcgs: Vec::new(),
             counters_owner: NO_OWNER,
             counters_bytes: 0,
-            clones: Vec::new(),
-            cached: alloc::vec![CachedLists::default(); nr_nodes],
-            cpu_events: Vec::new(),
+            clones: Vec::new().into(),
+            cached: alloc::vec![CachedLists::default(); nr_nodes].into(),
+            cpu_events: Vec::new().into(),
         }
     }
 
@@ -197,13 +197,16 @@ pub(crate) struct MemcgPosition {
 /// The groups that a reclaim targets: all groups, or one group with its descendants.
 #[derive(Clone, Copy, Debug)]
 pub struct ReclaimScope<'m> {
-    memcgs: &'m [Memcg],
+    memcgs: &'m IdVec<MemcgId, Memcg>,
     target: Option<MemcgId>,
     counts_random: bool,
 }
 
 impl<'m> ReclaimScope<'m> {
-    pub(crate) fn new(memcgs: &'m [Memcg], target: Option<MemcgId>) -> ReclaimScope<'m> {
+    pub(crate) fn new(
+        memcgs: &'m IdVec<MemcgId, Memcg>,
+        target: Option<MemcgId>,
+    ) -> ReclaimScope<'m> {
         ReclaimScope { memcgs, target, counts_random: true }
     }
 
@@ -228,7 +231,7 @@ impl<'m> ReclaimScope<'m> {
             if at == target {
                 return true;
             }
-            at = self.memcgs[at.idx()].parent;
+            at = self.memcgs[at].parent;
         }
         false
     }

@@ -65,12 +65,12 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn note_over_high(&mut self, memcg: MemcgId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            let counter = &self.memcgs[at.idx()].memory;
+            let counter = &self.memcgs[at].memory;
             if counter.usage > counter.high {
                 self.nr_over_high += nr;
                 return;
             }
-            at = self.memcgs[at.idx()].parent;
+            at = self.memcgs[at].parent;
         }
     }
 
@@ -116,7 +116,7 @@ impl<O: Owners> Manager<O> {
             return Step::Done(());
         };
         while let Some(at) = state.at.and_then(|at| self.at_position(at)) {
-            let group = &self.memcgs[at.idx()];
+            let group = &self.memcgs[at];
             let (parent, over) = (group.parent, group.memory.usage > group.memory.high);
             state.at = parent.is_some().then(|| self.position_of(parent));
             if over {
@@ -150,10 +150,10 @@ impl<O: Owners> Manager<O> {
         let mut overage = 0;
         let mut at = memcg;
         while at.is_some() {
-            let counter = &self.memcgs[at.idx()].memory;
+            let counter = &self.memcgs[at].memory;
             let excess = counter.usage.saturating_sub(counter.high);
             overage = overage.max((excess << PRECISION_SHIFT) / counter.high.max(1));
-            at = self.memcgs[at.idx()].parent;
+            at = self.memcgs[at].parent;
         }
         delay_of(overage, nr_pages)
     }

@@ -33,7 +33,7 @@ use crate::stats::vmstat::NodeStat;
 use crate::stats::work::Work;
 use crate::swap::SwapArea;
 use crate::units::page_size::PageSize;
-use crate::units::{Cpu, MemcgId, NodeId, Pfn, MAX_PAGES};
+use crate::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, MAX_PAGES};
 use alloc::vec::Vec;
 
 /// The memory manager, for one kind of owners.
@@ -47,17 +47,17 @@ pub struct Manager<O> {
     pub config: Config,
     /// Differences of the configured kernel from Linux 6.1; follows from `config`.
     pub(crate) era: Era,
-    pub(crate) nodes: Vec<NodeState>,
-    pub(crate) memcgs: Vec<Memcg>,
+    pub(crate) nodes: IdVec<NodeId, NodeState>,
+    pub(crate) memcgs: IdVec<MemcgId, Memcg>,
     /// Parent of each group, by id ([`Memcg::parent`]). Walks to the root read this table, so that
     /// loads of the groups need not wait for each other.
-    pub(crate) parents: Vec<MemcgId>,
+    pub(crate) parents: IdVec<MemcgId, MemcgId>,
     /// Ids of removed groups, for reuse.
     pub(crate) free_memcgs: Vec<MemcgId>,
     /// Idle groups: groups in which a walk would find nothing to do.
     pub(crate) idle_groups: IdleGroups,
     /// Pages charged in advance, by CPU.
-    pub(crate) stocks: Vec<Stock>,
+    pub(crate) stocks: IdVec<Cpu, Stock>,
     pub(crate) soft_limit_trees: SoftLimitTrees,
     /// Page under writeback that reclaim for a group must wait for (cgroup version 1).
     pub(crate) legacy_wait: Option<Pfn>,
@@ -65,7 +65,7 @@ pub struct Manager<O> {
     pub(crate) plugged: bool,
     pub(crate) slabs: Slabs,
     pub(crate) swap: SwapArea,
-    pub(crate) lru_batches: Vec<LruBatches>,
+    pub(crate) lru_batches: IdVec<Cpu, LruBatches>,
     pub(crate) compactions: Compactions,
     pub(crate) pins: Pins,
     /// Policies registered from outside the core.
@@ -118,8 +118,8 @@ impl<O: Owners> Manager<O> {
             mem,
             config,
             nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
-            memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
-            parents: alloc::vec![MemcgId::NONE],
+            memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)].into(),
+            parents: alloc::vec![MemcgId::NONE].into(),
             free_memcgs: Vec::new(),
             idle_groups: IdleGroups::new(nr_nodes),
             stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
@@ -165,7 +165,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// The groups, by id; removed groups are not `online`.
-    pub fn memcgs(&self) -> &[Memcg] {
+    pub fn memcgs(&self) -> &IdVec<MemcgId, Memcg> {
         &self.memcgs
     }
 
@@ -256,22 +256,22 @@ impl<O: Owners> Manager<O> {
 
     #[inline]
     pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
-        let node = self.mem.pages[pfn.idx()].node();
-        self.nodes[node.idx()].stats[stat as usize] += 1;
+        let node = self.mem.pages[pfn].node();
+        self.nodes[node].stats[stat as usize] += 1;
     }
 
     #[inline]
     pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
-        let node = self.mem.pages[pfn.idx()].node();
-        self.nodes[node.idx()].stats[stat as usize] -= 1;
+        let node = self.mem.pages[pfn].node();
+        self.nodes[node].stats[stat as usize] -= 1;
     }
 
     /// Adds all frames of a page to a statistic of its node, or removes them.
     #[inline]
     pub(crate) fn stat_pages(&mut self, pfn: Pfn, stat: NodeStat, is_added: bool) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let (node, nr) = (page.node(), page.nr_pages());
-        let count = &mut self.nodes[node.idx()].stats[stat as usize];
+        let count = &mut self.nodes[node].stats[stat as usize];
         *count = if is_added { *count + nr } else { *count - nr };
     }
 
@@ -287,10 +287,10 @@ impl<O: Owners> Manager<O> {
     }
 
     fn mod_group_writeback_stat(&mut self, pfn: Pfn, stat: NodeStat, change: i64) {
-        let change = change * self.mem.pages[pfn.idx()].nr_pages() as i64;
-        let mut at = self.mem.pages[pfn.idx()].memcg;
+        let change = change * self.mem.pages[pfn].nr_pages() as i64;
+        let mut at = self.mem.pages[pfn].memcg;
         while at.is_some() {
-            let group = &mut self.memcgs[at.idx()];
+            let group = &mut self.memcgs[at];
             let count = match stat {
                 NodeStat::NrDirty => &mut group.file_dirty,
                 _ => &mut group.writeback,
@@ -302,7 +302,7 @@ impl<O: Owners> Manager<O> {
 
     /// Wakes all tasks that wait for the page.
     pub(crate) fn wake_page(&mut self, pfn: Pfn) {
-        if self.mem.pages[pfn.idx()].test_clear(PageFlags::WAITERS) {
+        if self.mem.pages[pfn].test_clear(PageFlags::WAITERS) {
             self.effects.push(Effect::Wake(Token::Page(pfn)));
         }
     }

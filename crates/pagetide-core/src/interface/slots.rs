@@ -29,7 +29,7 @@ use crate::interface::owners::{
 };
 use crate::stats::vmstat::Event;
 use crate::units::digest::{self, Digest};
-use crate::units::{Cpu, MemcgId, NodeId, Pfn, Requester, SwapSlot, VmaId};
+use crate::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, Requester, SwapSlot, VmaId};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -212,7 +212,7 @@ struct TenantTable {
 /// The tenants of a manager.
 #[derive(Debug, Default, digest::State)]
 pub struct Slots {
-    tenants: Vec<Option<TenantTable>>,
+    tenants: IdVec<Requester, Option<TenantTable>>,
     /// Tenants created so far.
     nr_created: u64,
 }
@@ -277,7 +277,7 @@ impl Manager<Slots> {
             tenants.push(None);
         }
         tenants[at] = Some(tenant);
-        self.memcgs[memcg.idx()].nr_tasks += 1;
+        self.memcgs[memcg].nr_tasks += 1;
         Ok((TenantId { asker: Requester(at as u32), generation: born }, entries))
     }
 
@@ -314,8 +314,8 @@ impl Manager<Slots> {
             }
         }
         self.abandon_compactions(id.asker, cpu);
-        self.owners.tenants[id.asker.idx()] = None;
-        self.memcgs[memcg.idx()].nr_tasks -= 1;
+        self.owners.tenants[id.asker] = None;
+        self.memcgs[memcg].nr_tasks -= 1;
         Ok(self.take_effects())
     }
 
@@ -331,7 +331,7 @@ impl Manager<Slots> {
         }
         if !core::mem::replace(&mut get.begun, true) {
             self.mem.vmstat.count(Event::Pgfault);
-            self.memcgs[ctx.memcg.idx()].events.count(Event::Pgfault);
+            self.memcgs[ctx.memcg].events.count(Event::Pgfault);
             self.mem.work.faults += 1;
         }
         let at = OwnerSlot { owner: ctx.asker.0, index: get.index, store: BackingStore::Swap };
@@ -351,7 +351,7 @@ impl Manager<Slots> {
                     entry.pin(get.write).map(|pfn| self.got(get, pfn, Contents::Kept))
                 }
                 EntryState::Moving(pfn) => {
-                    self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                    self.mem.pages[pfn].set(PageFlags::WAITERS);
                     Some(Step::Wait(Sleep::on_page(pfn)))
                 }
                 // The world has carried out the effect that zeroes the page before this step.
@@ -379,11 +379,11 @@ impl Manager<Slots> {
 
     /// The page will be written, so its copy in swap becomes stale.
     fn reuse_page(&mut self, at: OwnerSlot, pfn: Pfn) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
             self.delete_from_swap_cache(pfn, Default::default());
         }
-        self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        self.mem.pages[pfn].set(PageFlags::DIRTY);
         if let Some(entry) = self.owners.entry(at) {
             entry.0.fetch_or(DIRTY | YOUNG, Ordering::AcqRel);
         }
@@ -446,12 +446,12 @@ impl Manager<Slots> {
                 Ok(()) => {
                     get.major = true;
                     self.mem.vmstat.count(Event::Pgmajfault);
-                    self.memcgs[ctx.memcg.idx()].events.count(Event::Pgmajfault);
+                    self.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
                     None
                 }
             };
         };
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if page.has(PageFlags::LOCKED) {
             page.set(PageFlags::WAITERS);
             return Some(Step::Wait(Sleep::on_page(pfn)));
@@ -569,7 +569,7 @@ impl Owners for Slots {
 
     fn undo_outcome(manager: &mut Manager<Slots>, _asker: Requester, outcome: Outcome, _cpu: Cpu) {
         let Outcome::Got(FaultedPage { frame: Frame::At(pfn), .. }) = outcome else { return };
-        let at = OwnerSlot::of(&manager.mem.pages[pfn.idx()]);
+        let at = OwnerSlot::of(&manager.mem.pages[pfn]);
         if let Some(entry) = manager.owners.entry(at) {
             entry.unpin();
         }
@@ -584,7 +584,7 @@ impl Owners for Slots {
                     EntryState::Empty => {}
                     EntryState::Present { pfn, .. } | EntryState::Held(pfn) => {
                         mapped += 1;
-                        let page = &manager.mem.pages[pfn.idx()];
+                        let page = &manager.mem.pages[pfn];
                         check!(
                             page.has(PageFlags::ANON)
                                 && (page.mapping, page.index) == (id as u32, index as u32)
@@ -597,7 +597,7 @@ impl Owners for Slots {
                         "tenant {id} page {index}: {slot:?} is not mapped"
                     ),
                     EntryState::Moving(pfn) => check!(
-                        manager.mem.pages[pfn.idx()].has(PageFlags::MIGRATING),
+                        manager.mem.pages[pfn].has(PageFlags::MIGRATING),
                         "tenant {id} page {index}: waits for {pfn:?}, which stays"
                     ),
                 }

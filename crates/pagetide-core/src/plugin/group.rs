@@ -15,7 +15,7 @@ use crate::groups::page_counter::UNLIMITED;
 use crate::reclaim::Reclaimer;
 use crate::stats::vmstat::Event;
 use crate::units::digest::Digest;
-use crate::units::{MemcgId, NodeId};
+use crate::units::{IdVec, MemcgId, NodeId};
 use core::fmt;
 use core::ops::RangeInclusive;
 
@@ -92,8 +92,8 @@ pub struct GroupWalk {
 /// All groups, as seen from one node.
 #[derive(Clone, Copy)]
 pub(crate) struct GroupViews<'m> {
-    pub memcgs: &'m [Memcg],
-    pub nodes: &'m [NodeState],
+    pub memcgs: &'m IdVec<MemcgId, Memcg>,
+    pub nodes: &'m IdVec<NodeId, NodeState>,
     pub mem: &'m Memory,
     pub config: &'m Config,
     pub node: NodeId,
@@ -120,11 +120,11 @@ impl fmt::Debug for GroupView<'_> {
 
 impl<'m> GroupView<'m> {
     fn group(self) -> &'m Memcg {
-        &self.of.memcgs[self.id.idx()]
+        &self.of.memcgs[self.id]
     }
 
     fn lruvec(self) -> &'m Lruvec {
-        &self.group().lruvecs[self.of.node.idx()]
+        &self.group().lruvecs[self.of.node]
     }
 
     /// A small number that no other existing group has, for use as an index of tables.
@@ -209,7 +209,7 @@ impl<'m> GroupView<'m> {
             SoftLimitNode::Global => group.soft_limit_excess(),
             SoftLimitNode::Local => {
                 let here: u64 = Lru::EVICTABLE.iter().map(|&lru| self.list_below(lru)).sum();
-                let zones = self.of.mem.nodes[self.of.node.idx()].zones.iter();
+                let zones = self.of.mem.nodes[self.of.node].zones.iter();
                 let node_size: u64 = zones.map(|zone| zone.managed).sum();
                 let usage = u128::from(group.memory.usage.max(1));
                 let local = u128::from(group.soft_limit) * u128::from(node_size) / usage;
@@ -242,7 +242,7 @@ impl<'m> GroupView<'m> {
     /// Pages on a list of the group and its descendants, on this node.
     pub fn list_below(self, lru: Lru) -> u64 {
         if self.is_root() {
-            return self.of.nodes[self.of.node.idx()].stats[lru as usize];
+            return self.of.nodes[self.of.node].stats[lru as usize];
         }
         self.lruvec().subtree[lru as usize]
     }

@@ -6,7 +6,7 @@ use super::page_table::{Backing, Pte};
 use super::Machine;
 use crate::audit::{check, Violation};
 use crate::frames::page::{PageFlags, Place};
-use crate::units::{FileId, Pfn, HPAGE_PMD_NR};
+use crate::units::{FileId, IdVec, MemcgId, Pfn, HPAGE_PMD_NR};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,22 +39,21 @@ impl Machine {
             }
             check!(!gone.contains(&true), "the id of a removed {name} is not free");
         }
-        let ages: Vec<u64> =
-            owners.living.iter().map(|mm| owners.mms[mm.idx()].generation).collect();
+        let ages: Vec<u64> = owners.living.iter().map(|mm| owners.mms[*mm].generation).collect();
         check!(ages.is_sorted(), "address spaces are not sorted by age");
         let living = owners.mms.iter().filter(|mm| !mm.exited).count();
         check!(ages.len() == living, "{living} living address spaces, {} are listed", ages.len());
         Ok(())
     }
     fn audit_tasks(&self) -> Result<(), Violation> {
-        let mut tasks = vec![0u32; self.memcgs.len()];
+        let mut tasks: IdVec<MemcgId, u32> = vec![0u32; self.memcgs.len()].into();
         let dying = self.owners.mms.iter().filter(|mm| mm.oom_victim && !mm.exited).count();
-        let known = self.owners.dying.iter().map(|mm| &self.owners.mms[mm.idx()]);
+        let known = self.owners.dying.iter().map(|mm| &self.owners.mms[*mm]);
         let known = known.filter(|mm| mm.oom_victim && !mm.exited).count();
         check!(dying == known, "{dying} living OOM victims, {known} are listed");
         let alive = self.owners.mms.iter().filter(|mm| !mm.exited);
-        alive.for_each(|mm| tasks[mm.memcg.idx()] += 1);
-        for (id, (group, found)) in self.memcgs.iter().zip(tasks).enumerate() {
+        alive.for_each(|mm| tasks[mm.memcg] += 1);
+        for (id, (group, found)) in self.memcgs.iter().zip(tasks.iter().copied()).enumerate() {
             check!(group.nr_tasks == found, "memcg{id}: {found} tasks, not {}", group.nr_tasks);
         }
         Ok(())
@@ -107,7 +106,7 @@ impl Machine {
         let is_huge = |pte: &&Pte| {
             let present = pte.is_present() && !pte.is_zero_page();
             present && {
-                let page = &self.mem.pages[pte.pfn().idx()];
+                let page = &self.mem.pages[pte.pfn()];
                 page.place == Place::HugeTail || page.has(PageFlags::HEAD)
             }
         };
@@ -116,7 +115,7 @@ impl Machine {
 
     fn audit_mappings(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
-        let mut mapcounts = vec![0u32; pages.len()];
+        let mut mapcounts: IdVec<Pfn, u32> = vec![0; pages.len()].into();
         for (id, vma) in self.owners.vmas.iter().enumerate() {
             let (mut present, mut swapped) = (0, 0);
             for (at, &pte) in vma.ptes.iter().enumerate() {
@@ -124,7 +123,7 @@ impl Machine {
                     swapped += 1;
                     check!(self.swap.is_mapped(slot), "vma {id} page {at}: {slot:?} is not mapped");
                 } else if let Some((pfn, _)) = pte.migrating() {
-                    let page = &pages[pfn.idx()];
+                    let page = &pages[pfn];
                     check!(
                         page.has(PageFlags::MIGRATING) && page.index as usize == at,
                         "vma {id} page {at}: waits for {pfn:?}, which is {page:?}"
@@ -132,12 +131,12 @@ impl Machine {
                 } else if pte.is_present() && !pte.is_zero_page() {
                     present += 1;
                     let pfn = pte.pfn();
-                    let page = &pages[pfn.idx()];
+                    let page = &pages[pfn];
                     // The first entry of a huge page counts; the others are checked with it.
                     if page.place == Place::HugeTail {
                         continue;
                     }
-                    mapcounts[pfn.idx()] += 1;
+                    mapcounts[pfn] += 1;
                     check!(
                         page.index as usize == at,
                         "vma {id} page {at}: {pfn:?} has another index"
@@ -148,7 +147,7 @@ impl Machine {
                             "vma {id} page {at}: {pfn:?} has another owner"
                         ),
                         Backing::File(file) => check!(
-                            self.owners.files[file.idx()].get(at as u32) == Some(pfn),
+                            self.owners.files[file].get(at as u32) == Some(pfn),
                             "vma {id} page {at}: {pfn:?} is not the cached page"
                         ),
                     }
@@ -184,7 +183,7 @@ impl Machine {
                 "mm{id} has ended but holds kernel memory"
             );
             for (at, pfn) in mm.kernel_blocks.iter().enumerate() {
-                let page = &self.mem.pages[pfn.idx()];
+                let page = &self.mem.pages[*pfn];
                 check!(
                     page.mapping as usize == id && page.index as usize == at,
                     "mm{id} block {at}: {pfn:?} has another owner"
@@ -208,7 +207,7 @@ impl Machine {
             let mut wrong = None;
             file.for_each_cached(|index, pfn| {
                 found += 1;
-                let page = &pages[pfn.idx()];
+                let page = &pages[pfn];
                 written += u64::from(page.has(PageFlags::WRITEBACK));
                 let matches =
                     page.has(PageFlags::FILE) && page.mapping as usize == id && page.index == index;
@@ -225,8 +224,7 @@ impl Machine {
             while let Some(index) = file.next_dirty(at) {
                 at = index + 1;
                 dirty += 1;
-                let marked =
-                    file.get(index).is_some_and(|pfn| pages[pfn.idx()].has(PageFlags::DIRTY));
+                let marked = file.get(index).is_some_and(|pfn| pages[pfn].has(PageFlags::DIRTY));
                 check!(marked, "file{id} page {index} is tagged dirty, but its page is clean");
             }
             check!(dirty == file.nr_dirty, "file{id}: {} dirty, {dirty} found", file.nr_dirty);
@@ -249,7 +247,7 @@ impl Machine {
         check!(by_page == nr_file, "{by_page} file pages, {nr_file} in page caches");
         for (Pfn(at), page) in pages.opened() {
             if page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY) {
-                let file = &self.owners.files[FileId(page.mapping).idx()];
+                let file = &self.owners.files[FileId(page.mapping)];
                 check!(
                     file.next_dirty(page.index) == Some(page.index),
                     "pfn{at} is dirty, but not tagged"

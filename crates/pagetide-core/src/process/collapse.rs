@@ -81,7 +81,7 @@ impl Machine {
         by: CollapseTrigger,
     ) -> Result<Collapse, CollapseError> {
         let node = self.check_region(vma, start, by, RegionCheck::Scan)?;
-        let born = self.owners.vmas[vma.idx()].generation;
+        let born = self.owners.vmas[vma].generation;
         Ok(Collapse { by, vma, born, start, node, swap_in: None, has_read: false })
     }
 
@@ -93,7 +93,7 @@ impl Machine {
         by: CollapseTrigger,
         look: RegionCheck,
     ) -> Result<NodeId, CollapseError> {
-        let mapping = &self.owners.vmas[vma.idx()];
+        let mapping = &self.owners.vmas[vma];
         let may_be_huge = match by {
             CollapseTrigger::Khugepaged => self.may_be_huge(mapping, start),
             CollapseTrigger::Madvise => Machine::may_be_collapsed(mapping, start),
@@ -112,7 +112,7 @@ impl Machine {
         let (mut nr_none, mut nr_swapped, mut nr_referenced) = (0, 0, 0);
         let mut writable = false;
         let mut nodes = [0u32; MAX_NODES];
-        for &pte in self.owners.vmas[vma.idx()].region(start) {
+        for &pte in self.owners.vmas[vma].region(start) {
             if pte.is_empty() || pte.is_zero_page() {
                 nr_none += 1;
                 if is_limited && nr_none > self.config.khugepaged_max_ptes_none {
@@ -133,14 +133,14 @@ impl Machine {
             if !pte.is_present() {
                 return Err(CollapseError::Unfit);
             }
-            let page = &self.mem.pages[pte.pfn().idx()];
+            let page = &self.mem.pages[pte.pfn()];
             self.mem.work.compact_scanned += 1;
             if !is_collapsible(page) {
                 return Err(CollapseError::Busy);
             }
             writable |= pte.is_dirty();
             nr_referenced += u64::from(pte.is_young() || page.has(PageFlags::REFERENCED));
-            nodes[page.node().idx()] += 1;
+            nodes[usize::from(page.node().0)] += 1;
         }
         // khugepaged reads pages from swap only if half of the region was recently used.
         let enough = match (is_limited, nr_swapped) {
@@ -163,14 +163,14 @@ impl Machine {
         ctx: &Ctx,
     ) -> Step<Result<(), CollapseError>> {
         let Collapse { by, vma, born, start, node, .. } = *collapse;
-        let mapping = &self.owners.vmas[vma.idx()];
+        let mapping = &self.owners.vmas[vma];
         if !mapping.alive || mapping.generation != born {
             if let Some(slow) = slow.take() {
                 self.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
             }
             return Step::Done(Err(CollapseError::NotAllowed));
         }
-        let memcg = self.owners.mms[mapping.mm.idx()].memcg;
+        let memcg = self.owners.mms[mapping.mm].memcg;
         let ctx = Ctx { node, memcg, ..*ctx };
         match self.collapse_swapin(collapse, slow, &ctx) {
             Step::Done(Ok(())) => {}
@@ -194,7 +194,7 @@ impl Machine {
             }
             Step::Done(Ok(head)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
-                self.memcgs[memcg.idx()].events.count(Event::ThpCollapseAlloc);
+                self.memcgs[memcg].events.count(Event::ThpCollapseAlloc);
                 // The region may have changed since the scan, for instance because of reclaim.
                 let judged = self.check_region(vma, start, by, RegionCheck::Isolate);
                 match judged {
@@ -220,7 +220,7 @@ impl Machine {
                 // The request for the huge page is in progress, so the pages were read before.
                 None if slow.is_some() => return Step::Done(Ok(())),
                 None => {
-                    let mut ptes = self.owners.vmas[vma.idx()].region(start).iter();
+                    let mut ptes = self.owners.vmas[vma].region(start).iter();
                     let Some(at) = ptes.position(|pte| pte.swap_slot().is_some()) else {
                         if core::mem::take(&mut collapse.has_read) {
                             self.lru_add_drain(ctx.cpu);
@@ -260,7 +260,7 @@ impl Machine {
     /// Copies a region into a huge page, frees the small pages, and maps the huge page.
     fn collapse(&mut self, vma: VmaId, start: u64, head: Pfn, ctx: &Ctx) {
         for (at, to) in (start..start + HPAGE_PMD_NR).zip(head.0..) {
-            let mapping = &mut self.owners.vmas[vma.idx()];
+            let mapping = &mut self.owners.vmas[vma];
             let pte = core::mem::replace(&mut mapping.ptes[at as usize], Pte::EMPTY);
             if pte.is_empty() || pte.is_zero_page() {
                 self.zero_page(Pfn(to));

@@ -224,7 +224,7 @@ impl Machine {
     fn fault_start(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
         if !(fault.tried && self.era.counts_faults_once) {
             self.mem.vmstat.count(Event::Pgfault);
-            self.memcgs[ctx.memcg.idx()].events.count(Event::Pgfault);
+            self.memcgs[ctx.memcg].events.count(Event::Pgfault);
         }
         self.mem.work.faults += 1;
         fault.dropped_lock = false;
@@ -246,7 +246,7 @@ impl Machine {
             vma.grown = (fault.page + 1 + pad).min(vma.len());
         }
         let table = self.mem.page_size.table_of(fault.page);
-        if self.owners.vmas[fault.vma.idx()].tables[table].is_none() {
+        if self.owners.vmas[fault.vma].tables[table].is_none() {
             fault.stage = FaultStage::PageTable;
             fault.huge = self.wants_huge(fault);
             self.khugepaged_enter(fault.vma, fault.page);
@@ -260,7 +260,7 @@ impl Machine {
     }
 
     fn fault_dispatch(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
-        let vma = &mut self.owners.vmas[fault.vma.idx()];
+        let vma = &mut self.owners.vmas[fault.vma];
         let pte = vma.ptes[fault.page as usize];
         if let Some(touched) = pte.touched(fault.write) {
             // Another task has handled the fault.
@@ -291,7 +291,7 @@ impl Machine {
                 return Some(fault.got(pte.pfn(), Contents::Kept));
             }
             Backing::Anon if !fault.write => {
-                self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize] = Pte::ZERO_PAGE;
+                self.owners.vmas[fault.vma].ptes[fault.page as usize] = Pte::ZERO_PAGE;
                 self.mem.work.ptes_set += 1;
                 return Some(fault.got_zeroes());
             }
@@ -302,7 +302,7 @@ impl Machine {
 
     /// Waits for the migration to end, then faults again (Linux `migration_entry_wait`).
     fn fault_migration(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if page.has(PageFlags::MIGRATING) {
             page.set(PageFlags::WAITERS);
             return Some(Step::Wait(Sleep::on_page(pfn)));
@@ -327,7 +327,7 @@ impl Machine {
             Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
         };
         let table = self.mem.page_size.table_of(fault.page);
-        let vma = &mut self.owners.vmas[fault.vma.idx()];
+        let vma = &mut self.owners.vmas[fault.vma];
         if !vma.alive || vma.tables[table].is_some() {
             self.discard_charged(ctx.cpu, pfn, payer);
         } else {
@@ -338,7 +338,7 @@ impl Machine {
             self.zero_new_page(pfn);
             self.stat_inc(pfn, NodeStat::NrPageTablePages);
         }
-        if !self.owners.vmas[fault.vma.idx()].alive {
+        if !self.owners.vmas[fault.vma].alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
         if fault.huge {
@@ -350,11 +350,11 @@ impl Machine {
 
     /// Makes the entry writable again: the page has no other user.
     fn reuse_anon_page(&mut self, fault: &Fault, pfn: Pfn) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
             self.delete_from_swap_cache(pfn, Default::default());
         }
-        self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        self.mem.pages[pfn].set(PageFlags::DIRTY);
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, true));
     }
 
@@ -371,13 +371,13 @@ impl Machine {
     }
 
     fn set_pte(&mut self, vma: VmaId, page: u64, pte: Pte) {
-        self.owners.vmas[vma.idx()].ptes[page as usize] = pte;
+        self.owners.vmas[vma].ptes[page as usize] = pte;
         self.mem.work.ptes_set += 1;
     }
 
     /// Maps `pfn` at an entry that was empty or a swap entry.
     fn map_page(&mut self, vma: VmaId, page: u64, pfn: Pfn, dirty: bool) {
-        let mapping = &mut self.owners.vmas[vma.idx()];
+        let mapping = &mut self.owners.vmas[vma];
         mapping.ptes[page as usize] = Pte::map(pfn, dirty);
         mapping.nr_present += 1;
         self.mem.work.ptes_set += 1;
@@ -402,7 +402,7 @@ impl Machine {
             Step::Done(Ok(pfn)) => pfn,
             Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
         };
-        let vma = &self.owners.vmas[fault.vma.idx()];
+        let vma = &self.owners.vmas[fault.vma];
         let changed = !vma.alive || {
             let pte = vma.ptes[fault.page as usize];
             !(pte.is_empty() || pte.is_zero_page())
@@ -430,13 +430,13 @@ impl Machine {
         ctx: &Ctx,
         refault: bool,
     ) -> bool {
-        if self.owners.files[file.idx()].get(index).is_some() {
+        if self.owners.files[file].get(index).is_some() {
             return false;
         }
         self.init_user_page(pfn, file.0, index, PageFlags::FILE.with(PageFlags::LOCKED));
         self.charge(ctx.cpu, pfn, ctx.memcg);
-        let nodes = self.owners.files[file.idx()].nr_nodes;
-        let shadow = self.owners.files[file.idx()].insert(index, pfn);
+        let nodes = self.owners.files[file].nr_nodes;
+        let shadow = self.owners.files[file].insert(index, pfn);
         self.tree_grew(file, index, nodes, ctx);
         self.stat_inc(pfn, NodeStat::NrFilePages);
         self.mem.work.cache_ops += 1;

@@ -118,8 +118,8 @@ impl Machine {
         let mut looked_at = 0;
         for _ in 0..PAGES_PER_STEP {
             if let Some(pfn) = read.waiting {
-                if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
-                    self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                if self.mem.pages[pfn].has(PageFlags::LOCKED) {
+                    self.mem.pages[pfn].set(PageFlags::WAITERS);
                     return Step::Wait(Sleep::on_page(pfn));
                 }
                 read.waiting = None;
@@ -132,7 +132,7 @@ impl Machine {
                 }
                 read.window = None;
             }
-            let end = read.end.min(self.owners.files[read.file.idx()].size);
+            let end = read.end.min(self.owners.files[read.file].size);
             if read.pos >= end {
                 return Step::Done(if read.major { Outcome::Major } else { Outcome::Minor });
             }
@@ -159,9 +159,9 @@ impl Machine {
         let max = self.config.read_ahead_pages;
         let file = read.file;
         self.mem.work.cache_ops += 1;
-        let Some(pfn) = self.owners.files[file.idx()].get(index) else {
+        let Some(pfn) = self.owners.files[file].get(index) else {
             if slow.is_none() && read.read_ahead_for != Some(index) {
-                let cache = &self.owners.files[file.idx()];
+                let cache = &self.owners.files[file];
                 read.window = read.readahead.ondemand(file, cache, index, false, last - index, max);
                 // If the window did not contain the page itself, this loop would not end.
                 let holds = |window: &ReadaheadWindow| (window.next..window.end).contains(&index);
@@ -178,12 +178,12 @@ impl Machine {
             }
             return Ok(());
         };
-        if self.mem.pages[pfn.idx()].test_clear(PageFlags::READAHEAD) {
-            let cache = &self.owners.files[file.idx()];
+        if self.mem.pages[pfn].test_clear(PageFlags::READAHEAD) {
+            let cache = &self.owners.files[file];
             read.window = read.readahead.ondemand(file, cache, index, true, last - index, max);
             return Ok(());
         }
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::LOCKED) {
             read.waiting = Some(pfn);
             return Ok(());
@@ -246,8 +246,8 @@ impl Machine {
         if !write.entered {
             write.entered = true;
             self.mem.work.syscalls += 1;
-            write.old_size = self.owners.files[write.file.idx()].size;
-            self.owners.files[write.file.idx()].extend(write.end);
+            write.old_size = self.owners.files[write.file].size;
+            self.owners.files[write.file].extend(write.end);
         }
         let mut looked_at = 0;
         for _ in 0..PAGES_PER_STEP {
@@ -260,8 +260,8 @@ impl Machine {
                 return Step::Done(if write.major { Outcome::Major } else { Outcome::Minor });
             }
             if let Some(pfn) = write.waiting {
-                if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
-                    self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                if self.mem.pages[pfn].has(PageFlags::LOCKED) {
+                    self.mem.pages[pfn].set(PageFlags::WAITERS);
                     return Step::Wait(Sleep::on_page(pfn));
                 }
                 write.waiting = None;
@@ -293,13 +293,13 @@ impl Machine {
         let file = write.file;
         self.buffer_head_step(file, index, &mut write.buffer, slow, ctx)?;
         self.mem.work.cache_ops += 1;
-        let pfn = match self.owners.files[file.idx()].get(index) {
-            Some(pfn) if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) => {
+        let pfn = match self.owners.files[file].get(index) {
+            Some(pfn) if self.mem.pages[pfn].has(PageFlags::LOCKED) => {
                 write.waiting = Some(pfn);
                 return Ok(());
             }
             // An earlier read failed. A partial write must read the page again.
-            Some(pfn) if !whole && !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) => {
+            Some(pfn) if !whole && !self.mem.pages[pfn].has(PageFlags::UPTODATE) => {
                 if write.reads_alone == Some(index) {
                     return Err(Step::Done(Outcome::IoError));
                 }
@@ -328,7 +328,7 @@ impl Machine {
                     self.attach_buffer_head(pfn, head);
                 }
                 // A partial write reads a page that exists on disk (Linux `__block_write_begin`).
-                let cache = &self.owners.files[file.idx()];
+                let cache = &self.owners.files[file];
                 let on_disk = match cache.sparse {
                     true => cache.is_written(index),
                     false => page_start < write.old_size,
@@ -340,7 +340,7 @@ impl Machine {
                     self.submit_file_read(file, index, index + 1);
                     return Ok(());
                 }
-                let page = &mut self.mem.pages[pfn.idx()];
+                let page = &mut self.mem.pages[pfn];
                 page.clear(PageFlags::LOCKED);
                 page.set(PageFlags::UPTODATE);
                 self.mem.work.fs_requests += 1;
@@ -360,7 +360,7 @@ impl Machine {
         let (offset, len) = ((write.pos - page_start) as u32, (next - write.pos) as u32);
         self.mem.work.bytes_copied += len;
         self.effects.push_contents(Effect::WriteIn { frame: pfn, offset, len });
-        self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
+        self.mem.pages[pfn].set(PageFlags::UPTODATE);
         self.set_page_dirty_by(pfn, ctx);
         write.pos = next;
         Ok(())
@@ -377,7 +377,7 @@ impl Machine {
         let mut looked_at = 0;
         while window.next < window.end {
             let index = window.next;
-            if self.owners.files[window.file.idx()].get(index).is_some() {
+            if self.owners.files[window.file].get(index).is_some() {
                 self.submit_file_read(window.file, window.run_start, index);
                 window.next += 1;
                 window.run_start = window.next;
@@ -398,7 +398,7 @@ impl Machine {
                         continue;
                     }
                     if index == window.marker {
-                        self.mem.pages[pfn.idx()].set(PageFlags::READAHEAD);
+                        self.mem.pages[pfn].set(PageFlags::READAHEAD);
                     }
                     window.next += 1;
                     continue;
@@ -442,7 +442,7 @@ impl Machine {
     pub(crate) fn submit_file_read(&mut self, file: FileId, start: u32, end: u32) {
         let mut at = start;
         while at < end {
-            let (hole, next) = self.owners.files[file.idx()].run_of_holes(at, end);
+            let (hole, next) = self.owners.files[file].run_of_holes(at, end);
             self.submit_run_read(file, at, next, hole);
             at = next;
         }
@@ -456,8 +456,8 @@ impl Machine {
             self.mem.work.fs_requests += 1;
             self.mem.work.cache_ops += end - start;
             for index in start..end {
-                if let Some(pfn) = self.owners.files[file.idx()].get(index) {
-                    let page = &mut self.mem.pages[pfn.idx()];
+                if let Some(pfn) = self.owners.files[file].get(index) {
+                    let page = &mut self.mem.pages[pfn];
                     page.set(PageFlags::UPTODATE);
                     page.clear(PageFlags::LOCKED);
                     self.zero_page(pfn);
@@ -480,7 +480,7 @@ impl Machine {
 
     /// Reads a cached page again after its read failed.
     pub(crate) fn read_page_again(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::LOCKED));
         page.set(PageFlags::LOCKED);
         let (file, index) = (FileId(page.mapping), page.index);
@@ -494,7 +494,7 @@ impl Machine {
         shadow: crate::ageing::shadow::Shadow,
         cpu: Cpu,
     ) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::DIRTY));
         debug_assert_eq!(page.mapcount, 0);
         page.clear(PageFlags::FILE.with(PageFlags::METADATA));

@@ -84,7 +84,7 @@ impl Machine {
 
     /// Allocation flags of a fault for a huge page (Linux `vma_thp_gfp_mask`).
     pub(crate) fn thp_gfp(&self, vma: VmaId, page: u64) -> Gfp {
-        let madvised = self.owners.vmas[vma.idx()].advice_of_region(page) == Some(Advice::Huge);
+        let madvised = self.owners.vmas[vma].advice_of_region(page) == Some(Advice::Huge);
         if self.era.asks_once_for_huge {
             return self.thp_gfp_4_5(madvised);
         }
@@ -101,11 +101,11 @@ impl Machine {
 
     /// The huge page that maps a page of a mapping, if any.
     pub(crate) fn huge_page_at(&self, vma: VmaId, page: u64) -> Option<Pfn> {
-        let pte = self.owners.vmas[vma.idx()].ptes.get(region_of(page) as usize)?;
+        let pte = self.owners.vmas[vma].ptes.get(region_of(page) as usize)?;
         if !pte.is_present() || pte.is_zero_page() {
             return None;
         }
-        Some(pte.pfn()).filter(|pfn| self.mem.pages[pfn.idx()].has(PageFlags::HEAD))
+        Some(pte.pfn()).filter(|pfn| self.mem.pages[*pfn].has(PageFlags::HEAD))
     }
 
     /// Maps an allocated, zeroed and charged block as the huge page of an empty region, and puts it
@@ -120,13 +120,13 @@ impl Machine {
         }
         let at = OwnerSlot { owner: vma.0, index: start as u32, store: BackingStore::Swap };
         self.begin_anon_page(head, at, PageFlags::HEAD, memcg, cpu);
-        let mapping = &mut self.owners.vmas[vma.idx()];
+        let mapping = &mut self.owners.vmas[vma];
         for (pte, pfn) in mapping.region_mut(start).iter_mut().zip(head.0..) {
             *pte = Pte::map(Pfn(pfn), true);
         }
         mapping.nr_present += HPAGE_PMD_NR;
         self.page_add_rmap(head);
-        if self.owners.vmas[vma.idx()].locked.contains(start) {
+        if self.owners.vmas[vma].locked.contains(start) {
             self.mlock_page(head);
         }
         self.mem.work.ptes_set += 1;

@@ -167,7 +167,7 @@ impl Machine {
     /// [`BadId::File`] if the file does not exist.
     pub fn nr_pages_of_file(&self, file: FileId) -> Result<u64, BadId> {
         self.owners.file_generation(file)?;
-        Ok(self.owners.files[file.idx()].nr_file_pages())
+        Ok(self.owners.files[file].nr_file_pages())
     }
 
     /// Maps a file or anonymous memory, without populating it.
@@ -196,9 +196,9 @@ impl Machine {
         };
         put(&mut self.owners.vmas, id, vma);
         let id = VmaId(id);
-        self.owners.mms[mm.idx()].vmas.push(id);
+        self.owners.mms[mm].vmas.push(id);
         if let Backing::File(file) = backing {
-            self.owners.files[file.idx()].mappings.push(id);
+            self.owners.files[file].mappings.push(id);
         }
         Ok(id)
     }
@@ -225,19 +225,19 @@ impl Machine {
         self.check_cpu(cpu)?;
         let memcg = self.living_mm(mm)?.memcg;
         let mut gathered = Vec::new();
-        for vma in core::mem::take(&mut self.owners.mms[mm.idx()].vmas) {
+        for vma in core::mem::take(&mut self.owners.mms[mm].vmas) {
             self.unmap_vma(vma, cpu, &mut gathered);
         }
         self.free_gathered(gathered, cpu);
         self.free_all_kernel_blocks(mm, cpu);
         self.free_kept_buffer_head(mm, cpu);
         self.abandon_compactions(mm, cpu);
-        let gone = &mut self.owners.mms[mm.idx()];
+        let gone = &mut self.owners.mms[mm];
         gone.exited = true;
         let nr_dirtied = gone.dirty.nr_dirtied;
         let was_victim = gone.oom_victim;
         self.owners.writeback.leave_to_others(nr_dirtied, cpu);
-        self.memcgs[memcg.idx()].nr_tasks -= 1;
+        self.memcgs[memcg].nr_tasks -= 1;
         self.owners.living.retain(|&other| other != mm);
         self.owners.mm_ids.give_back(mm.0);
         if was_victim {
@@ -257,14 +257,14 @@ impl Machine {
     pub fn remove_file(&mut self, file: FileId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         self.owners.file_generation(file)?;
-        self.owners.files[file.idx()].removed = true;
+        self.owners.files[file].removed = true;
         self.reap_file(file, cpu);
         Ok(self.take_effects())
     }
 
     /// Evicts idle pages of a removed, unmapped file (Linux `truncate_inode_pages_final`).
     pub(super) fn reap_file(&mut self, file: FileId, cpu: Cpu) {
-        let cache = &self.owners.files[file.idx()];
+        let cache = &self.owners.files[file];
         if !cache.removed || cache.gone || !cache.mappings.is_empty() {
             return;
         }
@@ -275,7 +275,7 @@ impl Machine {
             .with(PageFlags::MIGRATING)
             .with(PageFlags::PINNED);
         for pfn in cached {
-            let page = &mut self.mem.pages[pfn.idx()];
+            let page = &mut self.mem.pages[pfn];
             debug_assert_eq!(page.mapcount, 0, "nothing maps the file");
             if page.flags.any(held) {
                 continue;
@@ -284,19 +284,19 @@ impl Machine {
             self.remove_from_page_cache(pfn, Default::default(), cpu);
             self.free_user_page(pfn, cpu);
         }
-        if self.owners.files[file.idx()].nr_pages > 0 {
+        if self.owners.files[file].nr_pages > 0 {
             return;
         }
         self.forget_all_shadows(file, cpu);
-        let wb = self.owners.files[file.idx()].wb;
+        let wb = self.owners.files[file].wb;
         self.owners.writeback.forget_file(file, wb);
-        self.owners.files[file.idx()].mark_gone();
+        self.owners.files[file].mark_gone();
         self.owners.file_ids.give_back(file.0);
     }
 
     /// Retries the removal of a page's file after the page became idle.
     pub(super) fn reap_file_of(&mut self, pfn: Pfn, cpu: Cpu) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::FILE) {
             self.reap_file(FileId(page.mapping), cpu);
         }

@@ -55,8 +55,8 @@ impl Machine {
     }
 
     fn hold_kernel_block(&mut self, mm: MmId, pfn: Pfn) {
-        let blocks = &mut self.owners.mms[mm.idx()].kernel_blocks;
-        let page = &mut self.mem.pages[pfn.idx()];
+        let blocks = &mut self.owners.mms[mm].kernel_blocks;
+        let page = &mut self.mem.pages[pfn];
         page.mapping = mm.0;
         page.index = blocks.len() as u32;
         blocks.push(pfn);
@@ -77,7 +77,7 @@ impl Machine {
         }
         blocks.swap_remove(at);
         if let Some(moved) = blocks.get(at) {
-            self.mem.pages[moved.idx()].index = at as u32;
+            self.mem.pages[*moved].index = at as u32;
         }
         self.mem.free_page(cpu, pfn, order);
         true
@@ -92,7 +92,7 @@ impl Machine {
         let nodes = &self.mem.nodes;
         frames.sort_by_key(|&pfn| {
             let page = self.mem.pages.peek(pfn.idx());
-            let zone = &nodes[page.node().idx()].zones[page.zone()];
+            let zone = &nodes[page.node()].zones[page.zone()];
             (zone.block_type(pfn) != MigrateType::Movable, Reverse(page.zone()))
         });
         let mut frames = frames.into_iter();
@@ -110,8 +110,8 @@ impl Machine {
     }
 
     pub(crate) fn free_all_kernel_blocks(&mut self, mm: MmId, cpu: Cpu) {
-        for pfn in core::mem::take(&mut self.owners.mms[mm.idx()].kernel_blocks) {
-            let order = self.mem.pages[pfn.idx()].order;
+        for pfn in core::mem::take(&mut self.owners.mms[mm].kernel_blocks) {
+            let order = self.mem.pages[pfn].order;
             self.mem.free_page(cpu, pfn, order);
         }
     }

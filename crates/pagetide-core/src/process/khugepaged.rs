@@ -99,13 +99,13 @@ impl Machine {
     }
 
     fn khugepaged_has_work(&self) -> bool {
-        self.owners.living.iter().any(|mm| self.owners.mms[mm.idx()].khugepaged)
+        self.owners.living.iter().any(|mm| self.owners.mms[*mm].khugepaged)
     }
 
     /// Registers the address space of a fault in a region without a page table, if the region may
     /// be huge (Linux `khugepaged_enter_vma`).
     pub(super) fn khugepaged_enter(&mut self, vma: VmaId, page: u64) {
-        let mapping = &self.owners.vmas[vma.idx()];
+        let mapping = &self.owners.vmas[vma];
         if self.config.thp == Thp::Never
             || !self.may_be_huge(mapping, page)
             || !mapping.has_region(page)
@@ -113,7 +113,7 @@ impl Machine {
             return;
         }
         let mm = mapping.mm;
-        if !core::mem::replace(&mut self.owners.mms[mm.idx()].khugepaged, true) {
+        if !core::mem::replace(&mut self.owners.mms[mm].khugepaged, true) {
             self.wake_khugepaged();
         }
     }
@@ -192,8 +192,8 @@ impl Machine {
     fn next_region(&self, at: &mut ScanPosition) -> NextRegion {
         let owners = &self.owners;
         loop {
-            let next = owners.living.partition_point(|mm| owners.mms[mm.idx()].generation < at.mm);
-            let mut living = owners.living[next..].iter().map(|mm| &owners.mms[mm.idx()]);
+            let next = owners.living.partition_point(|mm| owners.mms[*mm].generation < at.mm);
+            let mut living = owners.living[next..].iter().map(|mm| &owners.mms[*mm]);
             let Some(mm) = living.find(|mm| mm.khugepaged) else { break };
             if mm.generation != at.mm {
                 *at = ScanPosition { mm: mm.generation, vma: 0, page: 0 };
@@ -201,7 +201,7 @@ impl Machine {
             let Some((&vma, born)) = mm
                 .vmas
                 .iter()
-                .map(|vma| (vma, owners.vmas[vma.idx()].generation))
+                .map(|vma| (vma, owners.vmas[*vma].generation))
                 .find(|&(_, born)| born >= at.vma)
             else {
                 *at = ScanPosition { mm: at.mm + 1, vma: 0, page: 0 };
@@ -210,7 +210,7 @@ impl Machine {
             if born != at.vma {
                 (at.vma, at.page) = (born, 0);
             }
-            let mapping = &self.owners.vmas[vma.idx()];
+            let mapping = &self.owners.vmas[vma];
             let may_be_huge = self.may_be_huge(mapping, at.page);
             if !mapping.has_region(at.page) || !may_be_huge && mapping.parts.is_empty() {
                 (at.vma, at.page) = (born + 1, 0);

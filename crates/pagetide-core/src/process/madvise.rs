@@ -36,10 +36,10 @@ impl Machine {
     /// [`BadId::Vma`] if the mapping does not exist.
     pub fn set_advice(&mut self, vma: VmaId, advice: Advice) -> Result<Effects<'_>, BadId> {
         self.living_vma(vma)?;
-        let mapping = &mut self.owners.vmas[vma.idx()];
+        let mapping = &mut self.owners.vmas[vma];
         (mapping.advice, mapping.parts) = (advice, Default::default());
         // Before its first fault a mapping has no pages to collapse (Linux: no `anon_vma`).
-        let has_tables = self.owners.vmas[vma.idx()].tables.iter().any(|table| table.is_some());
+        let has_tables = self.owners.vmas[vma].tables.iter().any(|table| table.is_some());
         if advice == Advice::Huge && has_tables {
             self.khugepaged_enter(vma, 0);
         }
@@ -73,7 +73,7 @@ impl Machine {
                 }
             }
         }
-        let mapping = &mut self.owners.vmas[vma.idx()];
+        let mapping = &mut self.owners.vmas[vma];
         mapping.parts.set(pages.clone(), advice, own);
         if allowed && mapping.tables.iter().any(|table| table.is_some()) {
             self.khugepaged_enter(vma, pages.start.next_multiple_of(HPAGE_PMD_NR));
@@ -121,18 +121,18 @@ impl Machine {
 
     fn deactivate_pages(&mut self, pages: &[Pfn]) {
         for &pfn in pages {
-            let page = &mut self.mem.pages[pfn.idx()];
+            let page = &mut self.mem.pages[pfn];
             if !page.has(PageFlags::ACTIVE) {
                 continue;
             }
             let (nr, memcg) = (page.nr_pages(), page.memcg);
             self.lruvec_remove(pfn);
-            let page = &mut self.mem.pages[pfn.idx()];
+            let page = &mut self.mem.pages[pfn];
             page.clear(PageFlags::ACTIVE);
             page.clear(PageFlags::REFERENCED);
             self.lruvec_add(pfn);
             self.mem.vmstat.add(Event::Pgdeactivate, nr);
-            self.memcgs[memcg.idx()].events.add(Event::Pgdeactivate, nr);
+            self.memcgs[memcg].events.add(Event::Pgdeactivate, nr);
         }
     }
 
@@ -146,7 +146,7 @@ impl Machine {
             let is_whole = first == region && region + HPAGE_PMD_NR <= end;
             let (pfn, next) = match self.huge_page_at(vma, first) {
                 Some(head) if is_whole => {
-                    self.owners.vmas[vma.idx()].test_clear_young_huge(region);
+                    self.owners.vmas[vma].test_clear_young_huge(region);
                     (head, region + HPAGE_PMD_NR)
                 }
                 // A busy huge page cannot be split; leave it alone.
@@ -155,7 +155,7 @@ impl Machine {
                     break;
                 }
                 Some(_) | None => {
-                    let pte = self.owners.vmas[vma.idx()].ptes[first as usize];
+                    let pte = self.owners.vmas[vma].ptes[first as usize];
                     if !pte.is_present() || pte.is_zero_page() {
                         *at += 1;
                         continue;
@@ -164,14 +164,14 @@ impl Machine {
                 }
             };
             *at = next;
-            let page = &mut self.mem.pages[pfn.idx()];
+            let page = &mut self.mem.pages[pfn];
             let is_on_list = page.place.is_lru() && !page.has(PageFlags::BATCHED);
             if page.mapcount != 1 || !is_on_list {
                 continue;
             }
             page.clear(PageFlags::REFERENCED);
             if next == first + 1 {
-                self.owners.vmas[vma.idx()].ptes[first as usize].test_clear_young();
+                self.owners.vmas[vma].ptes[first as usize].test_clear_young();
             }
             found.push(pfn);
         }

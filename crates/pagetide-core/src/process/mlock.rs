@@ -97,7 +97,7 @@ impl Processes {
         if at.store == BackingStore::Own {
             let mappings = self.files.get(at.owner as usize).map(|file| file.mappings.as_slice());
             return mappings.unwrap_or(&[]).iter().any(|vma| {
-                let vma = &self.vmas[vma.idx()];
+                let vma = &self.vmas[*vma];
                 vma.locked.contains(page)
                     && vma.ptes.get(page as usize).is_some_and(|pte| pte.is_present())
             });
@@ -151,7 +151,7 @@ impl Machine {
                 }
             }
         }
-        self.owners.vmas[vma.idx()].locked.set(first..end, locked);
+        self.owners.vmas[vma].locked.set(first..end, locked);
         let mut at = first;
         while at < end {
             // A busy huge page could not be split, so it is locked as a whole or not at all.
@@ -160,7 +160,7 @@ impl Machine {
                 at = region_of(at) + HPAGE_PMD_NR;
                 continue;
             }
-            let pte = self.owners.vmas[vma.idx()].ptes[at as usize];
+            let pte = self.owners.vmas[vma].ptes[at as usize];
             if pte.is_present() && !pte.is_zero_page() {
                 self.sync_mlock(pte.pfn());
             }
@@ -171,7 +171,7 @@ impl Machine {
 
     /// Locks or unlocks a page according to its mappings.
     fn sync_mlock(&mut self, pfn: Pfn) {
-        if self.is_page_locked(&self.mem.pages[pfn.idx()]) {
+        if self.is_page_locked(&self.mem.pages[pfn]) {
             self.mlock_page(pfn);
         } else {
             self.munlock_page(pfn);

@@ -50,7 +50,7 @@ use crate::interface::manager::Manager;
 use crate::slab::Object;
 use crate::stats::vmstat::NodeStat;
 use crate::units::digest::State;
-use crate::units::{BdiId, Cpu, FileId, MemcgId, Pfn};
+use crate::units::{BdiId, Cpu, FileId, IdVec, MemcgId, Pfn};
 use alloc::vec::Vec;
 use buffer_heads::BufferHeads;
 use fault::SwapinHistory;
@@ -68,9 +68,9 @@ pub type Machine = Manager<Processes>;
 /// State of the process layer.
 #[derive(Clone, Debug, State)]
 pub struct Processes {
-    pub(crate) mms: Vec<Mm>,
-    pub(crate) vmas: Vec<Vma>,
-    pub(crate) files: Vec<FileCache>,
+    pub(crate) mms: IdVec<MmId, Mm>,
+    pub(crate) vmas: IdVec<VmaId, Vma>,
+    pub(crate) files: IdVec<FileId, FileCache>,
     #[state(skip)] // derived from `exited`
     pub(crate) mm_ids: IdPool,
     #[state(skip)] // likewise
@@ -141,9 +141,9 @@ impl Machine {
     /// If the geometry is impossible: no memory, too many nodes, pages or CPUs.
     pub fn new(nodes: &[NodeSpec], nr_cpus: u16, config: Config) -> Result<Machine, SetupError> {
         let processes = Processes {
-            mms: Vec::new(),
-            vmas: Vec::new(),
-            files: Vec::new(),
+            mms: Vec::new().into(),
+            vmas: Vec::new().into(),
+            files: Vec::new().into(),
             mm_ids: IdPool::default(),
             vma_ids: IdPool::default(),
             file_ids: IdPool::default(),
@@ -171,7 +171,7 @@ impl Machine {
             return Err(BadId::Memcg(memcg));
         }
         let (id, born) = self.owners.mm_ids.take(self.owners.mms.len());
-        self.memcgs[memcg.idx()].nr_tasks += 1;
+        self.memcgs[memcg].nr_tasks += 1;
         let mm = Mm {
             memcg,
             vmas: Vec::new(),
@@ -205,9 +205,9 @@ impl Machine {
             Some(mm) if mm.exited => return Ok(self.take_effects()),
             Some(_) => {}
         }
-        let from = core::mem::replace(&mut self.owners.mms[mm.idx()].memcg, memcg);
-        self.memcgs[from.idx()].nr_tasks -= 1;
-        self.memcgs[memcg.idx()].nr_tasks += 1;
+        let from = core::mem::replace(&mut self.owners.mms[mm].memcg, memcg);
+        self.memcgs[from].nr_tasks -= 1;
+        self.memcgs[memcg].nr_tasks += 1;
         Ok(self.take_effects())
     }
 
@@ -239,7 +239,7 @@ impl Machine {
     /// [`BadId::File`] if the file does not exist.
     pub fn set_metadata(&mut self, file: FileId) -> Result<(), BadId> {
         self.file(file)?;
-        self.owners.files[file.idx()].metadata = true;
+        self.owners.files[file].metadata = true;
         Ok(())
     }
 
@@ -249,7 +249,7 @@ impl Machine {
     /// [`BadId::File`] if the file does not exist.
     pub fn set_bdi(&mut self, file: FileId, bdi: BdiId) -> Result<(), BadId> {
         self.file(file)?;
-        let file = &mut self.owners.files[file.idx()];
+        let file = &mut self.owners.files[file];
         // The writeback of a file with pages is bound to its device.
         if file.wb.is_none() && bdi.is_some() {
             file.bdi = bdi;
@@ -267,7 +267,7 @@ impl Machine {
         if self.mem.page_size.pages_for(size) > MAX_INDEX {
             return Err(MapError::TooLarge);
         }
-        self.owners.files[file.idx()].extend(size);
+        self.owners.files[file].extend(size);
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl Machine {
     pub fn grow_on_touch(&mut self, vma: VmaId) -> Result<(), BadId> {
         let ptes = &self.living_vma(vma)?.ptes;
         let in_use = ptes.iter().rposition(|pte| !pte.is_empty()).map_or(0, |last| last as u64 + 1);
-        self.owners.vmas[vma.idx()].grown = in_use;
+        self.owners.vmas[vma].grown = in_use;
         Ok(())
     }
 
@@ -328,9 +328,9 @@ impl Machine {
         let Some(&pte) = vma.ptes.get(page as usize) else { return false };
         let cached = match vma.backing {
             Backing::Anon => pte.swap_slot().and_then(|slot| self.swap_cache_head(slot)),
-            Backing::File(file) => self.owners.files[file.idx()].get(page as u32),
+            Backing::File(file) => self.owners.files[file].get(page as u32),
         };
-        let is_read = |pfn: Pfn| self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE);
+        let is_read = |pfn: Pfn| self.mem.pages[pfn].has(PageFlags::UPTODATE);
         pte.is_present() || cached.is_some_and(is_read)
     }
 
@@ -349,13 +349,13 @@ impl Machine {
             let mut victims = Vec::new();
             self.owners.files[file].for_each_cached(|index, pfn| victims.push((index, pfn)));
             for (index, pfn) in victims {
-                let page = &self.mem.pages[pfn.idx()];
+                let page = &self.mem.pages[pfn];
                 let busy = PageFlags::DIRTY.with(PageFlags::WRITEBACK).with(PageFlags::LOCKED);
                 if page.mapcount == 0 && !page.flags.any(busy.with(PageFlags::PINNED)) {
                     let nodes = self.owners.files[file].nr_nodes;
                     self.owners.files[file].remove(index, Default::default());
                     self.tree_shrank(FileId(file as u32), index, nodes, cpu);
-                    self.mem.pages[pfn.idx()].clear(PageFlags::FILE.with(PageFlags::METADATA));
+                    self.mem.pages[pfn].clear(PageFlags::FILE.with(PageFlags::METADATA));
                     self.release_buffer_head(pfn, cpu);
                     self.stat_dec(pfn, NodeStat::NrFilePages);
                     self.free_user_page(pfn, cpu);

@@ -41,13 +41,13 @@ impl Machine {
     /// whether memory will become free: a victim was chosen or is exiting.
     pub(crate) fn oom_kill_process(&mut self, scope: MemcgId, asker: MmId) -> bool {
         let in_scope = |mm: &Mm| self.is_descendant(mm.memcg, scope);
-        if self.owners.dying.iter().any(|mm| in_scope(&self.owners.mms[mm.idx()])) {
+        if self.owners.dying.iter().any(|mm| in_scope(&self.owners.mms[*mm])) {
             return true;
         }
         let total = self.oom_total_pages(scope);
         let mut victim: Option<(i64, usize)> = None;
         for &id in &self.owners.living {
-            let (id, mm) = (id.idx(), &self.owners.mms[id.idx()]);
+            let (id, mm) = (id.idx(), &self.owners.mms[id]);
             if mm.oom_victim || mm.oom_score_adj == OOM_SCORE_ADJ_MIN || !in_scope(mm) {
                 continue;
             }
@@ -110,7 +110,7 @@ impl Machine {
 
     /// Size of an address space in pages: resident, swapped, and page tables.
     fn size_of_mm(&self, mm: &Mm) -> u64 {
-        let vmas = mm.vmas.iter().map(|vma| &self.owners.vmas[vma.idx()]);
+        let vmas = mm.vmas.iter().map(|vma| &self.owners.vmas[*vma]);
         vmas.map(|vma| vma.nr_present + vma.nr_swapped + u64::from(vma.nr_tables)).sum()
     }
 
@@ -122,7 +122,7 @@ impl Machine {
             let zones = self.mem.nodes.iter().flat_map(|node| &node.zones);
             return zones.map(|zone| zone.managed).sum::<u64>() + swap;
         }
-        let group = &self.memcgs[scope.idx()];
+        let group = &self.memcgs[scope];
         let swaps = self.memcg_swappiness(scope) > 0;
         group.memory.max + if swaps { group.swap.max.min(swap) } else { 0 }
     }
@@ -133,13 +133,13 @@ impl Machine {
         let mut found = None;
         let mut at = memcg;
         while at.is_some() && at != ROOT {
-            if self.memcgs[at.idx()].oom_group {
+            if self.memcgs[at].oom_group {
                 found = Some(at);
             }
             if at == scope {
                 break;
             }
-            at = self.memcgs[at.idx()].parent;
+            at = self.memcgs[at].parent;
         }
         found
     }

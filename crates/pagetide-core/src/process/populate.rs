@@ -94,7 +94,7 @@ impl Machine {
             }
             let at = populate.next;
             let huge = self.huge_page_at(populate.vma, at);
-            let pte = &mut self.owners.vmas[populate.vma.idx()].ptes[at as usize];
+            let pte = &mut self.owners.vmas[populate.vma].ptes[at as usize];
             let Some(touched) = pte.touched(*write) else {
                 *fault = Some(Fault::new(populate.vma, at, *write));
                 return Step::Continue;
@@ -119,7 +119,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Step<Outcome> {
         let PopulateMode::Read(window) = &mut populate.how else { return Step::Continue };
-        let Backing::File(file) = self.owners.vmas[populate.vma.idx()].backing else {
+        let Backing::File(file) = self.owners.vmas[populate.vma].backing else {
             return Step::Done(Outcome::Minor);
         };
         if let Some(under_way) = window {
@@ -131,7 +131,7 @@ impl Machine {
         let left = populate.end.saturating_sub(populate.next).min(READ_AT_A_TIME.into());
         let (start, nr) = (populate.next as u32, left as u32);
         // No page gets the read-ahead mark: MADV_WILLNEED starts no further read-ahead.
-        *window = ReadaheadWindow::new(file, &self.owners.files[file.idx()], start, nr, u32::MAX);
+        *window = ReadaheadWindow::new(file, &self.owners.files[file], start, nr, u32::MAX);
         populate.next += left;
         match window {
             Some(_) => Step::Continue,

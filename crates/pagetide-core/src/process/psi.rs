@@ -10,7 +10,7 @@ use crate::units::{Cpu, MemcgId, Nanos};
 impl Machine {
     /// Pressure stall information of the whole machine.
     pub fn psi(&self) -> &Psi {
-        &self.memcgs[ROOT.idx()].psi
+        &self.memcgs[ROOT].psi
     }
 
     /// Changes the state of a task of a group on a CPU. Kernel threads are in the root group. If a
@@ -28,7 +28,7 @@ impl Machine {
         }
         let mut at = memcg;
         while at.is_some() {
-            let group = &mut self.memcgs[at.idx()];
+            let group = &mut self.memcgs[at];
             group.psi.task_change(cpu, before, after, now);
             at = group.parent;
         }

@@ -61,7 +61,7 @@ impl Processes {
             if unmapped.nr == mapcount {
                 break;
             }
-            let vma = &mut vmas[mapping.idx()];
+            let vma = &mut vmas[*mapping];
             unmapped.nr_entries_read += 1;
             let present = |pte: &&mut Pte| pte.is_present();
             let Some(pte) = vma.ptes.get_mut(at.index as usize).filter(present) else {
@@ -81,7 +81,7 @@ impl Processes {
         let mut unmapped = UnmapResult::default();
         for number in 0..self.nr_mappings(at) {
             let Some((vma, index)) = self.mapping_of(at, number) else { continue };
-            let vma = &mut self.vmas[vma.idx()];
+            let vma = &mut self.vmas[vma];
             let entry = &mut vma.ptes[index];
             if entry.is_present() && !entry.is_zero_page() && entry.pfn() == from {
                 unmapped.young |= entry.is_young();
@@ -151,8 +151,8 @@ impl Owners for Processes {
         let mut left = mapcount;
         let Processes { files, vmas, mms, .. } = self;
         for mapping in &files[at.owner as usize].mappings {
-            let vma = &mut vmas[mapping.idx()];
-            let foreign = !within.contains(|| mms[vma.mm.idx()].memcg);
+            let vma = &mut vmas[*mapping];
+            let foreign = !within.contains(|| mms[vma.mm].memcg);
             references.nr_entries_read += 1;
             let Some(pte) = vma.ptes.get_mut(at.index as usize) else { continue };
             if !pte.is_present() {
@@ -185,7 +185,7 @@ impl Owners for Processes {
         let mut nr = 0;
         for number in 0..self.nr_mappings(at) {
             let Some((vma, index)) = self.mapping_of(at, number) else { continue };
-            let vma = &mut self.vmas[vma.idx()];
+            let vma = &mut self.vmas[vma];
             let entry = &mut vma.ptes[index];
             if let Some((_, dirty)) = entry.migrating().filter(|&(old, _)| old == from) {
                 *entry = Pte::map(to, dirty);
@@ -218,7 +218,7 @@ impl Owners for Processes {
     }
 
     fn note_request(&mut self, asker: Requester) -> MemcgId {
-        let mm = &mut self.mms[asker.idx()];
+        let mm = &mut self.mms[asker];
         mm.begun = true;
         mm.memcg
     }
@@ -293,7 +293,7 @@ impl Owners for Processes {
     }
 
     fn write_page(machine: &mut Machine, pfn: Pfn) {
-        let page = &machine.mem.pages[pfn.idx()];
+        let page = &machine.mem.pages[pfn];
         let (file, index) = (FileId(page.mapping), page.index);
         machine.begin_file_writeback(pfn);
         machine.submit_file_write(file, index, index + 1);

@@ -26,14 +26,14 @@ impl Machine {
     /// Allocates missing nodes after a page was added to a file's tree. `before`: nodes until then.
     #[inline]
     pub(crate) fn tree_grew(&mut self, file: FileId, index: u32, before: u64, ctx: &Ctx) {
-        if self.owners.files[file.idx()].has_one_page(index) {
+        if self.owners.files[file].has_one_page(index) {
             self.unlist_leaf(file, index);
         }
-        if self.owners.files[file.idx()].nr_nodes != before {
+        if self.owners.files[file].nr_nodes != before {
             for level in 0..2 {
-                if self.owners.files[file.idx()].lacks_node(level, index) {
+                if self.owners.files[file].lacks_node(level, index) {
                     let node = self.alloc_tree_node(ctx);
-                    self.owners.files[file.idx()].set_node(level, index, node);
+                    self.owners.files[file].set_node(level, index, node);
                 }
             }
         }
@@ -42,12 +42,12 @@ impl Machine {
     /// Frees empty nodes after a page or shadow left a file's tree. `before`: nodes until then.
     #[inline]
     pub(crate) fn tree_shrank(&mut self, file: FileId, index: u32, before: u64, cpu: Cpu) {
-        if self.owners.files[file.idx()].has_only_shadows(index) {
+        if self.owners.files[file].has_only_shadows(index) {
             self.list_leaf(file, index);
         }
-        if self.owners.files[file.idx()].nr_nodes != before {
+        if self.owners.files[file].nr_nodes != before {
             for level in 0..2 {
-                let node = self.owners.files[file.idx()].take_empty_node(level, index);
+                let node = self.owners.files[file].take_empty_node(level, index);
                 if node.is_some() {
                     if self.is_shadow_node(node) {
                         self.unlist_shadow_node(node);
@@ -60,7 +60,7 @@ impl Machine {
 
     /// Lists a lowest node with only shadows (Linux `workingset_update_node`).
     fn list_leaf(&mut self, file: FileId, index: u32) {
-        if let Some(node) = self.owners.files[file.idx()].leaf_node(index) {
+        if let Some(node) = self.owners.files[file].leaf_node(index) {
             if !self.is_shadow_node(node) {
                 self.list_shadow_node(node, file.0, index);
             }
@@ -69,7 +69,7 @@ impl Machine {
 
     /// Unlists a lowest node that has a page again.
     fn unlist_leaf(&mut self, file: FileId, index: u32) {
-        if let Some(node) = self.owners.files[file.idx()].leaf_node(index) {
+        if let Some(node) = self.owners.files[file].leaf_node(index) {
             if self.is_shadow_node(node) {
                 self.unlist_shadow_node(node);
             }
@@ -79,16 +79,16 @@ impl Machine {
     /// Clears the shadows of the lowest node above a page; the node must hold nothing else. Frees
     /// this node, and then its parent if that is empty (Linux `xa_delete_node`).
     pub(crate) fn forget_shadows_of_node(&mut self, file: FileId, index: u32, cpu: Cpu) {
-        let nodes = self.owners.files[file.idx()].nr_nodes;
-        self.owners.files[file.idx()].forget_shadows_of_leaf(index);
+        let nodes = self.owners.files[file].nr_nodes;
+        self.owners.files[file].forget_shadows_of_leaf(index);
         self.tree_shrank(file, index, nodes, cpu);
     }
 
     /// Clears all shadows of a file (Linux `clear_shadow_entry`, for truncation and invalidation).
     pub(crate) fn forget_all_shadows(&mut self, file: FileId, cpu: Cpu) {
-        for index in self.owners.files[file.idx()].shadows() {
-            let nodes = self.owners.files[file.idx()].nr_nodes;
-            self.owners.files[file.idx()].forget_shadow(index);
+        for index in self.owners.files[file].shadows() {
+            let nodes = self.owners.files[file].nr_nodes;
+            self.owners.files[file].forget_shadow(index);
             self.tree_shrank(file, index, nodes, cpu);
         }
     }

@@ -32,7 +32,7 @@ use crate::process::policy::FailedWritePolicy;
 use crate::process::Machine;
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::digest::State;
-use crate::units::{BdiId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
+use crate::units::{BdiId, Cpu, FileId, IdVec, MemcgId, Nanos, NodeId, Pfn};
 use alloc::vec::Vec;
 use bandwidth::WritebackSpeed;
 use completions::LocalCompletions;
@@ -57,13 +57,13 @@ pub struct Writeback {
     wbs: Vec<BdiWriteback>,
     /// The writeback of a group and device, plus 1; 0: none.
     #[state(skip)] // derived from `wbs`
-    by_group: Vec<Vec<usize>>,
+    by_group: IdVec<MemcgId, IdVec<BdiId, usize>>,
     machine: DirtyDomain,
-    groups: Vec<DirtyDomain>,
+    groups: IdVec<MemcgId, DirtyDomain>,
     /// By group: writebacks of other groups whose files it has dirtied.
-    foreign: Vec<[ForeignRecord; NR_RECORDS]>,
-    queues: Vec<WriteQueue>,
-    cpus: Vec<DirtiedOnCpu>,
+    foreign: IdVec<MemcgId, [ForeignRecord; NR_RECORDS]>,
+    queues: IdVec<BdiId, WriteQueue>,
+    cpus: IdVec<Cpu, DirtiedOnCpu>,
     /// Pages that a CPU may dirty before one of its tasks checks the limits.
     ratelimit_pages: u64,
     /// End of the flusher's rest; 0: it works or was woken.
@@ -137,12 +137,12 @@ impl Writeback {
     pub(crate) fn new() -> Self {
         Writeback {
             wbs: Vec::new(),
-            by_group: Vec::new(),
+            by_group: Vec::new().into(),
             machine: DirtyDomain::default(),
-            groups: Vec::new(),
-            foreign: Vec::new(),
-            queues: Vec::new(),
-            cpus: Vec::new(),
+            groups: Vec::new().into(),
+            foreign: Vec::new().into(),
+            queues: Vec::new().into(),
+            cpus: Vec::new().into(),
             ratelimit_pages: MIN_RATELIMIT_PAGES,
             rests_until: Nanos::MAX,
             turn: 0,
@@ -180,7 +180,7 @@ impl Writeback {
 
     /// Leaves the pages that an ended task has not paid for to other tasks of the CPU.
     pub(super) fn leave_to_others(&mut self, nr_dirtied: u64, cpu: Cpu) {
-        self.cpus[cpu.idx()].leaked += nr_dirtied;
+        self.cpus[cpu].leaked += nr_dirtied;
     }
 
     fn group_domain(&self, memcg: MemcgId) -> Option<&DirtyDomain> {
@@ -191,14 +191,14 @@ impl Writeback {
         if self.groups.len() <= memcg.idx() {
             self.groups.resize_with(memcg.idx() + 1, DirtyDomain::default);
         }
-        &mut self.groups[memcg.idx()]
+        &mut self.groups[memcg]
     }
 
     fn foreign_records(&mut self, memcg: MemcgId) -> &mut [ForeignRecord; NR_RECORDS] {
         if self.foreign.len() <= memcg.idx() {
             self.foreign.resize(memcg.idx() + 1, [ForeignRecord::FREE; NR_RECORDS]);
         }
-        &mut self.foreign[memcg.idx()]
+        &mut self.foreign[memcg]
     }
 
     fn existing_wb(&self, bdi: BdiId, memcg: MemcgId) -> Option<WbId> {
@@ -227,13 +227,13 @@ impl Machine {
         let page_size = self.mem.page_size;
         let writeback = &mut self.owners.writeback;
         if writeback.by_group.len() <= memcg.idx() {
-            writeback.by_group.resize(memcg.idx() + 1, Vec::new());
+            writeback.by_group.resize(memcg.idx() + 1, Vec::new().into());
         }
-        let by_bdi = &mut writeback.by_group[memcg.idx()];
+        let by_bdi = &mut writeback.by_group[memcg];
         if by_bdi.len() <= bdi.idx() {
             by_bdi.resize(bdi.idx() + 1, 0);
         }
-        if let Some(wb) = by_bdi[bdi.idx()].checked_sub(1) {
+        if let Some(wb) = by_bdi[bdi].checked_sub(1) {
             return wb;
         }
         if writeback.queues.len() <= bdi.idx() {
@@ -241,7 +241,7 @@ impl Machine {
         }
         let free = writeback.wbs.iter().position(|it| it.memcg.is_none());
         let wb = free.unwrap_or(writeback.wbs.len());
-        by_bdi[bdi.idx()] = wb + 1;
+        by_bdi[bdi] = wb + 1;
         let new = BdiWriteback {
             bdi,
             memcg,
@@ -318,7 +318,7 @@ impl Machine {
     /// Marks a page dirty, and tags a file page for writeback (Linux `folio_account_dirtied`,
     /// `__mark_inode_dirty`).
     fn mark_dirty(&mut self, pfn: Pfn, by: Option<&Ctx>) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if page.has(PageFlags::DIRTY) {
             return;
         }
@@ -328,16 +328,16 @@ impl Machine {
         }
         let (file, index, memcg) = (FileId(page.mapping), page.index, page.memcg);
         let now = self.owners.writeback.now;
-        let wb = match self.owners.files[file.idx()].wb {
+        let wb = match self.owners.files[file].wb {
             Some(wb) => wb as usize,
             None => {
                 let payer = if memcg.is_some() { memcg } else { ROOT };
-                let wb = self.find_wb(self.owners.files[file.idx()].bdi, payer, now);
-                self.owners.files[file.idx()].wb = Some(wb as u32);
+                let wb = self.find_wb(self.owners.files[file].bdi, payer, now);
+                self.owners.files[file].wb = Some(wb as u32);
                 wb
             }
         };
-        let cache = &mut self.owners.files[file.idx()];
+        let cache = &mut self.owners.files[file];
         cache.set_dirty(index);
         let metadata = cache.metadata;
         let was_queued = core::mem::replace(&mut cache.queued, true);
@@ -351,7 +351,7 @@ impl Machine {
             }
         }
         if metadata {
-            self.mem.pages[pfn.idx()].set(PageFlags::METADATA);
+            self.mem.pages[pfn].set(PageFlags::METADATA);
         }
         self.writeback_stat_inc(pfn, NodeStat::NrDirty);
         self.mem.vmstat.count(Event::NrDirtied);
@@ -364,14 +364,14 @@ impl Machine {
         writeback.wbs[wb].nr_dirty += 1;
         writeback.wbs[wb].nr_dirtied += 1;
         if let Some(ctx) = by {
-            writeback.cpus[ctx.cpu.idx()].nr_dirtied += 1;
-            self.owners.mms[ctx.asker.idx()].dirty.nr_dirtied += 1;
+            writeback.cpus[ctx.cpu].nr_dirtied += 1;
+            self.owners.mms[ctx.asker].dirty.nr_dirtied += 1;
         }
     }
 
     /// Forgets that a page of a file is dirty, because the file is gone.
     pub(super) fn cancel_dirty(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if !page.test_clear(PageFlags::DIRTY) {
             return;
         }
@@ -392,12 +392,12 @@ impl Machine {
     /// round.
     fn is_busy(&self, pfn: Pfn) -> bool {
         let busy = PageFlags::WRITEBACK.with(PageFlags::MIGRATING);
-        self.mem.pages[pfn.idx()].flags.any(busy)
+        self.mem.pages[pfn].flags.any(busy)
     }
 
     /// Moves a dirty file page to writeback, and write-protects the entries that map it.
     pub(crate) fn begin_file_writeback(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.clear(PageFlags::DIRTY);
         page.set(PageFlags::WRITEBACK);
         let (file, index, mapcount) = (page.mapping as usize, page.index, page.mapcount);
@@ -415,7 +415,7 @@ impl Machine {
         if mapcount > 0 {
             for i in 0..self.owners.files[file].mappings.len() {
                 let vma = self.owners.files[file].mappings[i];
-                if let Some(pte) = self.owners.vmas[vma.idx()].ptes.get_mut(index as usize) {
+                if let Some(pte) = self.owners.vmas[vma].ptes.get_mut(index as usize) {
                     if pte.is_present() {
                         pte.clean();
                         self.mem.work.rmap_walks += 1;
@@ -427,7 +427,7 @@ impl Machine {
 
     /// Counts the end of a page's write (Linux `__folio_end_writeback`).
     fn count_file_written(&mut self, file: FileId, now: Nanos) {
-        let cache = &mut self.owners.files[file.idx()];
+        let cache = &mut self.owners.files[file];
         cache.nr_writeback -= 1;
         let is_last = cache.nr_writeback == 0;
         let Some(wb) = cache.wb else { return };
@@ -501,9 +501,9 @@ impl Machine {
             self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of((end - start).into()));
             self.mem.work.bios += 1;
             self.mem.work.bio_pages += end - start;
-            let cache = &mut self.owners.files[file.idx()];
+            let cache = &mut self.owners.files[file];
             cache.note_written(start, end);
-            let queue = &mut self.owners.writeback.queues[cache.bdi.idx()];
+            let queue = &mut self.owners.writeback.queues[cache.bdi];
             queue.inflight_bios += 1;
             queue.congested |= queue.inflight_bios >= CONGESTION_ON;
             self.effects.push(Effect::Submit(Io::WriteFile {
@@ -523,8 +523,8 @@ impl Machine {
         match io {
             Io::ReadFile { file, index, nr } => {
                 for at in index..index.saturating_add(nr) {
-                    let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
-                    let page = &self.mem.pages[pfn.idx()];
+                    let Some(pfn) = self.owners.files[file].get(at) else { continue };
+                    let page = &self.mem.pages[pfn];
                     if page.has(PageFlags::LOCKED) && !page.has(PageFlags::MIGRATING) {
                         self.end_read(pfn, ok);
                     }
@@ -532,10 +532,10 @@ impl Machine {
                 self.reap_file(file, cpu);
             }
             Io::WriteFile { file, index, nr } => {
-                self.end_write_request(self.owners.files[file.idx()].bdi);
+                self.end_write_request(self.owners.files[file].bdi);
                 for at in index..index.saturating_add(nr) {
-                    let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
-                    if !self.mem.pages[pfn.idx()].has(PageFlags::WRITEBACK) {
+                    let Some(pfn) = self.owners.files[file].get(at) else { continue };
+                    if !self.mem.pages[pfn].has(PageFlags::WRITEBACK) {
                         continue;
                     }
                     if !ok {
@@ -560,13 +560,13 @@ impl Machine {
         let Some(cache) = self.owners.files.get(file.idx()) else { return false };
         let len = u32::try_from(cache.nr_file_pages()).unwrap_or(u32::MAX);
         (index..index.saturating_add(nr).min(len)).any(|at| {
-            let page = cache.get(at).map(|pfn| &self.mem.pages[pfn.idx()]);
+            let page = cache.get(at).map(|pfn| &self.mem.pages[pfn]);
             page.is_some_and(|page| page.has(under) && !page.has(PageFlags::MIGRATING))
         })
     }
 
     fn write_failed(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.set(PageFlags::UPTODATE);
         match self.owners.failure.failed_write {
             // The error is recorded for fsync(), and the page is clean.

@@ -71,7 +71,7 @@ impl Machine {
                     }
                 }
             }
-            let mapping = &mut self.owners.vmas[vma.idx()];
+            let mapping = &mut self.owners.vmas[vma];
             let pte = core::mem::replace(&mut mapping.ptes[at as usize], Pte::EMPTY);
             mapping.nr_swapped -= u64::from(pte.swap_slot().is_some());
             mapping.nr_present -= u64::from(pte.is_present() && !pte.is_zero_page());
@@ -86,7 +86,7 @@ impl Machine {
 
     /// Unmaps a huge page and frees its page table. The caller frees the page.
     fn zap_huge(&mut self, vma: VmaId, start: u64, head: Pfn, cpu: Cpu) {
-        let mapping = &mut self.owners.vmas[vma.idx()];
+        let mapping = &mut self.owners.vmas[vma];
         mapping.ptes[start as usize..(start + HPAGE_PMD_NR) as usize].fill(Pte::EMPTY);
         mapping.nr_present -= HPAGE_PMD_NR;
         // With larger pages the table also has entries of other regions, and stays.
@@ -98,7 +98,7 @@ impl Machine {
         self.page_remove_rmap(head);
         self.munlock_if_unlocked(head);
         if table.is_some() {
-            self.owners.vmas[vma.idx()].nr_tables -= 1;
+            self.owners.vmas[vma].nr_tables -= 1;
             self.free_table(table, cpu);
         }
     }
@@ -111,7 +111,7 @@ impl Machine {
             self.free_cached_swap_page(slot, cpu);
         } else if pte.is_present() && !pte.is_zero_page() {
             let pfn = pte.pfn();
-            let page = &self.mem.pages[pfn.idx()];
+            let page = &self.mem.pages[pfn];
             let (is_file, is_anon) = (page.has(PageFlags::FILE), page.has(PageFlags::ANON));
             if is_file && pte.is_dirty() {
                 self.set_page_dirty(pfn);
@@ -130,7 +130,7 @@ impl Machine {
     /// Whether references through a mapping say nothing about its pages (Linux 6.3
     /// `vma_has_recency`).
     fn lacks_recency(&self, vma: VmaId) -> bool {
-        match self.owners.vmas[vma.idx()].advice {
+        match self.owners.vmas[vma].advice {
             Advice::Sequential => true,
             Advice::Random => self.era.forgets_random,
             Advice::Normal | Advice::Huge | Advice::NoHuge => false,
@@ -144,14 +144,14 @@ impl Machine {
 
     /// Removes a whole mapping. Adds its huge pages to `gathered`, for [`Self::free_gathered`].
     pub(crate) fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu, gathered: &mut Vec<Pfn>) {
-        if !self.owners.vmas[vma.idx()].alive {
+        if !self.owners.vmas[vma].alive {
             return;
         }
         let sequential = self.lacks_recency(vma);
         // Unlock first, so that no page stays locked for this mapping.
-        self.owners.vmas[vma.idx()].locked = Default::default();
+        self.owners.vmas[vma].locked = Default::default();
         let mut at = 0;
-        while let Some(&pte) = self.owners.vmas[vma.idx()].ptes.get(at) {
+        while let Some(&pte) = self.owners.vmas[vma].ptes.get(at) {
             // The first entry of a huge page stands for all of them.
             let huge = if at.is_multiple_of(HPAGE_PMD_NR as usize) {
                 self.huge_page_at(vma, at as u64)
@@ -167,22 +167,22 @@ impl Machine {
                 at += 1;
             }
         }
-        let mapping = &mut self.owners.vmas[vma.idx()];
+        let mapping = &mut self.owners.vmas[vma];
         mapping.ptes = Vec::new();
         let tables = core::mem::take(&mut mapping.tables);
         mapping.nr_tables = 0;
         for table in tables.into_iter().filter(|table| table.is_some()) {
             self.free_table(table, cpu);
         }
-        let dead = &mut self.owners.vmas[vma.idx()];
+        let dead = &mut self.owners.vmas[vma];
         dead.alive = false;
         dead.nr_present = 0;
         dead.nr_swapped = 0;
         let (mm, backing) = (dead.mm, dead.backing);
         self.owners.vma_ids.give_back(vma.0);
-        self.owners.mms[mm.idx()].vmas.retain(|&other| other != vma);
+        self.owners.mms[mm].vmas.retain(|&other| other != vma);
         if let Backing::File(file) = backing {
-            self.owners.files[file.idx()].mappings.retain(|&other| other != vma);
+            self.owners.files[file].mappings.retain(|&other| other != vma);
             self.reap_file(file, cpu);
         }
     }

@@ -118,7 +118,7 @@ impl<O: Owners> Manager<O> {
             (0..machine.nodes.len())
                 .map(|i| NodeId(((ctx.node.idx() + i) % machine.nodes.len()) as u8))
                 .filter(|node| {
-                    machine.mem.nodes[node.idx()].zones[..=state.sc.reclaim_idx]
+                    machine.mem.nodes[*node].zones[..=state.sc.reclaim_idx]
                         .iter()
                         .any(|zone| zone.is_populated())
                 })
@@ -196,7 +196,7 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         let mut all = true;
-        for zone in &self.mem.nodes[node.idx()].zones[..=sc.reclaim_idx] {
+        for zone in &self.mem.nodes[node].zones[..=sc.reclaim_idx] {
             if !zone.is_populated() {
                 continue;
             }
@@ -257,17 +257,17 @@ impl<O: Owners> Manager<O> {
     /// Whether tasks may reclaim without waiting for kswapd (Linux `allow_direct_reclaim`): the
     /// free pages are more than half of the sum of the min watermarks.
     pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
-        if self.nodes[node.idx()].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
+        if self.nodes[node].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
             return true;
         }
         let mut reserve = 0;
         let mut free = 0;
         for index in 0..=crate::frames::zone::ZONE_NORMAL {
-            let zone = &self.mem.nodes[node.idx()].zones[index];
+            let zone = &self.mem.nodes[node].zones[index];
             if !zone.is_populated() || self.zone_reclaimable_pages(node, index) == 0 {
                 continue;
             }
-            let zone = &self.mem.nodes[node.idx()].zones[index];
+            let zone = &self.mem.nodes[node].zones[index];
             reserve += zone.wmark(crate::frames::gfp::Watermark::Min);
             free += zone.free_pages_counted();
         }
@@ -279,7 +279,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn zone_reclaimable_pages(&self, node: NodeId, zone: usize) -> u64 {
-        let sizes = &self.nodes[node.idx()].zone_lru[zone];
+        let sizes = &self.nodes[node].zone_lru[zone];
         let file = sizes[2] + sizes[3];
         if self.swap.free() > 0 {
             file + sizes[0] + sizes[1]

@@ -61,7 +61,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn plan_group(&mut self, at: VisitedGroup, sc: &mut ScanControl) -> GroupPlan {
         let mut plan = GroupPlan { skip: false, priority: sc.priority, protected: 0 };
         // Without groups, and without a shrink priority of the root, there is nothing to decide.
-        let root = &self.memcgs[ROOT.idx()];
+        let root = &self.memcgs[ROOT];
         if at.memcg == ROOT && root.first_child.is_none() && root.shrink_priority == DEF_PRIORITY {
             return plan;
         }

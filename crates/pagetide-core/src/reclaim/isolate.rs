@@ -43,7 +43,7 @@ impl<O: Owners> Manager<O> {
             return self.isolate_pages_of_zone(lru, nr, memcg, node, zone, taken);
         }
         let reclaim_idx = sc.reclaim_idx;
-        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        let lruvec = &mut self.memcgs[memcg].lruvecs[node];
         let pages = &mut self.mem.pages;
         let mut isolated = IsolatedBatch { nr_scanned: 0, nr_taken: 0 };
         let mut skipped: Vec<Pfn> = Vec::new();
@@ -52,10 +52,10 @@ impl<O: Owners> Manager<O> {
             if pfn.is_none() {
                 break;
             }
-            let (zone, nr_pages) = (pages[pfn.idx()].zone(), pages[pfn.idx()].nr_pages());
+            let (zone, nr_pages) = (pages[pfn].zone(), pages[pfn].nr_pages());
             isolated.nr_scanned += nr_pages;
             lruvec.remove(pages, pfn, lru);
-            pages[pfn.idx()].place = Place::Isolated;
+            pages[pfn].place = Place::Isolated;
             if zone > reclaim_idx {
                 let event = [
                     Event::PgskipDma,
@@ -66,12 +66,12 @@ impl<O: Owners> Manager<O> {
                 self.mem.vmstat.add(event, nr_pages);
                 skipped.push(pfn);
             } else {
-                self.nodes[node.idx()].zone_lru[zone][lru as usize] -= nr_pages;
+                self.nodes[node].zone_lru[zone][lru as usize] -= nr_pages;
                 isolated.nr_taken += nr_pages;
                 taken.push(pfn);
             }
         }
-        self.nodes[node.idx()].stats[lru as usize] -= isolated.nr_taken;
+        self.nodes[node].stats[lru as usize] -= isolated.nr_taken;
         self.mem.work.pages_scanned += taken.len() as u32;
         self.mem.work.pages_skipped += skipped.len() as u32;
         // Skipped pages go to the head with the oldest last, as after a splice.
@@ -94,9 +94,9 @@ impl<O: Owners> Manager<O> {
         zone: usize,
         taken: &mut Vec<Pfn>,
     ) -> IsolatedBatch {
-        let span = &self.mem.nodes[node.idx()].zones[zone];
+        let span = &self.mem.nodes[node].zones[zone];
         let (start, spanned) = (span.start_pfn.0, span.spanned as u32);
-        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        let lruvec = &mut self.memcgs[memcg].lruvecs[node];
         let pages = &mut self.mem.pages;
         let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
         let cursor = self.soft_limit_trees.zone_cursor % spanned.max(1);
@@ -106,12 +106,12 @@ impl<O: Owners> Manager<O> {
             // Most pages of the list are in a large zone. Take the oldest first; pages of other
             // zones stay.
             let pfn = at;
-            let page = &pages[pfn.idx()];
+            let page = &pages[pfn];
             at = page.prev;
             if page.zone() == zone {
                 nr_taken += page.nr_pages();
                 lruvec.remove(pages, pfn, lru);
-                pages[pfn.idx()].place = Place::Isolated;
+                pages[pfn].place = Place::Isolated;
                 taken.push(pfn);
             }
         }
@@ -126,12 +126,12 @@ impl<O: Owners> Manager<O> {
             if page.place == lru.place() && page.memcg == memcg {
                 nr_taken += page.nr_pages();
                 lruvec.remove(pages, pfn, lru);
-                pages[pfn.idx()].place = Place::Isolated;
+                pages[pfn].place = Place::Isolated;
                 taken.push(pfn);
                 self.soft_limit_trees.zone_cursor = at + 1;
             }
         }
-        let state = &mut self.nodes[node.idx()];
+        let state = &mut self.nodes[node];
         state.zone_lru[zone][lru as usize] -= nr_taken;
         state.stats[lru as usize] -= nr_taken;
         self.subtree_sizes_changed(memcg, node, lru, -(nr_taken as i64));
@@ -144,7 +144,7 @@ impl<O: Owners> Manager<O> {
         if self.is_planted(Defect::ForgottenPage) {
             return;
         }
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.place = Place::Allocated;
         let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
         let (nr, locked) = (page.nr_pages(), page.has(PageFlags::MLOCKED));

@@ -27,7 +27,7 @@ impl<O: Owners> Manager<O> {
         order: Order,
         highest_zoneidx: usize,
     ) -> bool {
-        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+        self.mem.nodes[node].zones[..=highest_zoneidx]
             .iter()
             .filter(|zone| zone.is_populated())
             .all(|zone| {
@@ -40,11 +40,11 @@ impl<O: Owners> Manager<O> {
     pub(super) fn kswapd_round_end_2_6_37(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
         let node = ctx.node;
         // If a zone is below its min watermark, there is no time to wait.
-        let under_min = self.mem.nodes[node.idx()]
+        let under_min = self.mem.nodes[node]
             .zones
             .iter()
             .any(|zone| zone.is_populated() && zone.free_pages() <= zone.wmark(Watermark::Min));
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         let sc = &mut kswapd.sc;
         let waits = sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2 && !under_min;
         let wait = waits.then_some(Sleep::throttled(node, Throttle::CongestionWait, 100_000_000));

@@ -31,7 +31,7 @@ impl<O: Owners> Manager<O> {
         rotated: u64,
     ) {
         if self.era.balances_by_rotation {
-            let recent = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()].recent;
+            let recent = &mut self.memcgs[memcg].lruvecs[node].recent;
             recent.recent_scanned[usize::from(file)] += scanned;
             recent.recent_rotated[usize::from(file)] += rotated;
         }
@@ -72,7 +72,7 @@ impl<O: Owners> Manager<O> {
         {
             return ScanBalance::File;
         }
-        let recent = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()].recent;
+        let recent = &mut self.memcgs[memcg].lruvecs[node].recent;
         for (kind, pages) in [anon, file].into_iter().enumerate() {
             if recent.recent_scanned[kind] > pages / 4 {
                 recent.recent_scanned[kind] /= 2;
@@ -90,7 +90,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the node could not be balanced even if all its page cache were freed.
     fn is_page_cache_tiny(&self, node: NodeId) -> bool {
-        let zones = || self.mem.nodes[node.idx()].zones.iter().filter(|zone| zone.is_populated());
+        let zones = || self.mem.nodes[node].zones.iter().filter(|zone| zone.is_populated());
         let free: u64 = zones().map(|zone| zone.free_pages()).sum();
         let high: u64 = zones().map(|zone| zone.wmark(Watermark::High)).sum();
         let file = self.node_stat(node, NodeStat::NrInactiveFile)

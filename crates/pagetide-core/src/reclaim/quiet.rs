@@ -18,7 +18,7 @@
 mod pass;
 
 use crate::control::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
-use crate::units::{MemcgId, NodeId};
+use crate::units::{IdVec, MemcgId, NodeId};
 use alloc::vec::Vec;
 
 /// Higher than any priority: the group must be visited.
@@ -72,17 +72,20 @@ pub(crate) struct IdleGroups {
     /// The groups, parents first.
     order: Vec<MemcgId>,
     /// Place of each group in the order, by id.
-    places: Vec<u32>,
+    places: IdVec<MemcgId, u32>,
     /// First place after a group's subtree, by place.
     ends: Vec<u32>,
     /// Whether a setting of the group or of an ancestor can change its plan, by place.
     has_rules: Vec<bool>,
-    nodes: Vec<IdleNode>,
+    nodes: IdVec<NodeId, IdleNode>,
 }
 
 impl IdleGroups {
     pub fn new(nr_nodes: usize) -> IdleGroups {
-        IdleGroups { nodes: alloc::vec![IdleNode::default(); nr_nodes], ..IdleGroups::default() }
+        IdleGroups {
+            nodes: alloc::vec![IdleNode::default(); nr_nodes].into(),
+            ..IdleGroups::default()
+        }
     }
 
     /// A group was created, removed or changed: the order is out of date.
@@ -94,8 +97,8 @@ impl IdleGroups {
     #[inline]
     pub fn pages_added(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {
-            let place = self.places[memcg.idx()] as usize;
-            self.nodes[node.idx()].spend(place, nr, |margin| &mut margin.arrivals);
+            let place = self.places[memcg] as usize;
+            self.nodes[node].spend(place, nr, |margin| &mut margin.arrivals);
         }
     }
 
@@ -103,8 +106,8 @@ impl IdleGroups {
     #[inline]
     pub fn pages_removed(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {
-            let place = self.places[memcg.idx()] as usize;
-            self.nodes[node.idx()].spend(place, nr, |margin| &mut margin.departures);
+            let place = self.places[memcg] as usize;
+            self.nodes[node].spend(place, nr, |margin| &mut margin.departures);
         }
     }
 
@@ -112,8 +115,8 @@ impl IdleGroups {
     #[inline]
     pub fn must_visit(&mut self, memcg: MemcgId, node: NodeId) {
         if self.rules.is_some() {
-            let place = self.places[memcg.idx()] as usize;
-            self.nodes[node.idx()].from[place] = NEVER;
+            let place = self.places[memcg] as usize;
+            self.nodes[node].from[place] = NEVER;
         }
     }
 }
@@ -165,14 +168,14 @@ mod tests {
             Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
         machine.swapon(1000, 1000, false);
         let (memcg, node) = (machine.create_memcg("group".into(), ROOT).unwrap(), NodeId(0));
-        let sizes = &mut machine.memcgs[memcg.idx()].lruvecs[0].subtree;
+        let sizes = &mut machine.memcgs[memcg].lruvecs[0].subtree;
         (sizes[Lru::InactiveAnon as usize], sizes[Lru::ActiveAnon as usize]) = (80_000, 182_145);
         machine.idle_groups.rules = Some(IdleRules {
             soft_limit: SoftLimitPolicy::default(),
             shrink_priority: ShrinkPriorityPolicy::default(),
             can_age_anon: true,
         });
-        machine.idle_groups.places = alloc::vec![0, 1];
+        machine.idle_groups.places = alloc::vec![0, 1].into();
         let margins = alloc::vec![IdleMargin { arrivals: u32::MAX, departures: u32::MAX }; 2];
         machine.idle_groups.nodes[0] = IdleNode { from: alloc::vec![0, 0], margins };
         machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);

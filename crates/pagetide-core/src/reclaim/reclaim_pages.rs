@@ -24,11 +24,11 @@ impl<O: Owners> Manager<O> {
         sc.ignores_references = true;
         for &pfn in &pages {
             self.lruvec_remove(pfn);
-            self.mem.pages[pfn.idx()].place = Place::Isolated;
+            self.mem.pages[pfn].place = Place::Isolated;
         }
         let mut freed = Vec::new();
         for pfn in pages {
-            let page = &self.mem.pages[pfn.idx()];
+            let page = &self.mem.pages[pfn];
             let (memcg, file) = (page.memcg, page.is_file_lru());
             let was_huge = page.has(PageFlags::HEAD);
             let mut stat = ReclaimStat::default();
@@ -38,10 +38,10 @@ impl<O: Owners> Manager<O> {
                     self.judge_page(Pfn(tail), file, &mut sc, &mut stat, &mut freed, ctx);
                 }
             }
-            self.memcgs[memcg.idx()].events.add(Event::Pgactivate, stat.activate);
+            self.memcgs[memcg].events.add(Event::Pgactivate, stat.activate);
             self.mem.vmstat.add(Event::Pgactivate, stat.activate);
             for &pfn in &freed {
-                self.mem.pages[pfn.idx()].place = Place::Allocated;
+                self.mem.pages[pfn].place = Place::Allocated;
             }
             self.uncharge_batch(ctx.cpu, &freed, memcg);
             self.mem.free_batch(ctx.cpu, &freed);

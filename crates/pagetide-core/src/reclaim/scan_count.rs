@@ -82,7 +82,7 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let stat = |stat| self.node_stat(node, stat);
-        let zones = &self.mem.nodes[node.idx()].zones;
+        let zones = &self.mem.nodes[node].zones;
         let free: u64 = zones.iter().map(|zone| zone.free_pages_counted()).sum();
         let high: u64 = zones
             .iter()
@@ -108,7 +108,7 @@ impl<O: Owners> Manager<O> {
         if !self.memcg_is_online(target) {
             return;
         }
-        let lruvec = &mut self.memcgs[target.idx()].lruvecs[node.idx()];
+        let lruvec = &mut self.memcgs[target].lruvecs[node];
         // The root's flag is the node's; kswapd clears it when the node is balanced.
         lruvec.congested = false;
         lruvec.refaults = lruvec.workingset_activate;
@@ -145,8 +145,8 @@ impl<O: Owners> Manager<O> {
         sc: &mut ScanControl,
         plan: GroupPlan,
     ) -> ScanCounts {
-        let group = &self.memcgs[memcg.idx()];
-        let lruvec = &group.lruvecs[node.idx()];
+        let group = &self.memcgs[memcg];
+        let lruvec = &group.lruvecs[node];
         let zones = match sc.only_zone {
             None => &lruvec.zone_sizes[..=sc.reclaim_idx],
             Some(zone) => &lruvec.zone_sizes[zone..=zone],

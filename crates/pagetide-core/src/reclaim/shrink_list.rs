@@ -103,7 +103,7 @@ impl<O: Owners> Manager<O> {
         let IsolatedBatch { nr_scanned, nr_taken } =
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         let event = if sc.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
-        self.memcgs[memcg.idx()].events.add(event, nr_scanned);
+        self.memcgs[memcg].events.add(event, nr_scanned);
         // Reclaim for a group says nothing about memory pressure on the whole machine.
         if !sc.is_for_group() {
             self.mem.vmstat.add(event, nr_scanned);
@@ -117,7 +117,7 @@ impl<O: Owners> Manager<O> {
         let mut freed = core::mem::take(&mut self.scratch_free);
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
-            let was_huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
+            let was_huge = self.mem.pages[pfn].has(PageFlags::HEAD);
             self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
             // If this huge page was split for swap, its other pages are judged together with the
             // first.
@@ -132,7 +132,7 @@ impl<O: Owners> Manager<O> {
         }
         let nr_reclaimed = freed.len() as u64 + stat.freed_huge;
         for &pfn in &freed {
-            self.mem.pages[pfn.idx()].place = Place::Allocated;
+            self.mem.pages[pfn].place = Place::Allocated;
         }
         self.uncharge_batch(ctx.cpu, &freed, memcg);
         self.mem.free_batch(ctx.cpu, &freed);
@@ -141,7 +141,7 @@ impl<O: Owners> Manager<O> {
         taken.clear();
         self.scratch = taken;
 
-        let events = &mut self.memcgs[memcg.idx()].events;
+        let events = &mut self.memcgs[memcg].events;
         let event = if sc.is_kswapd() { Event::PgstealKswapd } else { Event::PgstealDirect };
         events.add(event, nr_reclaimed);
         if !sc.is_for_group() {
@@ -197,7 +197,7 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) {
         let verdict = self.shrink_page(pfn, file, sc, stat, ctx);
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         // If a huge page was just split, this is only its first page.
         let nr = page.nr_pages();
         sc.nr_scanned += nr;
@@ -217,9 +217,9 @@ impl<O: Owners> Manager<O> {
                     && (page.has(PageFlags::MLOCKED) || self.swap_is_full(page.memcg))
                 {
                     self.delete_from_swap_cache(pfn, Default::default());
-                    self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+                    self.mem.pages[pfn].set(PageFlags::DIRTY);
                 }
-                let page = &mut self.mem.pages[pfn.idx()];
+                let page = &mut self.mem.pages[pfn];
                 if !page.has(PageFlags::MLOCKED) {
                     page.set(PageFlags::ACTIVE);
                     stat.activate += nr;
@@ -232,7 +232,7 @@ impl<O: Owners> Manager<O> {
     /// Takes the swap slots of a page. If there are not enough adjacent slots for a huge page, the
     /// page is split, and its first small page gets a slot.
     fn add_to_swap(&mut self, pfn: Pfn) -> Option<SwapSlot> {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::HEAD) {
             // A page with another reference (such as a batch) cannot be split.
             if page.has(PageFlags::BATCHED) {
@@ -248,7 +248,7 @@ impl<O: Owners> Manager<O> {
             }
             self.mem.vmstat.count(Event::ThpSwpoutFallback);
             // A part of the huge page was locked, and this page belongs to that part.
-            if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
+            if self.mem.pages[pfn].has(PageFlags::MLOCKED) {
                 return None;
             }
         }
@@ -258,7 +258,7 @@ impl<O: Owners> Manager<O> {
     /// Takes the swap slots of a page; releases them if the group is at its swap limit (Linux
     /// `folio_alloc_swap`). Returns the first slot.
     fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         let (memcg, nr) = (page.memcg, page.nr_pages());
         let slot = match nr {
             1 => self.swap.alloc(pfn, memcg),
@@ -290,7 +290,7 @@ impl<O: Owners> Manager<O> {
         stat: &mut ReclaimStat,
         ctx: &Ctx,
     ) -> ShrinkVerdict {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::LOCKED) {
             return ShrinkVerdict::Keep;
         }
@@ -321,8 +321,8 @@ impl<O: Owners> Manager<O> {
         if page.has(PageFlags::WRITEBACK) {
             let node = page.node();
             let marked = page.has(PageFlags::RECLAIM);
-            if sc.is_kswapd() && marked && self.nodes[node.idx()].writeback {
-                stat.immediate += self.mem.pages[pfn.idx()].nr_pages();
+            if sc.is_kswapd() && marked && self.nodes[node].writeback {
+                stat.immediate += self.mem.pages[pfn].nr_pages();
             } else if sc.is_for_group()
                 && self.era.group_reclaim_awaits_writes
                 && marked
@@ -331,7 +331,7 @@ impl<O: Owners> Manager<O> {
                 self.legacy_wait = Some(pfn);
                 return ShrinkVerdict::Keep;
             } else {
-                let page = &mut self.mem.pages[pfn.idx()];
+                let page = &mut self.mem.pages[pfn];
                 page.set(PageFlags::RECLAIM);
                 stat.writeback += page.nr_pages();
             }
@@ -341,37 +341,37 @@ impl<O: Owners> Manager<O> {
         match references {
             PageVerdict::Activate => return ShrinkVerdict::Activate,
             PageVerdict::Keep => {
-                stat.ref_keep += self.mem.pages[pfn.idx()].nr_pages();
+                stat.ref_keep += self.mem.pages[pfn].nr_pages();
                 return ShrinkVerdict::Keep;
             }
             PageVerdict::Reclaim | PageVerdict::ReclaimClean => {}
         }
-        if self.mem.pages[pfn.idx()].has(PageFlags::PINNED) {
+        if self.mem.pages[pfn].has(PageFlags::PINNED) {
             return ShrinkVerdict::Keep;
         }
-        if self.mem.pages[pfn.idx()].has(PageFlags::ANON)
-            && !self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE)
+        if self.mem.pages[pfn].has(PageFlags::ANON)
+            && !self.mem.pages[pfn].has(PageFlags::SWAPCACHE)
         {
             if !sc.gfp.has(Gfp::IO) {
                 return ShrinkVerdict::Keep;
             }
             let Some(slot) = self.add_to_swap(pfn) else { return ShrinkVerdict::Activate };
             self.mark_swap_cached(pfn, slot);
-            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+            self.mem.pages[pfn].set(PageFlags::DIRTY);
             self.mem.work.cache_ops += 1;
         }
-        if self.mem.pages[pfn.idx()].mapcount > 0 {
+        if self.mem.pages[pfn].mapcount > 0 {
             self.try_to_unmap(pfn);
             // Pinned by a user.
-            if self.mem.pages[pfn.idx()].mapcount > 0 {
+            if self.mem.pages[pfn].mapcount > 0 {
                 return ShrinkVerdict::Activate;
             }
         }
-        if self.mem.pages[pfn.idx()].has(PageFlags::DIRTY) {
+        if self.mem.pages[pfn].has(PageFlags::DIRTY) {
             if file && !self.may_write_file_page(pfn, sc) {
                 // The writeback thread will write it; free the page as soon as it has.
                 self.mem.vmstat.count(Event::NrVmscanImmediateReclaim);
-                self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
+                self.mem.pages[pfn].set(PageFlags::RECLAIM);
                 return ShrinkVerdict::Activate;
             }
             let may_enter_fs = sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO));
@@ -382,18 +382,18 @@ impl<O: Owners> Manager<O> {
                 return ShrinkVerdict::Keep;
             }
             self.pageout(pfn);
-            stat.pageout += self.mem.pages[pfn.idx()].nr_pages();
+            stat.pageout += self.mem.pages[pfn].nr_pages();
             return ShrinkVerdict::Keep;
         }
         // A page in another CPU's batch has one reference too many to be freed.
-        if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) {
+        if self.mem.pages[pfn].has(PageFlags::BATCHED) {
             return ShrinkVerdict::Keep;
         }
         let shadow = self.workingset_eviction(pfn, sc.target);
         self.mem.work.cache_ops += 1;
-        if self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE) {
+        if self.mem.pages[pfn].has(PageFlags::SWAPCACHE) {
             self.delete_from_swap_cache(pfn, shadow);
-        } else if self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
+        } else if self.mem.pages[pfn].has(PageFlags::FILE) {
             O::evict(self, pfn, shadow, ctx.cpu);
         }
         ShrinkVerdict::Freed
@@ -402,19 +402,17 @@ impl<O: Owners> Manager<O> {
     /// Whether reclaim itself may write a dirty file page. Only kswapd may, if it meets the page
     /// again and the node has only dirty pages at the tail.
     fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         self.writes_files(sc)
-            || (sc.is_kswapd()
-                && page.has(PageFlags::RECLAIM)
-                && self.nodes[page.node().idx()].dirty)
+            || (sc.is_kswapd() && page.has(PageFlags::RECLAIM) && self.nodes[page.node()].dirty)
     }
 
     /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).
     fn pageout(&mut self, pfn: Pfn) {
-        let nr = self.mem.pages[pfn.idx()].nr_pages();
+        let nr = self.mem.pages[pfn].nr_pages();
         self.mem.vmstat.add(Event::NrVmscanWrite, nr);
-        self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
-        let page = &mut self.mem.pages[pfn.idx()];
+        self.mem.pages[pfn].set(PageFlags::RECLAIM);
+        let page = &mut self.mem.pages[pfn];
         if page.has(PageFlags::FILE) {
             O::write_page(self, pfn);
         } else {
@@ -436,7 +434,7 @@ impl<O: Owners> Manager<O> {
     /// referenced, and whether one of them is executable (Linux `folio_referenced`). Reclaim for a
     /// group counts only references from within it.
     fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> (u32, bool) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.mapcount == 0 {
             return (0, false);
         }
@@ -458,8 +456,8 @@ impl<O: Owners> Manager<O> {
             return PageVerdict::Reclaim;
         }
         let (referenced_ptes, executable) = self.page_referenced(pfn, sc);
-        let referenced_page = self.mem.pages[pfn.idx()].test_clear(PageFlags::REFERENCED);
-        let page = &mut self.mem.pages[pfn.idx()];
+        let referenced_page = self.mem.pages[pfn].test_clear(PageFlags::REFERENCED);
+        let page = &mut self.mem.pages[pfn];
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
             let first_is_enough = !page.is_file_lru() && self.era.activates_new_anon;
@@ -481,7 +479,7 @@ impl<O: Owners> Manager<O> {
 
     /// Removes every entry of a page; for an anonymous page a swap entry replaces it.
     fn try_to_unmap(&mut self, pfn: Pfn) {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::HEAD) {
             return self.unmap_huge(pfn);
         }
@@ -501,7 +499,7 @@ impl<O: Owners> Manager<O> {
         }
         if unmapped.dirty {
             match at.store {
-                BackingStore::Swap => self.mem.pages[pfn.idx()].set(PageFlags::DIRTY),
+                BackingStore::Swap => self.mem.pages[pfn].set(PageFlags::DIRTY),
                 BackingStore::Own => O::dirtied(self, pfn),
             }
         }
@@ -528,17 +526,17 @@ impl<O: Owners> Manager<O> {
         let mut nr_deactivate = 0;
         let mut nr_referenced = 0;
         for &pfn in &taken {
-            let page = &self.mem.pages[pfn.idx()];
+            let page = &self.mem.pages[pfn];
             if page.has(PageFlags::MLOCKED) {
                 self.putback_page(pfn);
                 continue;
             }
             let (referenced, executable) = self.page_referenced(pfn, sc);
-            let page = &self.mem.pages[pfn.idx()];
+            let page = &self.mem.pages[pfn];
             let nr_pages = page.nr_pages();
             nr_referenced += if referenced > 0 { nr_pages } else { 0 };
             let stays = referenced > 0 && executable && page.is_file_lru();
-            let page = &mut self.mem.pages[pfn.idx()];
+            let page = &mut self.mem.pages[pfn];
             if !stays {
                 page.clear(PageFlags::ACTIVE);
                 page.set(PageFlags::WORKINGSET);
@@ -550,7 +548,7 @@ impl<O: Owners> Manager<O> {
         self.scratch = taken;
         self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_referenced);
         self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
-        let events = &mut self.memcgs[memcg.idx()].events;
+        let events = &mut self.memcgs[memcg].events;
         events.add(Event::Pgrefill, nr_scanned);
         events.add(Event::Pgdeactivate, nr_deactivate);
         self.mem.events.record(TraceEvent::MmVmscanLruShrinkActive {

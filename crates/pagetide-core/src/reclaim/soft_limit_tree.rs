@@ -20,15 +20,14 @@ use crate::groups::memcg::MemcgPosition;
 use crate::reclaim::shrink_node::ShrinkLruvec;
 use crate::reclaim::ScanControl;
 use crate::units::digest::State;
-use crate::units::MemcgId;
-use crate::units::NodeId;
+use crate::units::{IdVec, MemcgId, NodeId};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct SoftLimitTrees {
     /// Groups by (excess, order of arrival): the last is the next to be reclaimed from.
-    trees: Vec<BTreeMap<(u64, u64), MemcgId>>,
+    trees: IdVec<NodeId, BTreeMap<(u64, u64), MemcgId>>,
     arrivals: u64,
     /// A soft limit was set: from then on charges are counted.
     in_use: bool,
@@ -39,7 +38,7 @@ pub(crate) struct SoftLimitTrees {
 impl SoftLimitTrees {
     pub fn new(nr_nodes: usize) -> SoftLimitTrees {
         SoftLimitTrees {
-            trees: alloc::vec![BTreeMap::new(); nr_nodes],
+            trees: alloc::vec![BTreeMap::new(); nr_nodes].into(),
             arrivals: 0,
             in_use: false,
             zone_cursor: 0,

@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
     #[cold]
     fn alloc_uncharged(&mut self, cache: CacheId, cpu: Cpu) -> Object {
         self.slabs.settle(cpu);
-        let number = self.slabs.caches[cache.idx()].alloc_fast(cpu);
+        let number = self.slabs.caches[cache].alloc_fast(cpu);
         number.map_or(Object::NONE, |number| Object { cache, number })
     }
 
@@ -111,10 +111,10 @@ impl<O: Owners> Manager<O> {
             return None;
         }
         if self.slabs.borrow(cpu, cache, memcg, owner) {
-            let mine = &mut self.slabs.caches[cache.idx()].cpus[cpu.idx()];
+            let mine = &mut self.slabs.caches[cache].cpus[cpu];
             return mine.alloc_payable().map(|number| Object { cache, number });
         }
-        let it = &mut self.slabs.caches[cache.idx()];
+        let it = &mut self.slabs.caches[cache];
         let number = it.alloc_fast(cpu)?;
         it.owners[number as usize] = owner;
         self.slabs.objcgs.stock_of(cpu, owner).take(size, reclaimable);
@@ -127,7 +127,7 @@ impl<O: Owners> Manager<O> {
         if !self.has_cpu(cpu) {
             return None;
         }
-        let it = &mut self.slabs.caches[cache.idx()];
+        let it = &mut self.slabs.caches[cache];
         let cache = match self.slabs.accounting {
             SlabAccounting::Off | SlabAccounting::PerObject => cache,
             SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
@@ -201,7 +201,7 @@ impl<O: Owners> Manager<O> {
                 self.slabs.settle(user);
             }
         }
-        let it = &mut self.slabs.caches[home.idx()];
+        let it = &mut self.slabs.caches[home];
         // Reading the owner before the slab lets the two loads overlap.
         let owner = it.owners.get(number as usize).copied().unwrap_or(NO_OWNER);
         it.free_slow(number, cpu, &mut self.slabs.discarded)?;
@@ -236,7 +236,7 @@ impl<O: Owners> Manager<O> {
         gfp: Gfp,
         ctx: &Ctx,
     ) -> Result<Object, SlabShortage> {
-        let it = &self.slabs.caches[cache.idx()];
+        let it = &self.slabs.caches[cache];
         let accounting = match ctx.memcg != ROOT && (account || it.account) {
             true => self.slabs.accounting,
             false => SlabAccounting::Off,
@@ -254,7 +254,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
             SlabAccounting::PerObject => {
-                let owner = self.memcgs[ctx.memcg.idx()].objcg;
+                let owner = self.memcgs[ctx.memcg].objcg;
                 let (size, reclaimable) = (it.charge_size, it.reclaimable);
                 self.obj_charge(ctx, owner, size, reclaimable, gfp)?;
                 match self.alloc_object(cache, gfp, ctx) {
@@ -281,12 +281,12 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) -> Result<Object, SlabShortage> {
         self.slabs.settle(ctx.cpu);
-        let it = &mut self.slabs.caches[cache.idx()];
+        let it = &mut self.slabs.caches[cache];
         if let Some(number) = it.alloc_fast(ctx.cpu) {
             return Ok(Object { cache, number });
         }
         self.mem.work.slab_refills += 1;
-        let it = &mut self.slabs.caches[cache.idx()];
+        let it = &mut self.slabs.caches[cache];
         if let Some(number) = it.alloc_slow(ctx.cpu, ctx.node) {
             return Ok(Object { cache, number });
         }
@@ -296,7 +296,7 @@ impl<O: Owners> Manager<O> {
             return Err(SlabShortage::Pages(cache, min_order));
         };
         self.add_slab(cache, pfn, order, ctx)?;
-        let it = &mut self.slabs.caches[cache.idx()];
+        let it = &mut self.slabs.caches[cache];
         let number = it.alloc_slow(ctx.cpu, ctx.node).expect("a new slab has a free object");
         Ok(Object { cache, number })
     }
@@ -336,8 +336,8 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) -> Result<(), SlabShortage> {
         let nr = 1u64 << order;
-        let memcg = self.slabs.caches[cache.idx()].memcg;
-        if !self.slabs.caches[cache.idx()].has_room() {
+        let memcg = self.slabs.caches[cache].memcg;
+        if !self.slabs.caches[cache].has_room() {
             self.mem.free_page(ctx.cpu, pfn, order);
             return Err(SlabShortage::Denied);
         }
@@ -348,19 +348,19 @@ impl<O: Owners> Manager<O> {
                 return Err(lack);
             }
         }
-        let node = self.mem.pages[pfn.idx()].node();
+        let node = self.mem.pages[pfn].node();
         // The task may have slept and moved to another CPU, or this CPU has a new active slab.
         self.slabs.settle(ctx.cpu);
-        let it = &mut self.slabs.caches[cache.idx()];
+        let it = &mut self.slabs.caches[cache];
         it.deactivate(ctx.cpu, &mut self.slabs.discarded);
         let slot = it.install(ctx.cpu, pfn, order, node);
         let stat = slab_stat(it.reclaimable);
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         debug_assert_eq!(page.place, Place::Allocated);
         page.set(PageFlags::SLAB);
         page.mapping = cache.0;
         page.index = slot;
-        self.nodes[node.idx()].stats[stat as usize] += nr;
+        self.nodes[node].stats[stat as usize] += nr;
         self.return_discarded(ctx.cpu, cache);
         Ok(())
     }
@@ -379,7 +379,7 @@ impl<O: Owners> Manager<O> {
             }
             let Some(vector) = vectors.pop() else { break };
             home = vector.cache;
-            let it = &mut self.slabs.caches[home.idx()];
+            let it = &mut self.slabs.caches[home];
             it.free(vector.number, cpu, &mut self.slabs.discarded).expect("an owner vector in use");
         }
         self.slabs.spare = vectors;
@@ -388,14 +388,14 @@ impl<O: Owners> Manager<O> {
 
     fn return_slab(&mut self, cpu: Cpu, cache: CacheId, pfn: Pfn, order: Order) {
         let nr = 1u64 << order;
-        let it = &self.slabs.caches[cache.idx()];
+        let it = &self.slabs.caches[cache];
         let (memcg, stat) = (it.memcg, slab_stat(it.reclaimable));
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         page.clear(PageFlags::SLAB);
         page.mapping = u32::MAX;
         page.index = 0;
         let node = page.node();
-        self.nodes[node.idx()].stats[stat as usize] -= nr;
+        self.nodes[node].stats[stat as usize] -= nr;
         if memcg.is_some() {
             self.uncharge_kernel_pages(memcg, nr);
         }
@@ -405,7 +405,7 @@ impl<O: Owners> Manager<O> {
 
     /// Records the owner of an object. Returns `false` if there was no memory for it.
     pub(super) fn set_owner(&mut self, object: Object, owner: u16, ctx: &Ctx) -> bool {
-        let it = &mut self.slabs.caches[object.cache.idx()];
+        let it = &mut self.slabs.caches[object.cache];
         if it.owners.is_empty() {
             it.owners.resize(it.slabs.len() << it.shift, NO_OWNER);
         }
@@ -413,7 +413,7 @@ impl<O: Owners> Manager<O> {
         let slab = &it.slabs[slot];
         if !slab.has_owners {
             let bytes = u64::from(slab.objects) * u64::from(self.slabs.owner_bytes());
-            let it = &self.slabs.caches[object.cache.idx()];
+            let it = &self.slabs.caches[object.cache];
             let slab_bytes = it.page_size() << it.slabs[slot].order;
             let used = u64::from(it.slabs[slot].objects) * u64::from(it.size);
             let fits = self.slabs.owners == crate::control::config::SlabOwners::Ids
@@ -428,14 +428,14 @@ impl<O: Owners> Manager<O> {
                     }
                 }
             };
-            let it = &mut self.slabs.caches[object.cache.idx()];
+            let it = &mut self.slabs.caches[object.cache];
             it.slabs[slot].owner_vector = vector;
             it.slabs[slot].has_owners = true;
             for cpu in it.cpus.iter_mut().filter(|cpu| cpu.slot == slot as u32) {
                 cpu.has_owners = true;
             }
         }
-        self.slabs.caches[object.cache.idx()].owners[object.number as usize] = owner;
+        self.slabs.caches[object.cache].owners[object.number as usize] = owner;
         true
     }
 
@@ -472,7 +472,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn node_of_object(&self, object: Object) -> NodeId {
-        let it = &self.slabs.caches[object.cache.idx()];
+        let it = &self.slabs.caches[object.cache];
         it.slabs[it.place_of(object.number).0].node
     }
 

@@ -30,29 +30,29 @@ impl<O: Owners> Manager<O> {
         let mut objects = Vec::new();
         for &pfn in &frames {
             self.mem.pages.open(pfn);
-            let node = self.mem.pages[pfn.idx()].node();
+            let node = self.mem.pages[pfn].node();
             for tail in 1..1 << order {
                 let page = &mut self.mem.pages[pfn.idx() + tail];
                 page.place = Place::BuddyTail;
             }
-            let page = &mut self.mem.pages[pfn.idx()];
+            let page = &mut self.mem.pages[pfn];
             page.order = order;
             page.set(PageFlags::SLAB);
             page.mapping = cache.0;
-            let it = &mut self.slabs.caches[cache.idx()];
+            let it = &mut self.slabs.caches[cache];
             it.deactivate(cpu, &mut self.slabs.discarded);
             let slot = it.install(cpu, pfn, order, node);
-            self.mem.pages[pfn.idx()].index = slot;
+            self.mem.pages[pfn].index = slot;
             let stat = slab_stat(it.reclaimable);
-            self.nodes[node.idx()].stats[stat as usize] += 1 << order;
-            let it: &mut KmemCache = &mut self.slabs.caches[cache.idx()];
+            self.nodes[node].stats[stat as usize] += 1 << order;
+            let it: &mut KmemCache = &mut self.slabs.caches[cache];
             for _ in 0..it.objects_per_slab() {
                 let next = it.alloc_fast(cpu).or_else(|| it.alloc_slow(cpu, node));
                 objects.extend(next);
             }
         }
         let nr_free = (objects.len() as u64).saturating_sub(active);
-        let it = &mut self.slabs.caches[cache.idx()];
+        let it = &mut self.slabs.caches[cache];
         for hole in 0..nr_free {
             let at = (hole * objects.len() as u64 / nr_free) as usize;
             let freed = it.free(objects[at], cpu, &mut self.slabs.discarded);
@@ -62,7 +62,7 @@ impl<O: Owners> Manager<O> {
             self.return_discarded(cpu, cache);
         }
         self.shrink_cache(cache, cpu);
-        self.slabs.caches[cache.idx()].nr_slabs.into()
+        self.slabs.caches[cache].nr_slabs.into()
     }
 
     /// Up to `wanted` aligned blocks of frames that are neither free nor in use, lowest first.

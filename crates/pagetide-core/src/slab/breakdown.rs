@@ -14,7 +14,7 @@ use crate::control::config::SlabAccounting;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::units::{CacheId, MemcgId};
+use crate::units::{CacheId, IdVec, MemcgId};
 use alloc::vec::Vec;
 
 /// Slabs of a group itself, or of removed descendants of the group. Sizes are in bytes.
@@ -76,14 +76,14 @@ impl<O: Owners> Manager<O> {
     /// own row. The root's row has the slabs that are not charged. O(objects).
     pub fn slabs_by_group(&self) -> Vec<GroupSlabs> {
         let both = |id| [GroupSlabs::new(id, false), GroupSlabs::new(id, true)];
-        let mut rows: Vec<[GroupSlabs; 2]> =
+        let mut rows: IdVec<MemcgId, [GroupSlabs; 2]> =
             (0..self.memcgs.len()).map(|id| both(MemcgId(id as u16))).collect();
         let slabs = self.slabs.settled();
         for (_, it) in slabs.iter() {
             let usage = SlabUsage::of(it);
             if it.memcg.is_some() {
                 let (memcg, gone) = self.nearest_online(it.memcg);
-                let row = &mut rows[memcg.idx()][usize::from(gone || it.dying)];
+                let row = &mut rows[memcg][usize::from(gone || it.dying)];
                 row.add(usage.active_objs, usage.bytes, it.reclaimable);
                 row.clones += 1;
                 continue;
@@ -91,12 +91,8 @@ impl<O: Owners> Manager<O> {
             let mut owned = 0;
             for &owner in it.owners.iter().filter(|&&owner| owner != NO_OWNER) {
                 let (memcg, gone) = self.nearest_online(self.slabs.objcgs.memcg_of(owner));
-                let removed = gone || self.memcgs[memcg.idx()].objcg != owner;
-                rows[memcg.idx()][usize::from(removed)].add(
-                    1,
-                    it.charge_size.into(),
-                    it.reclaimable,
-                );
+                let removed = gone || self.memcgs[memcg].objcg != owner;
+                rows[memcg][usize::from(removed)].add(1, it.charge_size.into(), it.reclaimable);
                 owned += 1;
             }
             let nobodys = usage.active_objs - owned;
@@ -106,15 +102,15 @@ impl<O: Owners> Manager<O> {
                 | SlabAccounting::PerGroupCaches
                 | SlabAccounting::PerGroupCachesReparent => usage.bytes,
             };
-            rows[ROOT.idx()][0].add(nobodys, bytes, it.reclaimable);
+            rows[ROOT][0].add(nobodys, bytes, it.reclaimable);
         }
         for id in self.memcg_ids() {
-            let group = &self.memcgs[id.idx()];
+            let group = &self.memcgs[id];
             let (memcg, gone) = self.nearest_online(id);
-            let row = &mut rows[memcg.idx()][usize::from(gone)];
+            let row = &mut rows[memcg][usize::from(gone)];
             row.dying_groups += u64::from(gone);
             // A group's counter includes its descendants.
-            if !gone || self.memcgs[group.parent.idx()].online {
+            if !gone || self.memcgs[group.parent].online {
                 row.kmem += self.mem.page_size.bytes_of(group.kmem.usage);
             }
             if !gone {
@@ -123,15 +119,15 @@ impl<O: Owners> Manager<O> {
             }
         }
         let there = self.memcg_ids().filter(|&id| self.memcg_is_online(id));
-        there.flat_map(|id| rows[id.idx()]).filter(|row| !row.removed || !row.is_empty()).collect()
+        there.flat_map(|id| rows[id]).filter(|row| !row.removed || !row.is_empty()).collect()
     }
 
     /// The nearest existing group on the path from `memcg` to the root, and whether that is another
     /// group.
     fn nearest_online(&self, memcg: MemcgId) -> (MemcgId, bool) {
         let mut at = memcg;
-        while !self.memcgs[at.idx()].online {
-            at = self.memcgs[at.idx()].parent;
+        while !self.memcgs[at].online {
+            at = self.memcgs[at].parent;
         }
         (at, at != memcg)
     }
@@ -141,8 +137,8 @@ impl<O: Owners> Manager<O> {
     pub fn slabs_by_cache(&self) -> Vec<(CacheId, SlabUsage)> {
         let usages = self.usages_by_root();
         let mut rows: Vec<(CacheId, SlabUsage)> =
-            self.slabs.roots().map(|id| (id, usages[id.idx()])).collect();
-        let name = |id: CacheId| self.slabs.caches[id.idx()].name.as_str();
+            self.slabs.roots().map(|id| (id, usages[id])).collect();
+        let name = |id: CacheId| self.slabs.caches[id].name.as_str();
         rows.sort_by(|(one, a), (other, b)| {
             b.bytes.cmp(&a.bytes).then_with(|| name(*one).cmp(name(*other)))
         });

@@ -59,7 +59,7 @@ impl<O: Owners> Manager<O> {
             return Err(SlabError::UnknownCpu);
         }
         let Some(memcg) = self.owners.payer(asker) else { return Ok(0) };
-        let it = &self.slabs.caches[cache.idx()];
+        let it = &self.slabs.caches[cache];
         let (size, account) = (u64::from(it.charge_size), account || it.account);
         let ctx = Ctx { cpu, node: self.mem.cpu_node(cpu), now: 0, asker, memcg };
         let owned = account && memcg != ROOT && self.slabs.accounting == SlabAccounting::PerObject;
@@ -107,9 +107,9 @@ impl<O: Owners> Manager<O> {
         nr: usize,
         objects: &mut Vec<Object>,
     ) -> usize {
-        let it = &self.slabs.caches[cache.idx()];
+        let it = &self.slabs.caches[cache];
         let (size, reclaimable) = (it.charge_size, it.reclaimable);
-        let owner = self.memcgs[ctx.memcg.idx()].objcg;
+        let owner = self.memcgs[ctx.memcg].objcg;
         let bytes = size * nr as u32;
         if self.obj_charge(ctx, owner, bytes, reclaimable, Gfp::NOWAIT).is_err() {
             return 0;

@@ -45,7 +45,7 @@ impl<O: Owners> Manager<O> {
 
     /// The cache with this name; clones are ignored.
     pub fn find_cache(&self, name: &str) -> Option<CacheId> {
-        self.slabs.roots().find(|id| self.slabs.caches[id.idx()].name == name)
+        self.slabs.roots().find(|id| self.slabs.caches[*id].name == name)
     }
 
     /// Whether the cache exists and is not a clone.

@@ -76,7 +76,7 @@ impl<O: Owners> Manager<O> {
             SlabShortage::Charge(over, nr) => Shortage::Room(over, nr, gfp),
             SlabShortage::Pages(cache, order) => {
                 wanted.seeking = Some((cache, order));
-                let reclaimable = self.slabs.caches[cache.idx()].reclaimable;
+                let reclaimable = self.slabs.caches[cache].reclaimable;
                 let kind = if reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY };
                 Shortage::Pages(order, gfp.with(kind))
             }
@@ -93,7 +93,7 @@ impl<O: Owners> Manager<O> {
     ) -> Result<(), SlabShortage> {
         let Some((cache, order)) = wanted.seeking.take() else {
             // The pages were for an earlier shortage, which has ended in the meantime.
-            self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
+            self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn].order);
             return Ok(());
         };
         let is_there = self.kmem_cache(cache).is_some_and(|it| {

@@ -20,7 +20,7 @@ use super::partial::NodePartial;
 use super::{DiscardedSlab, Object, SlabError};
 use crate::control::config::SlubPolicy;
 use crate::units::digest::State;
-use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
+use crate::units::{CacheId, Cpu, IdVec, MemcgId, NodeId, Order, Pfn};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -83,7 +83,7 @@ pub struct CacheSpec {
 #[derive(Clone, Debug, State)]
 #[repr(C, align(64))]
 pub struct KmemCache {
-    pub(crate) cpus: Vec<CpuSlab>,
+    pub(crate) cpus: IdVec<Cpu, CpuSlab>,
     /// Owner of each object, by number; empty while no object has one.
     pub(crate) owners: Vec<u16>,
     /// If this cache is a clone: the cache that it was cloned from; otherwise its own id.
@@ -104,7 +104,7 @@ pub struct KmemCache {
     /// Entry of each cached object, by number; only as long as needed.
     pub(crate) entries: Vec<u32>,
     pub(crate) slabs: Vec<Slab>,
-    pub(crate) nodes: Vec<NodePartial>,
+    pub(crate) nodes: IdVec<NodeId, NodePartial>,
     /// Slots without a slab.
     pub(crate) free_slots: Vec<u32>,
     /// Bytes from one object to the next.
@@ -131,7 +131,7 @@ pub struct KmemCache {
     /// Objects that fit in the slabs.
     pub nr_objects: u64,
     /// Its clones, by group; [`CacheId::NONE`] if the group has none yet.
-    pub(crate) clones: Vec<CacheId>,
+    pub(crate) clones: IdVec<MemcgId, CacheId>,
     /// The group of a clone.
     pub(crate) memcg: MemcgId,
     /// Index among the clones of that group.
@@ -158,7 +158,7 @@ impl KmemCache {
         let objects = (page_size << order) / u64::from(size);
         let shift = (objects.next_power_of_two()).trailing_zeros();
         let mut cache = KmemCache {
-            cpus: alloc::vec![CpuSlab::EMPTY; usize::from(nr_cpus)],
+            cpus: alloc::vec![CpuSlab::EMPTY; usize::from(nr_cpus)].into(),
             shift,
             word_shift: shift.min(6),
             charge_size: size,
@@ -182,7 +182,7 @@ impl KmemCache {
             nr_pages: 0,
             nr_objects: 0,
             root: CacheId::NONE,
-            clones: Vec::new(),
+            clones: IdVec::default(),
             memcg: MemcgId::NONE,
             memcg_at: 0,
             dying: false,
@@ -234,14 +234,14 @@ impl KmemCache {
     pub(crate) fn retire(&mut self) {
         debug_assert_eq!(self.nr_slabs, 0);
         *self = KmemCache {
-            cpus: Vec::new(),
+            cpus: Vec::new().into(),
             owners: Vec::new(),
             free_bits: Vec::new(),
             entries: Vec::new(),
             slabs: Vec::new(),
-            nodes: Vec::new(),
+            nodes: Vec::new().into(),
             free_slots: Vec::new(),
-            clones: Vec::new(),
+            clones: IdVec::default(),
             self_objects: Vec::new(),
             name: String::new(),
             root: CacheId::NONE,
@@ -265,7 +265,7 @@ impl KmemCache {
     /// Allocates the next object of the CPU's own word, if there is one.
     #[inline]
     pub(crate) fn alloc_fast(&mut self, cpu: Cpu) -> Option<u32> {
-        self.cpus[cpu.idx()].alloc_from_word()
+        self.cpus[cpu].alloc_from_word()
     }
 
     /// Allocates the next object, from the active slab, the CPU's chain or a node's list, in this
@@ -284,7 +284,7 @@ impl KmemCache {
     /// Moves the next word with a free object out of the CPU's active slab. Returns `false` if
     /// there is none; then the CPU no longer has an active slab.
     fn take_word(&mut self, cpu: Cpu) -> bool {
-        let mine = &mut self.cpus[cpu.idx()];
+        let mine = &mut self.cpus[cpu];
         debug_assert_eq!(mine.word, 0);
         debug_assert_eq!(mine.payable, 0, "a loan is not settled");
         if mine.slot == NO_SLAB {
@@ -317,7 +317,7 @@ impl KmemCache {
 
     /// Takes a slab with free objects off the CPU's chain or a node's list.
     fn next_slab(&mut self, cpu: Cpu, node: NodeId) -> Option<u32> {
-        let mine = &mut self.cpus[cpu.idx()];
+        let mine = &mut self.cpus[cpu];
         if mine.partial != NO_SLAB {
             let slot = mine.partial;
             mine.partial = self.slabs[slot as usize].next;
@@ -371,7 +371,7 @@ impl KmemCache {
     }
 
     fn push_chain(&mut self, cpu: Cpu, slot: u32) {
-        let mine = &mut self.cpus[cpu.idx()];
+        let mine = &mut self.cpus[cpu];
         let slab = &mut self.slabs[slot as usize];
         slab.seat = SlabSeat::CpuPartial;
         slab.next = mine.partial;
@@ -383,7 +383,7 @@ impl KmemCache {
 
     fn activate(&mut self, cpu: Cpu, slot: u32) {
         self.slabs[slot as usize].seat = SlabSeat::Active(cpu);
-        let mine = &mut self.cpus[cpu.idx()];
+        let mine = &mut self.cpus[cpu];
         mine.slot = slot;
         mine.has_owners = self.slabs[slot as usize].has_owners;
     }
@@ -402,7 +402,7 @@ impl KmemCache {
     /// The owner of an object in use, even if only a loan has recorded it.
     pub(crate) fn owner_of(&self, number: u32) -> Option<u16> {
         if let Some(cpu) = self.user_of(number) {
-            let its = &self.cpus[cpu.idx()];
+            let its = &self.cpus[cpu];
             let index = number.wrapping_sub(its.base);
             if index < u64::BITS && (its.payable & !its.word) >> index & 1 == 1 {
                 return Some(its.owner);
@@ -455,7 +455,7 @@ impl KmemCache {
         self.nr_slabs += 1;
         self.nr_pages += 1 << order;
         self.nr_objects += u64::from(objects);
-        debug_assert_eq!(self.cpus[cpu.idx()].slot, NO_SLAB);
+        debug_assert_eq!(self.cpus[cpu].slot, NO_SLAB);
         self.activate(cpu, slot);
         slot
     }
@@ -472,7 +472,7 @@ impl KmemCache {
         cpu: Cpu,
         discarded: &mut Vec<DiscardedSlab>,
     ) -> Result<(), SlabError> {
-        if self.cpus[cpu.idx()].take_back(number).is_some() {
+        if self.cpus[cpu].take_back(number).is_some() {
             return Ok(());
         }
         self.free_slow(number, cpu, discarded)
@@ -484,7 +484,7 @@ impl KmemCache {
         let (slot, _) = self.place_of(number);
         let Some(cpu) = seat_cpu(self.slabs[slot].seat) else { return };
         let mask = (1u32 << self.word_shift) - 1;
-        let its = &mut self.cpus[cpu.idx()];
+        let its = &mut self.cpus[cpu];
         if number & !mask == its.base {
             let bit = 1u64 << (number & mask);
             its.returnable = if may { its.returnable | bit } else { its.returnable & !bit };
@@ -507,7 +507,7 @@ impl KmemCache {
         let in_slab = self.free_bits[(number >> self.word_shift) as usize] & bit != 0;
         let in_word = match seat_cpu(slab.seat) {
             Some(cpu) => {
-                let cpu = &self.cpus[cpu.idx()];
+                let cpu = &self.cpus[cpu];
                 cpu.base == number & !mask && cpu.word & bit != 0
             }
             None => false,
@@ -564,7 +564,7 @@ impl KmemCache {
     /// Adds a slab that was full to the CPU's chain; if the chain becomes too long, moves it to the
     /// node (Linux `put_cpu_partial`).
     fn put_cpu_partial(&mut self, cpu: Cpu, slot: u32, discarded: &mut Vec<DiscardedSlab>) {
-        let mine = &self.cpus[cpu.idx()];
+        let mine = &self.cpus[cpu];
         let is_full = match self.policy {
             SlubPolicy::Linux61 => mine.nr_partial >= self.cpu_partial_slabs,
             _ => mine.partial_objects > self.cpu_partial,
@@ -589,7 +589,7 @@ impl KmemCache {
 
     /// Moves a CPU's chain to the nodes' lists (Linux `__unfreeze_partials`).
     fn flush_chain(&mut self, cpu: Cpu, discarded: &mut Vec<DiscardedSlab>) {
-        let mine = &mut self.cpus[cpu.idx()];
+        let mine = &mut self.cpus[cpu];
         let mut slot = core::mem::replace(&mut mine.partial, NO_SLAB);
         mine.nr_partial = 0;
         mine.partial_objects = 0;
@@ -602,9 +602,9 @@ impl KmemCache {
 
     /// Takes the active slab away from a CPU (Linux `deactivate_slab`).
     pub(crate) fn deactivate(&mut self, cpu: Cpu, discarded: &mut Vec<DiscardedSlab>) {
-        let CpuSlab { partial, nr_partial, partial_objects, .. } = self.cpus[cpu.idx()];
+        let CpuSlab { partial, nr_partial, partial_objects, .. } = self.cpus[cpu];
         let chain = CpuSlab { partial, nr_partial, partial_objects, ..CpuSlab::EMPTY };
-        let mine = core::mem::replace(&mut self.cpus[cpu.idx()], chain);
+        let mine = core::mem::replace(&mut self.cpus[cpu], chain);
         debug_assert_eq!(mine.payable, 0, "a loan is not settled");
         if mine.slot == NO_SLAB {
             return;

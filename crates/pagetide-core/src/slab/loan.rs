@@ -53,8 +53,8 @@ impl Slabs {
         self.objcgs.stock_of(cpu, owner).take(bytes, reclaimable);
         let loan = core::mem::replace(&mut self.loans[cpu.idx()], Loan::NONE);
         self.nr_loans -= 1;
-        let it = &mut self.caches[loan.cache.idx()];
-        let mine = &mut it.cpus[cpu.idx()];
+        let it = &mut self.caches[loan.cache];
+        let mine = &mut it.cpus[cpu];
         let mut used = core::mem::take(&mut mine.payable) & !mine.word;
         mine.payer = ROOT;
         while used != 0 {
@@ -66,8 +66,8 @@ impl Slabs {
     /// The used part of a CPU's loan: owner, bytes, and whether the objects are reclaimable.
     fn lent(&self, cpu: Cpu) -> Option<(u16, u32, bool)> {
         let loan = self.loans.get(cpu.idx()).filter(|loan| loan.cache.is_some())?;
-        let it = &self.caches[loan.cache.idx()];
-        let mine = &it.cpus[cpu.idx()];
+        let it = &self.caches[loan.cache];
+        let mine = &it.cpus[cpu];
         let used = (mine.payable & !mine.word).count_ones();
         Some((mine.owner, used * it.charge_size, it.reclaimable))
     }
@@ -119,8 +119,8 @@ impl Slabs {
         if core::mem::replace(loan, Loan::NONE).came_back != (cache, owner) {
             return false;
         }
-        let it = &mut self.caches[cache.idx()];
-        let mine = &mut it.cpus[cpu.idx()];
+        let it = &mut self.caches[cache];
+        let mine = &mut it.cpus[cpu];
         let nr_bytes = self.objcgs.stock_of(cpu, owner).nr_bytes();
         // If a stock has more bytes than a page, the next free returns pages.
         if u64::from(nr_bytes) > self.page_size {

@@ -37,7 +37,7 @@ use crate::groups::memcg::MemcgPosition;
 #[cfg(doc)]
 use crate::interface::manager::Manager;
 use crate::units::digest::State;
-use crate::units::{CacheId, Order, Pfn};
+use crate::units::{CacheId, IdVec, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
@@ -141,7 +141,7 @@ pub(crate) enum DeferredWork {
 
 #[derive(Clone, Debug, State)]
 pub(crate) struct Slabs {
-    pub caches: Vec<KmemCache>,
+    pub caches: IdVec<CacheId, KmemCache>,
     /// Caches that are not clones, in creation order.
     roots: Vec<CacheId>,
     /// Ids without a cache.
@@ -193,7 +193,7 @@ impl Slabs {
             KmemAccounting::Off => SlabAccounting::Off,
         };
         let mut slabs = Slabs {
-            caches: Vec::new(),
+            caches: Vec::new().into(),
             roots: Vec::new(),
             free_ids: Vec::new(),
             kmalloc: Vec::new(),
@@ -293,7 +293,7 @@ impl Slabs {
 
     /// The cache from which `kmalloc` allocates `bytes` bytes.
     pub fn kmalloc_cache(&self, bytes: u64) -> Option<CacheId> {
-        self.kmalloc.iter().copied().find(|id| u64::from(self.caches[id.idx()].size) >= bytes)
+        self.kmalloc.iter().copied().find(|id| u64::from(self.caches[*id].size) >= bytes)
     }
 
     /// Caches that are not clones, in creation order.

@@ -17,7 +17,7 @@
 mod charge;
 
 use crate::units::digest::{Digest, State};
-use crate::units::{Cpu, MemcgId};
+use crate::units::{Cpu, IdVec, MemcgId};
 use alloc::vec::Vec;
 
 pub(crate) const NO_OWNER: u16 = u16::MAX;
@@ -133,7 +133,7 @@ pub(crate) struct ObjCgroups {
     free: Vec<u16>,
     /// [`MAX_SLOTS`] entries per CPU, most of them unused, so that computing an index needs no
     /// multiplication.
-    stocks: Vec<ObjStock>,
+    stocks: IdVec<Cpu, ObjStock>,
     nr_cpus: u16,
     /// Stocks per CPU (a power of two) minus one.
     mask: u16,
@@ -145,7 +145,7 @@ impl ObjCgroups {
         ObjCgroups {
             table: Vec::new(),
             free: Vec::new(),
-            stocks: alloc::vec![ObjStock::EMPTY; usize::from(nr_cpus) * MAX_SLOTS],
+            stocks: alloc::vec![ObjStock::EMPTY; usize::from(nr_cpus) * MAX_SLOTS].into(),
             nr_cpus,
             mask: (slots - 1) as u16,
         }

@@ -26,18 +26,18 @@ const PENDING: CacheId = CacheId(u32::MAX - 1);
 
 impl<O: Owners> Manager<O> {
     pub(crate) fn clone_of(&self, root: CacheId, memcg: MemcgId) -> Option<CacheId> {
-        let clone = *self.slabs.caches[root.idx()].clones.get(memcg.idx())?;
+        let clone = *self.slabs.caches[root].clones.get(memcg.idx())?;
         (clone.is_some() && clone != PENDING).then_some(clone)
     }
 
     /// Requests a group's clone from the worker, once.
     pub(crate) fn request_clone(&mut self, root: CacheId, memcg: MemcgId) {
-        let clones = &mut self.slabs.caches[root.idx()].clones;
+        let clones = &mut self.slabs.caches[root].clones;
         if clones.len() <= memcg.idx() {
             clones.resize(memcg.idx() + 1, CacheId::NONE);
         }
-        if clones[memcg.idx()].is_none() {
-            clones[memcg.idx()] = PENDING;
+        if clones[memcg].is_none() {
+            clones[memcg] = PENDING;
             let group = self.position_of(memcg);
             self.defer_slab_work(DeferredWork::Create { root, group });
         }
@@ -59,7 +59,7 @@ impl<O: Owners> Manager<O> {
                     }
                     DeferredWork::Shrink { clone } => {
                         // The clone may have been removed, and its id reused.
-                        let it = &mut self.slabs.caches[clone.idx()];
+                        let it = &mut self.slabs.caches[clone];
                         if it.dying {
                             it.shrink(&mut self.slabs.discarded);
                             self.return_discarded(cpu, clone);
@@ -89,14 +89,14 @@ impl<O: Owners> Manager<O> {
                 Err(_) => {
                     // The next object that finds no clone requests it again.
                     self.free_parts(parts, cpu);
-                    self.slabs.caches[root.idx()].clones[memcg.idx()] = CacheId::NONE;
+                    self.slabs.caches[root].clones[memcg] = CacheId::NONE;
                     return;
                 }
             }
         }
-        let it = &self.slabs.caches[root.idx()];
+        let it = &self.slabs.caches[root];
         let spec = CacheSpec {
-            name: format!("{}({}:{})", it.name, memcg.0, self.memcgs[memcg.idx()].name),
+            name: format!("{}({}:{})", it.name, memcg.0, self.memcgs[memcg].name),
             object_size: it.object_size,
             reclaimable: it.reclaimable,
             account: it.account,
@@ -115,10 +115,10 @@ impl<O: Owners> Manager<O> {
         clone.memcg = memcg;
         clone.self_objects = parts;
         let id = self.slabs.insert(clone);
-        self.slabs.caches[id.idx()].root = root;
-        self.slabs.caches[root.idx()].clones[memcg.idx()] = id;
-        let clones = &mut self.memcgs[memcg.idx()].clones;
-        self.slabs.caches[id.idx()].memcg_at = clones.len() as u32;
+        self.slabs.caches[id].root = root;
+        self.slabs.caches[root].clones[memcg] = id;
+        let clones = &mut self.memcgs[memcg].clones;
+        self.slabs.caches[id].memcg_at = clones.len() as u32;
         clones.push(id);
     }
 
@@ -133,13 +133,13 @@ impl<O: Owners> Manager<O> {
     /// objects. With reparenting the clones belong to the parent from now on.
     pub(crate) fn deactivate_clones(&mut self, memcg: MemcgId, parent: MemcgId) {
         for root in self.slabs.roots().collect::<alloc::vec::Vec<_>>() {
-            if let Some(clone) = self.slabs.caches[root.idx()].clones.get_mut(memcg.idx()) {
+            if let Some(clone) = self.slabs.caches[root].clones.get_mut(memcg.idx()) {
                 *clone = CacheId::NONE;
             }
         }
         let reparents = self.slabs.accounting == SlabAccounting::PerGroupCachesReparent;
-        for clone in self.memcgs[memcg.idx()].clones.clone() {
-            let it = &mut self.slabs.caches[clone.idx()];
+        for clone in self.memcgs[memcg].clones.clone() {
+            let it = &mut self.slabs.caches[clone];
             if !it.dying {
                 it.dying = true;
                 it.min_partial = 0;
@@ -147,21 +147,21 @@ impl<O: Owners> Manager<O> {
                 self.defer_slab_work(DeferredWork::Shrink { clone });
             }
             if reparents {
-                let it = &mut self.slabs.caches[clone.idx()];
+                let it = &mut self.slabs.caches[clone];
                 it.memcg = parent;
-                let clones = &mut self.memcgs[parent.idx()].clones;
+                let clones = &mut self.memcgs[parent].clones;
                 it.memcg_at = clones.len() as u32;
                 clones.push(clone);
             }
         }
         if reparents {
-            self.memcgs[memcg.idx()].clones.clear();
+            self.memcgs[memcg].clones.clear();
         }
     }
 
     /// Removes a dying clone if it has no slabs, and then its group if nothing else keeps it.
     pub(crate) fn destroy_if_empty(&mut self, clone: CacheId, cpu: Cpu) {
-        let it = &mut self.slabs.caches[clone.idx()];
+        let it = &mut self.slabs.caches[clone];
         if !it.dying || it.nr_slabs > 0 {
             return;
         }
@@ -169,10 +169,10 @@ impl<O: Owners> Manager<O> {
         let parts = core::mem::take(&mut it.self_objects);
         it.retire();
         self.slabs.free_ids.push(clone.0);
-        let clones = &mut self.memcgs[memcg.idx()].clones;
+        let clones = &mut self.memcgs[memcg].clones;
         clones.swap_remove(at);
         if let Some(moved) = clones.get(at) {
-            self.slabs.caches[moved.idx()].memcg_at = at as u32;
+            self.slabs.caches[*moved].memcg_at = at as u32;
         }
         self.free_parts(parts, cpu);
         self.release_memcg_if_unused(memcg);

@@ -12,7 +12,7 @@ use super::kmem_cache::SlabSeat;
 use super::KmemCache;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::units::{CacheId, MemcgId};
+use crate::units::{CacheId, IdVec, MemcgId};
 use alloc::string::String;
 use core::fmt::Write;
 
@@ -138,7 +138,7 @@ impl<O: Owners> Manager<O> {
         let mut out = String::from(HEADER);
         let usages = self.usages_by_root();
         for (id, it) in self.kmem_caches().filter(|(id, it)| it.root == *id) {
-            put_row(&mut out, &it.name, it, usages[id.idx()]);
+            put_row(&mut out, &it.name, it, usages[id]);
         }
         out
     }
@@ -146,20 +146,21 @@ impl<O: Owners> Manager<O> {
     /// The text of a group's memory.kmem.slabinfo (version 1).
     pub(crate) fn slabinfo_of_group(&self, memcg: MemcgId) -> String {
         let mut out = String::new();
-        for clone in &self.memcgs[memcg.idx()].clones {
-            let it = &self.slabs.caches[clone.idx()];
+        for clone in &self.memcgs[memcg].clones {
+            let it = &self.slabs.caches[*clone];
             if out.is_empty() {
                 out.push_str(HEADER);
             }
-            put_row(&mut out, &self.slabs.caches[it.root.idx()].name, it, SlabUsage::of(it));
+            put_row(&mut out, &self.slabs.caches[it.root].name, it, SlabUsage::of(it));
         }
         out
     }
 
-    pub(super) fn usages_by_root(&self) -> alloc::vec::Vec<SlabUsage> {
-        let mut usages = alloc::vec![SlabUsage::default(); self.slabs.caches.len()];
+    pub(super) fn usages_by_root(&self) -> IdVec<CacheId, SlabUsage> {
+        let mut usages: IdVec<CacheId, _> =
+            alloc::vec![SlabUsage::default(); self.slabs.caches.len()].into();
         for (_, it) in self.kmem_caches() {
-            usages[it.root.idx()].add(SlabUsage::of(it));
+            usages[it.root].add(SlabUsage::of(it));
         }
         usages
     }

@@ -13,7 +13,7 @@
 //! Invariant: reporting an unchanged state again does not change the totals.
 
 use crate::units::digest::State;
-use crate::units::{Cpu, Nanos, TICK};
+use crate::units::{Cpu, IdVec, Nanos, TICK};
 use alloc::vec::Vec;
 
 /// Interval at which means are computed while a group is not idle (`PSI_FREQ`).
@@ -86,7 +86,7 @@ impl PsiCpu {
 #[derive(Clone, Debug, Default, PartialEq, Eq, State)]
 pub struct Psi {
     /// State of each CPU, up to the highest CPU that the group's tasks have used.
-    cpus: Vec<PsiCpu>,
+    cpus: IdVec<Cpu, PsiCpu>,
     /// Time at which the next mean is computed; 0: not before a task changes its state.
     due: Nanos,
     /// Nanoseconds in which at least one task was stalled.
@@ -103,7 +103,7 @@ impl Psi {
             let new = PsiCpu { since: now, ..PsiCpu::default() };
             self.cpus.resize(cpu.idx() + 1, new);
         }
-        let on_cpu = &mut self.cpus[cpu.idx()];
+        let on_cpu = &mut self.cpus[cpu];
         on_cpu.advance(now);
         on_cpu.count(before, |number| number.saturating_sub(1));
         on_cpu.count(after, |number| number.saturating_add(1));

@@ -16,7 +16,7 @@
 //! exceeds the threshold that was in force when the difference last changed.
 
 use crate::units::digest::State;
-use crate::units::Cpu;
+use crate::units::{Cpu, IdVec};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -27,7 +27,7 @@ const STAT_THRESHOLD_MAX: u64 = 125;
 #[derive(Clone, Debug, State)]
 pub(crate) struct ZoneStat {
     counted: i64,
-    diffs: Vec<i64>,
+    diffs: IdVec<Cpu, i64>,
     threshold: i64,
     /// If the counter is below this number of pages, the exact sum is read; 0: never (Linux
     /// `percpu_drift_mark`).
@@ -55,7 +55,7 @@ impl ZoneStat {
     pub(crate) fn new(nr_cpus: u16) -> ZoneStat {
         ZoneStat {
             counted: 0,
-            diffs: vec![0; nr_cpus.into()],
+            diffs: vec![0; nr_cpus.into()].into(),
             threshold: 0,
             drift_mark: 0,
             this_cpu: Cpu(0),
@@ -87,7 +87,7 @@ impl ZoneStat {
     /// Adds `delta` pages on this CPU (Linux `__mod_zone_page_state`).
     #[inline]
     pub(crate) fn add(&mut self, delta: i64) {
-        let diff = &mut self.diffs[self.this_cpu.idx()];
+        let diff = &mut self.diffs[self.this_cpu];
         *diff += delta;
         if diff.abs() > self.threshold {
             self.counted += core::mem::take(diff);
@@ -98,14 +98,14 @@ impl ZoneStat {
         let mut times = times;
         // Adds one at a time. The first addition also adds an excess that a lower threshold has
         // left.
-        while times > 0 && (times == 1 || self.diffs[self.this_cpu.idx()].abs() > self.threshold) {
+        while times > 0 && (times == 1 || self.diffs[self.this_cpu].abs() > self.threshold) {
             self.add(pages);
             times -= 1;
         }
         if times == 0 {
             return;
         }
-        let diff = &mut self.diffs[self.this_cpu.idx()];
+        let diff = &mut self.diffs[self.this_cpu];
         let mut left = i64::from(times);
         // The threshold is exceeded by the first of these additions, and then by every n-th one.
         let first = (self.threshold - *diff) / pages + 1;
@@ -122,7 +122,7 @@ impl ZoneStat {
 
     /// Adds a CPU's difference to the counter (Linux `refresh_cpu_vm_stats`).
     pub(crate) fn refresh(&mut self, cpu: Cpu) {
-        self.counted += core::mem::take(&mut self.diffs[cpu.idx()]);
+        self.counted += core::mem::take(&mut self.diffs[cpu]);
     }
 
     /// Adds the differences of all CPUs to the counter.

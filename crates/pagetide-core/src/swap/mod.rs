@@ -13,7 +13,7 @@ pub(crate) mod swap_in;
 
 use crate::ageing::shadow::Shadow;
 use crate::units::digest::State;
-use crate::units::{MemcgId, Pfn, SwapSlot, HPAGE_PMD_NR};
+use crate::units::{IdVec, MemcgId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 
 /// Number of slots in a run; allocation fills a run before it uses another (Linux
@@ -48,7 +48,7 @@ impl SwapSlotState {
 pub struct SwapArea {
     /// State of slots; the table grows when slots are used for the first time, up to `capacity`.
     #[state(sparse)]
-    slots: Vec<SwapSlotState>,
+    slots: IdVec<SwapSlot, SwapSlotState>,
     capacity: u32,
     /// Artificial limit on used slots (fault injection: "swap full").
     limit: u32,
@@ -119,7 +119,8 @@ impl SwapArea {
         let cluster = self.find_free_cluster()?;
         let first = cluster * SWAPFILE_CLUSTER;
         self.grow_to(first + SWAPFILE_CLUSTER);
-        let slots = &mut self.slots[first as usize..(first + SWAPFILE_CLUSTER) as usize];
+        let slots =
+            &mut self.slots.as_mut_slice()[first as usize..(first + SWAPFILE_CLUSTER) as usize];
         for (slot, pfn) in slots.iter_mut().zip(head.0..) {
             *slot = SwapSlotState { cached: pfn + 1, memcg, ..SwapSlotState::default() };
         }
@@ -178,18 +179,18 @@ impl SwapArea {
 
     /// Frees a slot if it is no longer in use. Returns its group if it was freed.
     fn release_if_free(&mut self, slot: SwapSlot) -> Option<MemcgId> {
-        if !self.slots[slot.idx()].is_free() {
+        if !self.slots[slot].is_free() {
             return None;
         }
-        self.slots[slot.idx()].shadow = Shadow::NONE;
+        self.slots[slot].shadow = Shadow::NONE;
         self.nr_used -= 1;
         self.cluster_used[slot.idx() / SWAPFILE_CLUSTER as usize] -= 1;
-        Some(core::mem::replace(&mut self.slots[slot.idx()].memcg, MemcgId::NONE))
+        Some(core::mem::replace(&mut self.slots[slot].memcg, MemcgId::NONE))
     }
 
     /// Group of a slot in use.
     pub fn memcg(&self, slot: SwapSlot) -> MemcgId {
-        self.slots[slot.idx()].memcg
+        self.slots[slot].memcg
     }
 
     /// Moves the slots of a group that is removed to its parent.
@@ -207,22 +208,22 @@ impl SwapArea {
 
     /// Notes that a page-table entry refers to the slot.
     pub fn map(&mut self, slot: SwapSlot) {
-        debug_assert!(!self.slots[slot.idx()].mapped, "{slot:?} has one owner");
-        self.slots[slot.idx()].mapped = true;
+        debug_assert!(!self.slots[slot].mapped, "{slot:?} has one owner");
+        self.slots[slot].mapped = true;
     }
 
     /// Notes that no page-table entry refers to the slot; frees the slot unless it is cached.
     /// Returns its group if it was freed.
     #[must_use = "the slot's charge has to go"]
     pub fn unmap(&mut self, slot: SwapSlot) -> Option<MemcgId> {
-        debug_assert!(self.slots[slot.idx()].mapped, "{slot:?} is not mapped");
-        self.slots[slot.idx()].mapped = false;
+        debug_assert!(self.slots[slot].mapped, "{slot:?} is not mapped");
+        self.slots[slot].mapped = false;
         self.release_if_free(slot)
     }
 
     /// Puts a frame in the swap cache of a slot in use (swap-in). Returns the shadow.
     pub fn add_to_cache(&mut self, slot: SwapSlot, pfn: Pfn) -> Shadow {
-        let slot = &mut self.slots[slot.idx()];
+        let slot = &mut self.slots[slot];
         debug_assert!(slot.cached == 0, "slot is cached already");
         slot.cached = pfn.0 + 1;
         core::mem::replace(&mut slot.shadow, Shadow::NONE)
@@ -232,22 +233,22 @@ impl SwapArea {
     /// mapped. Returns its group if it was freed.
     #[must_use = "the slot's charge has to go"]
     pub fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) -> Option<MemcgId> {
-        debug_assert!(self.slots[slot.idx()].cached != 0, "{slot:?} is not cached");
-        self.slots[slot.idx()].cached = 0;
-        self.slots[slot.idx()].shadow = shadow;
+        debug_assert!(self.slots[slot].cached != 0, "{slot:?} is not cached");
+        self.slots[slot].cached = 0;
+        self.slots[slot].shadow = shadow;
         self.release_if_free(slot)
     }
 
     /// Replaces the frame in the swap cache of a slot (migration).
     pub(crate) fn replace_cached(&mut self, slot: SwapSlot, pfn: Pfn) {
-        debug_assert!(self.slots[slot.idx()].cached != 0, "{slot:?} is not cached");
-        self.slots[slot.idx()].cached = pfn.0 + 1;
+        debug_assert!(self.slots[slot].cached != 0, "{slot:?} is not cached");
+        self.slots[slot].cached = pfn.0 + 1;
     }
 
     /// The frame in the swap cache of a slot.
     #[inline]
     pub fn cached(&self, slot: SwapSlot) -> Option<Pfn> {
-        match self.slots[slot.idx()].cached {
+        match self.slots[slot].cached {
             0 => None,
             pfn => Some(Pfn(pfn - 1)),
         }

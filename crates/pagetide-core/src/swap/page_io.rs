@@ -38,7 +38,7 @@ impl<O: Owners> Manager<O> {
     fn swap_write_done(&mut self, slot: SwapSlot, pfn: Pfn, ok: bool, cpu: Cpu) {
         if self.is_swap_io(slot, pfn, PageFlags::WRITEBACK) {
             if !ok {
-                let page = &mut self.mem.pages[pfn.idx()];
+                let page = &mut self.mem.pages[pfn];
                 page.set(PageFlags::DIRTY);
                 page.clear(PageFlags::RECLAIM);
             }
@@ -57,7 +57,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn end_read(&mut self, pfn: Pfn, ok: bool) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if ok {
             page.set(PageFlags::UPTODATE);
         }
@@ -66,7 +66,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn end_writeback(&mut self, pfn: Pfn, cpu: Cpu) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if !page.test_clear(PageFlags::WRITEBACK) {
             return;
         }
@@ -78,7 +78,7 @@ impl<O: Owners> Manager<O> {
             self.rotate_reclaimable(cpu, pfn);
         }
         self.wake_page(pfn);
-        let state = &mut self.nodes[node.idx()];
+        let state = &mut self.nodes[node];
         if state.nr_writeback_throttled > 0 {
             state.nr_written_while_throttled += nr;
             let enough = SWAP_CLUSTER_MAX * u64::from(state.nr_writeback_throttled);

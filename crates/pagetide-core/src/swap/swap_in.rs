@@ -80,7 +80,7 @@ impl<O: Owners> Manager<O> {
 
     /// Gives a page in the swap cache back to its owner, after an entry maps it again.
     pub(crate) fn take_from_swap_cache(&mut self, pfn: Pfn, at: OwnerSlot, write: bool, ctx: &Ctx) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         let slot = SwapSlot(page.private);
         page.mapping = at.owner;
         page.index = at.index;
@@ -90,7 +90,7 @@ impl<O: Owners> Manager<O> {
         }
         // The entry owns the page again; free the slot when it is no longer useful.
         self.page_add_rmap(pfn);
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         // The owner may have locked the page while it was in swap.
         let is_locked = self.is_page_locked(page);
         // A writer must be the only user of its page, so the slot is freed. The slot is also freed
@@ -102,12 +102,12 @@ impl<O: Owners> Manager<O> {
         self.swap_unmap(slot);
         if give_up_slot {
             self.delete_from_swap_cache(pfn, Default::default());
-            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+            self.mem.pages[pfn].set(PageFlags::DIRTY);
         }
         if write {
-            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+            self.mem.pages[pfn].set(PageFlags::DIRTY);
         }
-        if self.era.activates_new_anon && !self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE) {
+        if self.era.activates_new_anon && !self.mem.pages[pfn].has(PageFlags::ACTIVE) {
             self.activate_page(ctx.cpu, pfn);
         }
         if is_locked {

@@ -5,7 +5,10 @@
 //! contain pages or bytes; times are integer nanoseconds ([`Nanos`]).
 
 pub mod digest;
+pub mod id_vec;
 pub mod page_size;
+
+pub use id_vec::IdVec;
 
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
@@ -45,6 +48,12 @@ pub const SWAP_CLUSTER_MAX: u64 = 32;
 /// First scan priority, which scans least: a pass scans `list >> 12` pages.
 pub const DEF_PRIORITY: i8 = 12;
 
+/// An index into one table.
+pub trait Id: Copy {
+    /// The place in the table.
+    fn place(self) -> usize;
+}
+
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident, $repr:ty, $prefix:literal) => {
         $(#[$meta])*
@@ -72,6 +81,13 @@ macro_rules! id {
             #[inline]
             pub const fn idx(self) -> usize {
                 self.0 as usize
+            }
+        }
+
+        impl Id for $name {
+            #[inline]
+            fn place(self) -> usize {
+                self.idx()
             }
         }
 

@@ -111,5 +111,5 @@ fn at_a_limit_the_writer_reclaims_for_them_and_reclaim_frees_them() {
     let cached = world.machine.file(file).unwrap().nr_pages;
     assert!(cached < 100 && heads(&world) <= cached, "{} of {cached}", heads(&world));
     assert!(slab(&world, group) < 100 * CHARGED + 20 * 592);
-    assert!(world.machine.memcgs()[group.idx()].memory.usage <= 100);
+    assert!(world.machine.memcgs()[group].memory.usage <= 100);
 }

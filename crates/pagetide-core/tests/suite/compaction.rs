@@ -375,7 +375,7 @@ fn a_page_on_its_way_is_not_written_meanwhile() {
         for page in 0..pages {
             let pte = machine.world.machine.vma(map).unwrap().ptes[page as usize];
             let clean = pte.is_present() && {
-                !machine.world.machine.mem.pages[pte.pfn().idx()].has(PageFlags::DIRTY)
+                !machine.world.machine.mem.pages[pte.pfn()].has(PageFlags::DIRTY)
             };
             assert!(!(clean && pte.is_dirty()), "page {page} is clean and mapped writable");
         }

@@ -34,7 +34,7 @@ fn world_with_swap(mebibytes: u64, nr_cpus: u16, config: Config, swap: u64) -> T
 }
 
 fn event(world: &TestWorld, memcg: MemcgId, event: MemoryEvent) -> u64 {
-    world.machine.memcgs()[memcg.idx()].memory_events[event as usize]
+    world.machine.memcgs()[memcg].memory_events[event as usize]
 }
 
 /// With two CPUs and one node: 219 words on each CPU, and 8 bytes for each 4 of one CPU.
@@ -53,11 +53,11 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
     };
     let mut world = world(16);
     let outer = make(&mut world, ROOT);
-    assert_eq!((world.machine.memcgs()[outer.idx()].memory.usage, percpu(&world, ROOT)), (0, 0));
+    assert_eq!((world.machine.memcgs()[outer].memory.usage, percpu(&world, ROOT)), (0, 0));
     let middle = make(&mut world, outer);
     let inner: Vec<MemcgId> = (0..100).map(|_| make(&mut world, middle)).collect();
     assert_eq!((percpu(&world, middle), percpu(&world, outer)), (100 * EACH, 101 * EACH));
-    let kernel = |world: &TestWorld| world.machine.memcgs()[middle.idx()].kmem.usage * PAGE_SIZE;
+    let kernel = |world: &TestWorld| world.machine.memcgs()[middle].kmem.usage * PAGE_SIZE;
     assert!((100 * EACH..100 * EACH + 2 * PAGE_SIZE).contains(&kernel(&world)));
     // A limit does not prevent the creation of groups.
     let mm = world.machine.create_mm(ROOT).unwrap();
@@ -90,12 +90,12 @@ fn a_full_group_pays_for_the_counters_of_many_cpus() {
         sizes.into_iter().find(|(name, _)| *name == "percpu").map_or(0, |(_, bytes)| bytes)
     };
     assert_eq!(percpu(&world), EACH);
-    let usage = world.machine.memcgs()[outer.idx()].memory.usage;
+    let usage = world.machine.memcgs()[outer].memory.usage;
     assert_eq!(usage, EACH.div_ceil(PAGE_SIZE), "beyond the limit");
     world.machine.remove_memcg(inner).unwrap().discard();
     world.machine.audit().unwrap();
     assert_eq!(percpu(&world), 0);
-    assert!(world.machine.memcgs()[outer.idx()].memory.usage <= 65, "at most a CPU's stock");
+    assert!(world.machine.memcgs()[outer].memory.usage <= 65, "at most a CPU's stock");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
     let heap = world.task(memcg, 16 * MIB);
     world.fill(heap, 0..16 * MIB);
     world.settle_and_audit();
-    let it = &world.machine.memcgs()[memcg.idx()];
+    let it = &world.machine.memcgs()[memcg];
     assert!(it.memory.usage <= 8 * MIB && it.memory.usage > 7 * MIB, "{}", it.memory.usage);
     assert!(it.memory.peak <= 8 * MIB);
     assert!(it.events.get(Event::PgstealDirect) >= 8 * MIB);
@@ -145,7 +145,7 @@ fn slots_after_reading(
     world.fill(heap, 0..16 * MIB);
     read_all(&mut world, heap, 16 * MIB);
     let out = 16 * MIB - world.resident(heap, 16 * MIB);
-    let slots = world.machine.memcgs()[memcg.idx()].swap.usage;
+    let slots = world.machine.memcgs()[memcg].swap.usage;
     assert!(out > 7 * MIB);
     // A change of the version recounts the slots in use.
     let name = if cgroup == CgroupVersion::V1 { "v1" } else { "v2" };
@@ -155,7 +155,7 @@ fn slots_after_reading(
     }
     world.exit(heap.0);
     world.settle_and_audit();
-    assert_eq!(world.machine.memcgs()[memcg.idx()].swap.usage, 0);
+    assert_eq!(world.machine.memcgs()[memcg].swap.usage, 0);
     (slots, out)
 }
 
@@ -193,7 +193,7 @@ fn a_machine_with_half_of_its_swap_in_use_gives_slots_up_of_pages_in_a_batch_too
         world.fill(heap, 0..20 * MIB);
         read_all(&mut world, heap, 20 * MIB);
         let out = 20 * MIB - world.resident(heap, 20 * MIB);
-        let slots = world.machine.memcgs()[memcg.idx()].swap.usage;
+        let slots = world.machine.memcgs()[memcg].swap.usage;
         let expected = if gives_up { out..out + 64 } else { 20 * MIB..20 * MIB + 1 };
         assert!(expected.contains(&slots), "{slots} slots of {out} pages");
     }
@@ -208,7 +208,7 @@ fn a_locked_page_gives_its_slot_up() {
     world.write_group(heap.0, memcg, "memory.max", "max");
     world.settle();
     let out = |world: &TestWorld| 16 * MIB - world.resident(heap, 16 * MIB);
-    let slots = |world: &TestWorld| world.machine.memcgs()[memcg.idx()].swap.usage;
+    let slots = |world: &TestWorld| world.machine.memcgs()[memcg].swap.usage;
     let before = (slots(&world), out(&world));
     assert!(before.1 > 7 * MIB);
     // The first half is swapped out: half of that is locked before it is read back.
@@ -231,8 +231,7 @@ fn slots_of_pages_in_memory_outlive_their_group() {
         world.fill(heap, 0..16 * MIB);
         world.write_group(heap.0, memcg, "memory.max", "max");
         read_all(&mut world, heap, 16 * MIB);
-        let slots =
-            |world: &TestWorld, memcg: MemcgId| world.machine.memcgs()[memcg.idx()].swap.usage;
+        let slots = |world: &TestWorld, memcg: MemcgId| world.machine.memcgs()[memcg].swap.usage;
         let counted = slots(&world, memcg);
         assert_eq!(counted > 0, cgroup == CgroupVersion::V2);
         assert!(world.machine.swap().used() > 7 * MIB as u32);
@@ -258,7 +257,7 @@ fn a_page_without_a_slot_is_an_event_of_its_group_in_version_2() {
         world.settle_and_audit();
         let [max, fail] = [MemoryEvent::SwapMax, MemoryEvent::SwapFail];
         assert!(world.count(Event::Pswpout) >= MIB, "all of the swap was used");
-        let peak = world.machine.memcgs()[memcg.idx()].swap.peak;
+        let peak = world.machine.memcgs()[memcg].swap.peak;
         (event(&world, memcg, max), event(&world, memcg, fail), peak)
     };
     let limit = ("memory.max", "8M");
@@ -320,7 +319,7 @@ fn memory_high_is_enforced_inside_a_long_call() {
     let mut most = 0;
     loop {
         let outcome = world.drive_once(&mut read);
-        most = most.max(world.machine.memcgs()[memcg.idx()].memory.usage);
+        most = most.max(world.machine.memcgs()[memcg].memory.usage);
         if outcome.is_some() {
             break;
         }
@@ -330,7 +329,7 @@ fn memory_high_is_enforced_inside_a_long_call() {
     let high = event(&world, memcg, MemoryEvent::High);
     assert!((28 * MIB / 512..28 * MIB / 64).contains(&high), "{high} times");
     assert!(most < 6 * MIB, "{most} pages");
-    let usage = world.machine.memcgs()[memcg.idx()].memory.usage;
+    let usage = world.machine.memcgs()[memcg].memory.usage;
     assert!(usage > 3 * MIB, "the group keeps its allowance: {usage} pages");
     world.machine.audit().unwrap();
 }
@@ -413,12 +412,12 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     };
     assert!((0..10).any(|_| lower(&mut world) == Outcome::Minor));
     assert!(world.machine.memcg_usage(memcg) <= 8 * MIB);
-    assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
+    assert_eq!(world.machine.memcgs()[memcg].memory.max, 8 * MIB);
     // Swapping is off, so no anonymous page can be freed, and version 1 reports it.
     world.write_group(heap.0, memcg, "memory.swappiness", "0");
     let outcome = world.write_group(heap.0, memcg, "memory.limit_in_bytes", "1M");
     assert_eq!(outcome, Outcome::Refused(Errno::Ebusy));
-    assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
+    assert_eq!(world.machine.memcgs()[memcg].memory.max, 8 * MIB);
     // Version 2 sets the limit at once, and kills for it.
     world.write_group(heap.0, memcg, "memory.max", "1M");
     assert!(world.machine.is_exited(heap.0));
@@ -489,8 +488,8 @@ fn min_is_never_broken() {
     let hungry = world.task(other, 80 * MIB);
     world.fill(hungry, 0..80 * MIB);
     assert_eq!(world.resident(kept, 20 * MIB), 20 * MIB);
-    assert_eq!(world.machine.memcgs()[safe.idx()].events.get(Event::PgscanKswapd), 0);
-    assert_eq!(world.machine.memcgs()[safe.idx()].events.get(Event::PgscanDirect), 0);
+    assert_eq!(world.machine.memcgs()[safe].events.get(Event::PgscanKswapd), 0);
+    assert_eq!(world.machine.memcgs()[safe].events.get(Event::PgscanDirect), 0);
 }
 
 #[test]
@@ -535,7 +534,7 @@ fn every_kswapd_ends_what_a_policy_spares() {
         let memcg = world.group(ROOT, &[("memory.global_shrink_priority", "0")]);
         let heap = world.task(memcg, 60 * MIB);
         world.fill(heap, 0..60 * MIB);
-        let stolen = world.machine.memcgs()[memcg.idx()].events.get(Event::PgstealKswapd);
+        let stolen = world.machine.memcgs()[memcg].events.get(Event::PgstealKswapd);
         assert!(stolen > 10 * MIB, "{kswapd}: {stolen} pages");
     }
 }
@@ -637,7 +636,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
     let mut stolen = |policy: &str| {
         world.machine.set_policy("soft_limit_node", policy).unwrap().discard();
         let steals = |world: &TestWorld| {
-            let events = world.machine.memcgs()[wide.idx()].events;
+            let events = world.machine.memcgs()[wide].events;
             events.get(Event::PgstealKswapd) + events.get(Event::PgstealDirect)
         };
         let before = steals(&world);
@@ -787,13 +786,13 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     world.machine.move_mm(mm, parent).unwrap().discard();
     world.settle();
     let usage = world.machine.memcg_usage(parent);
-    let slots = world.machine.memcgs()[parent.idx()].swap.usage;
+    let slots = world.machine.memcgs()[parent].swap.usage;
     assert!(slots > 0);
     world.machine.remove_memcg(child).unwrap().discard();
     world.machine.audit().unwrap();
     // Stocks are drained; nothing else changes for the parent.
     assert!(usage - world.machine.memcg_usage(parent) <= 128);
-    assert_eq!(world.machine.memcgs()[parent.idx()].swap.usage, slots);
+    assert_eq!(world.machine.memcgs()[parent].swap.usage, slots);
     assert!(
         world.machine.memcg_events(parent).get(Event::Pgfault) > 0,
         "counts are the parent's now"
@@ -802,5 +801,5 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     world.settle();
     world.machine.remove_memcg(parent).unwrap().discard();
     world.machine.audit().unwrap();
-    assert_eq!(world.machine.memcgs()[ROOT.idx()].memory.usage, 0);
+    assert_eq!(world.machine.memcgs()[ROOT].memory.usage, 0);
 }

@@ -30,7 +30,7 @@ fn world(mib: u64, config: Config) -> TestWorld {
 /// First frame of the huge page at a page of a mapping.
 fn head(world: &TestWorld, vma: VmaId, page: u64) -> Pfn {
     let pfn = world.machine.vma(vma).unwrap().ptes[page as usize].pfn();
-    assert!(world.machine.mem.pages[pfn.idx()].has(PageFlags::HEAD), "{pfn:?} is no huge page");
+    assert!(world.machine.mem.pages[pfn].has(PageFlags::HEAD), "{pfn:?} is no huge page");
     pfn
 }
 
@@ -201,9 +201,9 @@ fn a_group_without_room_gets_small_pages() {
         assert_eq!(world.count(Event::ThpFaultFallback), 1);
         assert_eq!(world.count(Event::ThpFaultFallbackCharge), 1);
         assert_eq!(world.nr_huge(), 0);
-        assert_eq!(world.machine.memcgs()[group.idx()].charged, 201);
+        assert_eq!(world.machine.memcgs()[group].charged, 201);
         // Without permission to reclaim, there is no `max` event.
-        let met_limit = world.machine.memcgs()[group.idx()].memory_events[2] > 0;
+        let met_limit = world.machine.memcgs()[group].memory_events[2] > 0;
         assert_eq!(met_limit, waits, "{advice:?}");
         assert_eq!(world.count(Event::OomKill), 0);
     }
@@ -215,7 +215,7 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     let (group, mm, vma) = group(&mut world, 4096, 2 * HUGE, Advice::Normal);
     world.access(mm, vma, 0, true);
     world.access(mm, vma, HUGE, true);
-    assert_eq!(world.machine.memcgs()[group.idx()].charged, 2 * HUGE + 2);
+    assert_eq!(world.machine.memcgs()[group].charged, 2 * HUGE + 2);
     // Each huge page is one charge. Its page table is charged too, and is allocated zeroed.
     let work = world.machine.take_work();
     let cleared = (work.pages_zeroed, work.pages_allocated_zeroed);
@@ -223,7 +223,7 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     assert_eq!(world.machine.anon_thp(group), 2 * HUGE * PAGE_SIZE);
     world.discard(vma, 0, HUGE).unwrap();
     world.machine.audit().unwrap();
-    assert_eq!(world.machine.memcgs()[group.idx()].charged, HUGE + 1);
+    assert_eq!(world.machine.memcgs()[group].charged, HUGE + 1);
     // A removed group leaves its pages to its parent.
     world.machine.move_mm(mm, Machine::ROOT).unwrap().discard();
     world.machine.remove_memcg(group).unwrap().discard();
@@ -322,7 +322,7 @@ fn a_split_page_is_512_small_ones_in_its_place() {
     // The older one; its pages leave the tail in order.
     let mut at = first;
     for nr in 1..HUGE as u32 {
-        let page = &world.machine.mem.pages[at.idx()];
+        let page = &world.machine.mem.pages[at];
         assert_eq!((page.place, page.index), (Place::InactiveAnon, nr - 1));
         at = page.prev;
         assert_eq!(at, Pfn(first.0 + nr));
@@ -403,7 +403,7 @@ fn a_written_huge_page_goes_to_the_tail_at_once() {
     assert_eq!(writes.len(), 1);
     world.machine.io_done(writes[0], true, CPU, 0).discard();
     assert_eq!(world.count(Event::Pgrotated), HUGE);
-    let page = &world.machine.mem.pages[first.idx()];
+    let page = &world.machine.mem.pages[first];
     assert!(page.has(PageFlags::HEAD) && !page.has(PageFlags::BATCHED));
     assert!(!world.machine.split_huge_page(first), "it is in the swap cache");
     world.machine.audit().unwrap();
@@ -424,7 +424,7 @@ fn a_huge_page_above_the_swap_limit_is_split_and_counted() {
     world.access(mm, vma, 0, true);
     let writes = page_out(&mut world, mm, vma);
     assert_eq!(writes.len(), 256, "a megabyte, page by page");
-    let group = &world.machine.memcgs()[memcg.idx()];
+    let group = &world.machine.memcgs()[memcg];
     let [max, fail] = [MemoryEvent::SwapMax, MemoryEvent::SwapFail];
     let [max, fail] = [max, fail].map(|event| group.memory_events[event as usize]);
     assert_eq!((max, fail), (1 + 256, 1 + 256), "the huge page, and the pages beyond the limit");
@@ -558,8 +558,8 @@ fn khugepaged_passes_over_what_is_in_swap() {
     for region in 0..12 {
         let ptes = &world.machine.vma(vma).unwrap().ptes[(region * 512) as usize..][..512];
         let swapped = ptes.iter().any(|pte| pte.swap_slot().is_some());
-        let huge = ptes[0].is_present()
-            && world.machine.mem.pages[ptes[0].pfn().idx()].has(PageFlags::HEAD);
+        let huge =
+            ptes[0].is_present() && world.machine.mem.pages[ptes[0].pfn()].has(PageFlags::HEAD);
         assert!(!(swapped && huge), "region {region}");
     }
 }

@@ -184,9 +184,8 @@ fn cold_pages_are_inactive() {
     }
     let active = |world: &TestWorld| {
         let mapping = world.machine.vma(vma).unwrap();
-        let is_active = |page: usize| {
-            world.machine.mem.pages[mapping.ptes[page].pfn().idx()].has(PageFlags::ACTIVE)
-        };
+        let is_active =
+            |page: usize| world.machine.mem.pages[mapping.ptes[page].pfn()].has(PageFlags::ACTIVE);
         (0..64).filter(|&page| is_active(page)).count()
     };
     let before = active(&world);

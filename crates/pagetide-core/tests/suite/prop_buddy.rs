@@ -184,7 +184,7 @@ impl World {
             assert!(page.zone() <= gfp.highest_zone());
         }
         // Leftovers of users in a descriptor must not appear in the next allocation.
-        let page = &mut self.memory.pages[pfn.idx()];
+        let page = &mut self.memory.pages[pfn];
         (page.private, page.mapping, page.index, page.memcg) = (77, 78, 79, MemcgId(80));
         page.set(PageFlags::DIRTY.with(PageFlags::ANON));
         self.live.push((pfn, order));
@@ -194,8 +194,8 @@ impl World {
     fn check_refusal(&self, node: NodeId, order: Order, gfp: Gfp) {
         let flags = AllocFlags::fast(gfp);
         let highest = gfp.highest_zone();
-        for at in &self.memory.zonelists[node.idx()][highest].zones {
-            let zone = &self.memory.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        for at in &self.memory.zonelists[node][highest].zones {
+            let zone = &self.memory.nodes[at.node].zones[usize::from(at.zone)];
             let mark = zone.wmark(Watermark::Low);
             assert!(!zone_watermark_ok(zone, order, mark, highest, flags), "{order} {gfp:?}");
         }

@@ -78,7 +78,7 @@ const POLICIES: [(&str, &str); 17] = [
 fn sizes_are_those_of_the_pages(machine: &Machine) {
     let groups = (1..machine.memcgs().len()).map(|id| MemcgId(id as u16));
     for group in groups {
-        let parent_of = |at: &MemcgId| machine.memcgs()[at.idx()].parent;
+        let parent_of = |at: &MemcgId| machine.memcgs()[*at].parent;
         let above = |at| {
             let up = |at: &MemcgId| Some(parent_of(at)).filter(|parent| parent.is_some());
             std::iter::successors(Some(at), up)
@@ -207,7 +207,7 @@ fn run_groups(ops: Vec<Op>, plugins: Option<NamedPolicy>, patience: u32) {
         }
     }
     world.machine.audit().unwrap();
-    assert_eq!(world.machine.memcgs()[ROOT.idx()].memory.usage, 0);
+    assert_eq!(world.machine.memcgs()[ROOT].memory.usage, 0);
 }
 
 proptest! {

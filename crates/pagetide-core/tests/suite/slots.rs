@@ -10,7 +10,7 @@ use pagetide_core::interface::manager::Manager;
 use pagetide_core::interface::outcome::Contents;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::interface::slots::{Slots, TenantCall, TenantEntry, TenantError, TenantId};
-use pagetide_core::units::{Cpu, MemcgId, NodeId, Pfn};
+use pagetide_core::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, SwapSlot};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ const PAGES: u32 = 1500;
 /// One word stands for the contents of a frame or a slot. I/O takes time and may fail.
 struct Bytes {
     now: u64,
-    frames: Vec<u64>,
-    slots: Vec<u64>,
+    frames: IdVec<Pfn, u64>,
+    slots: IdVec<SwapSlot, u64>,
     pending: Vec<Io>,
     random: u64,
     fail_one_in: u64,
@@ -59,9 +59,9 @@ impl World for Bytes {
         let io = self.pending.swap_remove(at);
         let ok = !self.fails();
         match io {
-            Io::SwapOut { slot, pfn, .. } if ok => self.slots[slot.idx()] = self.frames[pfn.idx()],
-            Io::SwapIn { slot, pfn } if ok => self.frames[pfn.idx()] = self.slots[slot.idx()],
-            Io::SwapIn { pfn, .. } => self.frames[pfn.idx()] = u64::MAX,
+            Io::SwapOut { slot, pfn, .. } if ok => self.slots[slot] = self.frames[pfn],
+            Io::SwapIn { slot, pfn } if ok => self.frames[pfn] = self.slots[slot],
+            Io::SwapIn { pfn, .. } => self.frames[pfn] = u64::MAX,
             _ => {}
         }
         Some((io, ok))
@@ -70,13 +70,13 @@ impl World for Bytes {
     fn move_bytes(&mut self, effect: Effect) -> bool {
         match effect {
             Effect::Zero { frame, order } => {
-                self.frames[frame.idx()..frame.idx() + (1 << order)].fill(0);
+                self.frames.as_mut_slice()[frame.idx()..][..1 << order].fill(0);
             }
             Effect::CopyPage { from, to } => {
                 if self.fails() {
                     return false;
                 }
-                self.frames[to.idx()] = self.frames[from.idx()];
+                self.frames[to] = self.frames[from];
             }
             other => panic!("tenants do not use {other:?}"),
         }
@@ -105,10 +105,10 @@ impl Pool {
         let mut manager =
             Manager::with_owners(Slots::new(), &[node], 3, Config::default()).unwrap();
         manager.swapon(8192, 8192, seed.is_multiple_of(2));
-        let frames = vec![u64::MAX; manager.mem.pages.len()];
+        let frames = vec![u64::MAX; manager.mem.pages.len()].into();
         let fail_one_in = [0, 0, 40][seed as usize % 3];
         let slots = vec![u64::MAX; 8192];
-        let world = Bytes { now: 0, frames, slots, pending: Vec::new(), random: seed, fail_one_in };
+        let world = Bytes { now: 0, frames, slots: slots.into(), pending: Vec::new(), random: seed, fail_one_in };
         let mut executor = Executor::new(manager, world, Cpu(2));
         let groups = executor.ask(|manager, _| {
             let mut make = |name: &str| manager.create_memcg(name.into(), MemcgId(0)).unwrap();
@@ -149,7 +149,7 @@ impl Pool {
                 frame
             }
         };
-        let bytes = &mut self.executor.world.frames[frame.idx()];
+        let bytes = &mut self.executor.world.frames[frame];
         assert_eq!(*bytes, tenant.written[page as usize], "tenant {at} page {page} in {frame:?}");
         if write {
             *bytes = self.next_tag;

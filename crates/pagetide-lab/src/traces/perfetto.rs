@@ -18,6 +18,7 @@ mod stage;
 use cpus::CpuTrack;
 use packets::{AnnotationValue, Annotations, PacketWriter, TrackEvent, TrackEventType, TrackId};
 use pagetide_core::stats::event::{TraceEvent, TraceField as CoreField};
+use pagetide_core::units::{Cpu, IdVec};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{
     ActivitySlice, ExitReason, NamedEvent, Observation, ObservationKind, Observer, RunCast,
@@ -45,7 +46,7 @@ pub struct Perfetto<W> {
     /// Processes, by index of the group in the scenario.
     groups: Vec<TrackId>,
     threads: Vec<ThreadTrack>,
-    cpus: Vec<CpuTrack>,
+    cpus: IdVec<Cpu, CpuTrack>,
     /// Wake-ups of each node's kswapd since it last ran.
     wakeups: BTreeMap<u8, Vec<u64>>,
     nr_wakeups: u64,
@@ -71,7 +72,7 @@ impl<W: Write> Perfetto<W> {
             machine: None,
             groups: Vec::new(),
             threads: Vec::new(),
-            cpus: Vec::new(),
+            cpus: IdVec::default(),
             wakeups: BTreeMap::new(),
             nr_wakeups: 0,
             left_out: None,
@@ -300,10 +301,10 @@ impl<W: Write> Observer for Perfetto<W> {
             ObservationKind::SwitchIn(cpu) => {
                 let Some(cast) = &self.cast else { return Ok(()) };
                 let ThreadInfo { pid, comm, .. } = &cast.threads[thread];
-                self.cpus[cpu.idx()].switch_in(at, cpu.0, (*pid, comm), &mut self.packets)
+                self.cpus[*cpu].switch_in(at, cpu.0, (*pid, comm), &mut self.packets)
             }
             ObservationKind::SwitchOut(cpu, left) => {
-                self.cpus[cpu.idx()].switch_out(at, *left);
+                self.cpus[*cpu].switch_out(at, *left);
                 Ok(())
             }
         }

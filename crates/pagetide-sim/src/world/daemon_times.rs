@@ -8,7 +8,7 @@
 
 use pagetide_core::process::Machine;
 use pagetide_core::stats::vmstat::Event;
-use pagetide_core::units::{Nanos, NodeId};
+use pagetide_core::units::{IdVec, Nanos, NodeId};
 use pagetide_scenario::metric::declared::{self, MetricDecl};
 
 /// Wall and CPU time of an activity that starts and stops.
@@ -55,12 +55,12 @@ pub enum KswapdWait {
 /// Times of all daemons, and of direct compaction.
 #[derive(Clone, Debug)]
 pub struct DaemonTimes {
-    kswapd_awake: Vec<ActivityTime>,
-    kswapd_compacting: Vec<ActivityTime>,
-    kcompactd_awake: Vec<ActivityTime>,
-    kcompactd_compacting: Vec<ActivityTime>,
+    kswapd_awake: IdVec<NodeId, ActivityTime>,
+    kswapd_compacting: IdVec<NodeId, ActivityTime>,
+    kcompactd_awake: IdVec<NodeId, ActivityTime>,
+    kcompactd_compacting: IdVec<NodeId, ActivityTime>,
     /// Reason and start of each kswapd's current sleep during its work.
-    kswapd_sleeps: Vec<Option<(KswapdWait, Nanos)>>,
+    kswapd_sleeps: IdVec<NodeId, Option<(KswapdWait, Nanos)>>,
     kswapd_throttled: Nanos,
     kswapd_disk: Nanos,
     flusher_cpu: Nanos,
@@ -75,13 +75,13 @@ pub struct DaemonTimes {
 
 impl DaemonTimes {
     pub fn new(nr_nodes: usize) -> DaemonTimes {
-        let spans = || vec![ActivityTime::default(); nr_nodes];
+        let spans = || vec![ActivityTime::default(); nr_nodes].into();
         DaemonTimes {
             kswapd_awake: spans(),
             kswapd_compacting: spans(),
             kcompactd_awake: spans(),
             kcompactd_compacting: spans(),
-            kswapd_sleeps: vec![None; nr_nodes],
+            kswapd_sleeps: vec![None; nr_nodes].into(),
             kswapd_throttled: 0,
             kswapd_disk: 0,
             flusher_cpu: 0,
@@ -94,12 +94,12 @@ impl DaemonTimes {
 
     /// A kswapd starts to sleep until its next step.
     pub fn kswapd_sleeps(&mut self, node: NodeId, wait: KswapdWait, now: Nanos) {
-        self.kswapd_sleeps[node.idx()] = Some((wait, now));
+        self.kswapd_sleeps[node] = Some((wait, now));
     }
 
     /// Adds CPU time of a kswapd outside its steps: context switch and interrupts.
     pub fn kswapd_charged(&mut self, node: NodeId, ns: Nanos) {
-        self.kswapd_awake[node.idx()].ran(ns);
+        self.kswapd_awake[node].ran(ns);
     }
 
     pub fn kswapd_cpu(&self) -> Nanos {
@@ -117,7 +117,7 @@ impl DaemonTimes {
 
     /// Records a step of a kswapd that started at `now` and took `ns`.
     pub fn kswapd_ran(&mut self, machine: &Machine, node: NodeId, now: Nanos, ns: Nanos) {
-        if let Some((wait, since)) = self.kswapd_sleeps[node.idx()].take() {
+        if let Some((wait, since)) = self.kswapd_sleeps[node].take() {
             let slept = now.saturating_sub(since);
             match wait {
                 KswapdWait::Throttled => self.kswapd_throttled += slept,
@@ -129,7 +129,7 @@ impl DaemonTimes {
         let sleeps = vmstat.get(Event::MmVmscanKswapdSleep);
         let (wakes_before, sleeps_before) =
             std::mem::replace(&mut self.kswapd_events, (wakes, sleeps));
-        let awake = &mut self.kswapd_awake[node.idx()];
+        let awake = &mut self.kswapd_awake[node];
         if wakes > wakes_before {
             awake.set(true, now);
         }
@@ -137,7 +137,7 @@ impl DaemonTimes {
             awake.set(false, now + ns);
         }
         awake.ran(ns);
-        let compacting = &mut self.kswapd_compacting[node.idx()];
+        let compacting = &mut self.kswapd_compacting[node];
         if machine.kswapd_is_compacting(node) || compacting.since.is_some() {
             compacting.ran(ns);
         }
@@ -146,11 +146,11 @@ impl DaemonTimes {
 
     /// Records a step of a kcompactd that started at `now` and took `ns`.
     pub fn kcompactd_ran(&mut self, machine: &Machine, node: NodeId, now: Nanos, ns: Nanos) {
-        let awake = &mut self.kcompactd_awake[node.idx()];
+        let awake = &mut self.kcompactd_awake[node];
         awake.set(true, now);
         awake.ran(ns);
         awake.set(!machine.kcompactd_is_sleeping(node), now + ns);
-        let compacting = &mut self.kcompactd_compacting[node.idx()];
+        let compacting = &mut self.kcompactd_compacting[node];
         if machine.kcompactd_is_compacting(node) || compacting.since.is_some() {
             compacting.set(true, now);
             compacting.ran(ns);

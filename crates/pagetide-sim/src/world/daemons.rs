@@ -27,7 +27,7 @@ impl SimWorld {
         self.show_work(daemon);
         self.machine.set_need_resched(self.scheduler.should_resched(cpu, self.now));
         let (step, effects) = self.machine.step_daemon(daemon, cpu, self.now);
-        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
         self.note_events(thread, cpu, self.now);
         let cost = self.meter.work(self.machine.take_work());
         let is_plugged = self.machine.is_plugged();

@@ -64,11 +64,11 @@ impl SimWorld {
     fn disk_range(&self, io: Io) -> DiskRange {
         let (disk, kind, offset, pages) = match io {
             Io::ReadFile { file, index, nr } => {
-                let (disk, base) = self.file_base[file.idx()];
+                let (disk, base) = self.file_base[file];
                 (disk, IoKind::Read, base + u64::from(index), nr)
             }
             Io::WriteFile { file, index, nr } => {
-                let (disk, base) = self.file_base[file.idx()];
+                let (disk, base) = self.file_base[file];
                 (disk, IoKind::Write, base + u64::from(index), nr)
             }
             Io::SwapIn { slot, .. } => (self.swap_disk, IoKind::Read, u64::from(slot.0), 1),
@@ -197,7 +197,7 @@ impl SimWorld {
             };
             self.pending_free.push(id);
             self.meter.at(cpu);
-            self.cpus[cpu.idx()].debt += self.meter.charge(Price::IoCompletion, 1);
+            self.cpus[cpu].debt += self.meter.charge(Price::IoCompletion, 1);
             let mut effects = Vec::new();
             let ok = completion.result.is_ok();
             drain(self.machine.io_done(io, ok, cpu, self.now), &mut effects, &mut self.late);

@@ -98,7 +98,7 @@ impl SimWorld {
         let mut elapsed: Nanos = 0;
         let mut operations = 0;
         while elapsed < PIECE_NS
-            && self.cpus[cpu.idx()].effects.is_empty()
+            && self.cpus[cpu].effects.is_empty()
             && !self.tasks[id].plug.is_due()
         {
             operations += 1;
@@ -251,11 +251,11 @@ impl SimWorld {
         let step = loop {
             reclaiming = call.is_reclaiming();
             let (step, effects) = self.machine.step(call, cpu, now);
-            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
             // A step that only decides takes no time, so the next one follows at once.
             let goes_on = matches!(step, Step::Continue)
                 && self.machine.mem.work.is_nothing()
-                && self.cpus[cpu.idx()].effects.is_empty()
+                && self.cpus[cpu].effects.is_empty()
                 && !call.is_compacting()
                 && (self.machine.is_plugged() || self.tasks[id].plug.is_empty());
             steps += 1;
@@ -450,7 +450,7 @@ impl SimWorld {
                 let regions = &mut self.tasks[id].regions;
                 let vma = core::mem::replace(&mut regions[region as usize], VmaId::NONE);
                 if let Ok(effects) = self.machine.munmap(vma, cpu) {
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
                 }
                 *elapsed += self.meter.charge(Price::Syscall, 1)
                     + self.meter.work(self.machine.take_work());
@@ -531,7 +531,7 @@ impl SimWorld {
     ) {
         let vma = self.tasks[id].regions[region as usize];
         if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
-            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
         }
         let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);

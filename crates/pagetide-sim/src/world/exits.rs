@@ -15,7 +15,7 @@ impl SimWorld {
         // Cancel the call in progress, which also ends its stall.
         if let Some(held) = self.tasks[id].call.take() {
             let effects = self.machine.cancel(held.0, cpu);
-            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
         }
         self.update_stall(id, None);
         let task = &mut self.tasks[id];
@@ -72,9 +72,9 @@ impl SimWorld {
         self.free_all_objects(id, cpu);
         self.close_all_pipes(id, cpu);
         let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
-        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
         self.meter.at(cpu);
-        self.cpus[cpu.idx()].debt += self.meter.work(self.machine.take_work());
+        self.cpus[cpu].debt += self.meter.work(self.machine.take_work());
         for other in 0..self.setup.tasks.len() {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {

@@ -26,7 +26,7 @@
 use super::{SimWorld, WorldEvent};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::Object;
-use pagetide_core::units::{Cpu, Nanos};
+use pagetide_core::units::{Cpu, IdVec, Nanos};
 use pagetide_scenario::costs::Price;
 
 /// Time between two timer interrupts (CONFIG_HZ=250, as in distributions).
@@ -46,7 +46,7 @@ pub(super) fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
         late.resize(late.len().max(id.idx() + 1), false);
         // A cache with another kernel's object size is named `NAME:SIZE`.
         let name = cache.name.split(':').next().unwrap_or_default();
-        late[id.idx()] = FREED_LATE.contains(&name) || name.ends_with("inode_cache");
+        late[id.0 as usize] = FREED_LATE.contains(&name) || name.ends_with("inode_cache");
     }
     late
 }
@@ -62,7 +62,7 @@ pub(super) struct GracePeriod {
     /// Queued before a period that has ended.
     done: Vec<(Object, Cpu)>,
     /// By CPU; grows on demand.
-    queues: Vec<CallbackQueue>,
+    queues: IdVec<Cpu, CallbackQueue>,
 }
 
 /// Number of objects that a CPU has queued.
@@ -97,7 +97,7 @@ impl GracePeriod {
         if self.queues.len() <= cpu.idx() {
             self.queues.resize(cpu.idx() + 1, CallbackQueue::default());
         }
-        let queue = &mut self.queues[cpu.idx()];
+        let queue = &mut self.queues[cpu];
         queue.len += 1;
         if !queue.must_hurry() {
             return;
@@ -154,10 +154,10 @@ impl SimWorld {
             *until = now + period;
         }
         for (object, cpu) in std::mem::take(&mut self.grace.done) {
-            self.grace.queues[cpu.idx()].took();
+            self.grace.queues[cpu].took();
             self.free_object_now(object, cpu);
             self.meter.at(cpu);
-            self.cpus[cpu.idx()].debt +=
+            self.cpus[cpu].debt +=
                 self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
         }
         if !self.grace.is_empty() {

@@ -58,7 +58,7 @@ impl SimWorld {
                     self.begin_call(id, ProcessCall::compact_memory(mm, node), op, *elapsed);
                 } else {
                     let written = self.machine.apply_writes(&[write]).map(|effects| {
-                        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                        drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
                     });
                     if let Err(error) = written {
                         self.note(format!("task `{}`: {error}", self.tasks[id].name));
@@ -80,7 +80,7 @@ impl SimWorld {
                 };
                 let written = self.machine.apply_group_write(memcg, write);
                 let written = written.map(|(write, effects)| {
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
                     write
                 });
                 match written {
@@ -112,7 +112,7 @@ impl SimWorld {
                 let payer = self.charged_memcg(group).filter(|_| is_there).ok_or(Errno::Enoent);
                 let moved = payer.and_then(|memcg| {
                     let effects = self.machine.move_mm(mm, memcg)?;
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
                     Ok(())
                 });
                 match moved {
@@ -167,7 +167,7 @@ impl SimWorld {
         if let Some(memcg) = self.groups[group] {
             let had = self.totals_of_group(memcg);
             let effects = self.machine.remove_memcg(memcg)?;
-            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
             self.slab_samples.look_at(group, &had);
             totals = Some(had);
         }
@@ -260,7 +260,7 @@ impl SimWorld {
 
     /// Usage, peaks and stall times of a group since its creation.
     pub(crate) fn totals_of_group(&self, memcg: MemcgId) -> GroupTotals {
-        let it = &self.machine.memcgs()[memcg.idx()];
+        let it = &self.machine.memcgs()[memcg];
         GroupTotals {
             usage: self.machine.memcg_usage(memcg),
             kmem: it.kmem.usage,
@@ -342,7 +342,7 @@ fn asked_level(machine: &Machine, memcg: MemcgId, name: &str) -> u64 {
 
 /// Memory levels and event counts of a group.
 fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> GroupCounts {
-    let it = &machine.memcgs()[memcg.idx()];
+    let it = &machine.memcgs()[memcg];
     let page_size = machine.page_size();
     let mut levels = vec![
         (declared::MEMORY_CURRENT.name, page_size.bytes_of(machine.memcg_usage(memcg))),

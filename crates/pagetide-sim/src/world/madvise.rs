@@ -64,7 +64,7 @@ impl SimWorld {
                     false => self.machine.advise_huge(vma, pages, advice == MadviseKind::Huge),
                 };
                 if let Ok(effects) = done {
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
                 }
                 None
             }

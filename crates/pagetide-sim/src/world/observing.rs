@@ -18,7 +18,7 @@ use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
 use pagetide_core::stats::event::{TraceEvent, TraceField};
-use pagetide_core::units::{Cpu, MemcgId, Nanos};
+use pagetide_core::units::{Cpu, IdVec, MemcgId, Nanos};
 use pagetide_scenario::op::Op;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,7 +38,7 @@ pub(super) struct ObservationQueue {
     /// earlier.
     last_shown: Vec<Nanos>,
     /// The thread of each CPU, as reported.
-    on_cpu: Vec<Option<WorldThread>>,
+    on_cpu: IdVec<Cpu, Option<WorldThread>>,
     /// By preempted thread: time of the preemption, and observations of the rest of its time slice.
     held: BTreeMap<usize, (Nanos, Vec<Observation>)>,
     /// By thread: a daemon with an open `ActivitySlice::Work`.
@@ -66,7 +66,7 @@ impl SimWorld {
             waiting: VecDeque::new(),
             last: vec![0; nr_threads],
             last_shown: vec![0; nr_threads],
-            on_cpu: vec![None; self.cpus.len()],
+            on_cpu: vec![None; self.cpus.len()].into(),
             held: BTreeMap::new(),
             at_work: vec![false; nr_threads],
             sinks,
@@ -303,7 +303,7 @@ impl SimWorld {
     /// Reports a context switch, if the CPU's thread has changed.
     pub(super) fn show_switch(&mut self, cpu: Cpu, next: Option<WorldThread>) {
         let Some(observing) = &mut self.observing else { return };
-        let before = std::mem::replace(&mut observing.on_cpu[cpu.idx()], next);
+        let before = std::mem::replace(&mut observing.on_cpu[cpu], next);
         if before == next {
             return;
         }
@@ -427,7 +427,7 @@ fn group_path(machine: &Machine, memcg: MemcgId) -> Option<String> {
         if !machine.memcg_is_online(at) {
             return None;
         }
-        let group = &machine.memcgs()[at.idx()];
+        let group = &machine.memcgs()[at];
         path = format!("/{}{path}", group.name);
         at = group.parent;
     }

@@ -76,7 +76,7 @@ impl SimWorld {
 
     /// Schedules the end of a CPU's time slice for now, to preempt its thread.
     pub(super) fn preempt_slice(&mut self, cpu: Cpu) {
-        let state = &mut self.cpus[cpu.idx()];
+        let state = &mut self.cpus[cpu];
         if let Some(event) = state.event.take() {
             self.queue.cancel(event);
         }
@@ -86,14 +86,14 @@ impl SimWorld {
     /// Takes the time slice of a CPU and accounts for its time. Returns it if it is complete;
     /// otherwise saves its rest as preempted.
     pub(super) fn ended_piece(&mut self, cpu: Cpu) -> Option<TimeSlice> {
-        let piece = self.cpus[cpu.idx()].piece.take()?;
+        let piece = self.cpus[cpu].piece.take()?;
         let id = self.thread_id(piece.thread);
         let now = self.now;
         self.scheduler.account(cpu, id, now - piece.since);
         if piece.until <= now {
             return Some(piece);
         }
-        let effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
+        let effects = std::mem::take(&mut self.cpus[cpu].effects);
         // A pending wake-up of a daemon suppresses others, so it must not wait.
         let (wakes, effects): (Vec<Effect>, _) = effects.into_iter().partition(is_wake_of_daemon);
         wakes.into_iter().for_each(|wake| self.apply(wake, cpu));
@@ -112,8 +112,8 @@ impl SimWorld {
     ) -> Option<(SliceEnd, Nanos)> {
         let piece = self.cut.remove(&self.thread_id(thread))?;
         self.show_resumed(thread);
-        debug_assert!(self.cpus[cpu.idx()].effects.is_empty(), "effects of an ended time slice");
-        self.cpus[cpu.idx()].effects = piece.effects;
+        debug_assert!(self.cpus[cpu].effects.is_empty(), "effects of an ended time slice");
+        self.cpus[cpu].effects = piece.effects;
         Some((piece.after, piece.left))
     }
 }

@@ -72,7 +72,7 @@ impl SlabSamples {
         for (peak, memcg) in self.groups.iter_mut().zip(groups) {
             let Some(memcg) = *memcg else { continue };
             peak.usage = peak.usage.max(machine.memcg_usage(memcg));
-            peak.kmem = peak.kmem.max(machine.memcgs()[memcg.idx()].kmem.usage);
+            peak.kmem = peak.kmem.max(machine.memcgs()[memcg].kmem.usage);
         }
         let usage = machine.total_slab_usage();
         if usage.bytes > 0 {

@@ -300,7 +300,7 @@ fn note_end(
     row.file_pages = pages(Lru::InactiveFile) + pages(Lru::ActiveFile);
     row.swap_pages = match memcg {
         ROOT => machine.swap().used().into(),
-        memcg => machine.memcgs()[memcg.idx()].swap.usage,
+        memcg => machine.memcgs()[memcg].swap.usage,
     };
     row.counts = now.counts.since(&earlier.counts);
     row.some_ns = now.some_ns - earlier.some_ns;
@@ -309,7 +309,7 @@ fn note_end(
 
 fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> GroupCounters {
     let events = machine.memcg_events(memcg);
-    let group = &machine.memcgs()[memcg.idx()];
+    let group = &machine.memcgs()[memcg];
     let mut psi = group.psi.clone();
     psi.flush(at);
     let oom_kill = match memcg {

@@ -33,7 +33,7 @@ impl<O: Owners> Manager<O> {
         if order == 0 || self.era.no_kcompactd {
             return;
         }
-        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        let kcompactd = &mut self.nodes[node].kcompactd;
         kcompactd.max_order = kcompactd.max_order.max(order);
         kcompactd.highest_zoneidx = kcompactd.highest_zoneidx.min(highest_zoneidx);
         if kcompactd.sleeping && self.is_kcompactd_worth_while(node) {
@@ -42,7 +42,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn begin_waking_kcompactd(&mut self, node: NodeId) {
-        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        let kcompactd = &mut self.nodes[node].kcompactd;
         if core::mem::replace(&mut kcompactd.sleeping, false) {
             self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kcompactd(node))));
         }
@@ -50,8 +50,8 @@ impl<O: Owners> Manager<O> {
 
     /// Whether compaction would help any zone of the node (Linux `kcompactd_node_suitable`).
     fn is_kcompactd_worth_while(&self, node: NodeId) -> bool {
-        let Kcompactd { max_order, highest_zoneidx, .. } = self.nodes[node.idx()].kcompactd;
-        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+        let Kcompactd { max_order, highest_zoneidx, .. } = self.nodes[node].kcompactd;
+        self.mem.nodes[node].zones[..=highest_zoneidx]
             .iter()
             .filter(|zone| zone.is_populated())
             .any(|zone| self.kcompactd_suits(zone, max_order, highest_zoneidx))
@@ -123,20 +123,20 @@ impl<O: Owners> Manager<O> {
         now: Nanos,
     ) -> Step<DaemonRest> {
         let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: MemcgId(0) };
-        self.nodes[node.idx()].kcompactd.sleeping = false;
+        self.nodes[node].kcompactd.sleeping = false;
         self.kcompactd_work(&ctx)
     }
 
     fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
         let node = ctx.node;
-        match self.nodes[node.idx()].kcompactd.stage {
+        match self.nodes[node].kcompactd.stage {
             KcompactdStage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
             KcompactdStage::Zone { work, at, run: Some(id) } => match self.compact_step(id, ctx) {
                 Step::Continue => Step::Continue,
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(end) => {
                     self.kcompactd_zone_done(node, work, at, end);
-                    self.nodes[node.idx()].kcompactd.stage =
+                    self.nodes[node].kcompactd.stage =
                         KcompactdStage::Zone { work, at: at + 1, run: None };
                     Step::Continue
                 }
@@ -148,7 +148,7 @@ impl<O: Owners> Manager<O> {
     /// Chooses the work after waking up.
     fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<DaemonRest> {
         let node = ctx.node;
-        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        let kcompactd = &mut self.nodes[node].kcompactd;
         let triggered = core::mem::take(&mut kcompactd.proactive_trigger);
         let work = if core::mem::take(&mut kcompactd.explicit) {
             Some(KcompactdWork::Explicit)
@@ -163,8 +163,7 @@ impl<O: Owners> Manager<O> {
         };
         match work {
             Some(work) => {
-                self.nodes[node.idx()].kcompactd.stage =
-                    KcompactdStage::Zone { work, at: 0, run: None };
+                self.nodes[node].kcompactd.stage = KcompactdStage::Zone { work, at: 0, run: None };
                 Step::Continue
             }
             None => self.kcompactd_sleep(ctx, CHECK_INTERVAL),
@@ -173,7 +172,7 @@ impl<O: Owners> Manager<O> {
 
     fn kcompactd_sleep(&mut self, ctx: &Ctx, timeout: Nanos) -> Step<DaemonRest> {
         let timeout = if self.is_proactive() { timeout } else { Nanos::MAX };
-        let kcompactd = &mut self.nodes[ctx.node.idx()].kcompactd;
+        let kcompactd = &mut self.nodes[ctx.node].kcompactd;
         kcompactd.stage = KcompactdStage::Sleep { until: ctx.now.saturating_add(timeout) };
         if kcompactd.max_order > 0 || kcompactd.explicit || kcompactd.proactive_trigger {
             return Step::Continue;
@@ -194,11 +193,11 @@ impl<O: Owners> Manager<O> {
             KcompactdWork::Proactive { .. } | KcompactdWork::Explicit => MAX_NR_ZONES - 1,
         };
         for zone in at..=last {
-            if !self.mem.nodes[node.idx()].zones[zone].is_populated() {
+            if !self.mem.nodes[node].zones[zone].is_populated() {
                 continue;
             }
             if let Some(run) = self.kcompactd_begin_zone(node, work, zone, ctx) {
-                self.nodes[node.idx()].kcompactd.stage =
+                self.nodes[node].kcompactd.stage =
                     KcompactdStage::Zone { work, at: zone, run: Some(run) };
                 return Step::Continue;
             }
@@ -231,11 +230,11 @@ impl<O: Owners> Manager<O> {
                 CompactGoal { mode: CompactMode::Sync, by: Compactor::Explicit, ..goal }
             }
             KcompactdWork::Request { order, highest_zoneidx } => {
-                let state = &mut self.mem.nodes[node.idx()].zones[zone];
+                let state = &mut self.mem.nodes[node].zones[zone];
                 if state.compaction.is_deferred(order) {
                     return None;
                 }
-                let zone = &self.mem.nodes[node.idx()].zones[zone];
+                let zone = &self.mem.nodes[node].zones[zone];
                 if !self.kcompactd_suits(zone, order, highest_zoneidx) {
                     return None;
                 }
@@ -267,7 +266,7 @@ impl<O: Owners> Manager<O> {
             matches!(end.result, CompactResult::Complete | CompactResult::PartialSkipped);
         let success = if self.era.compacts_to_low_mark {
             let flags = AllocFlags::at(Watermark::Low);
-            has_low_mark(&self.mem.nodes[node.idx()].zones[zone], order, flags, highest_zoneidx)
+            has_low_mark(&self.mem.nodes[node].zones[zone], order, flags, highest_zoneidx)
         } else {
             end.result == CompactResult::Success
         };
@@ -277,7 +276,7 @@ impl<O: Owners> Manager<O> {
                 self.mem.drain_cpu_zone(Cpu(cpu), ZoneRef { node, zone: zone as u8 });
             }
         }
-        let compaction = &mut self.mem.nodes[node.idx()].zones[zone].compaction;
+        let compaction = &mut self.mem.nodes[node].zones[zone].compaction;
         if success {
             compaction.defer_reset(order, false);
         } else if exhausted {
@@ -293,7 +292,7 @@ impl<O: Owners> Manager<O> {
             KcompactdWork::Request { order, highest_zoneidx } => {
                 // Whatever the result, the request counts as served, unless a larger one has
                 // arrived.
-                let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+                let kcompactd = &mut self.nodes[node].kcompactd;
                 if kcompactd.max_order <= order {
                     kcompactd.max_order = 0;
                 }
@@ -312,13 +311,13 @@ impl<O: Owners> Manager<O> {
 
     fn should_compact_proactively(&self, node: NodeId) -> bool {
         self.is_proactive()
-            && self.nodes[node.idx()].kswapd.sleeping
+            && self.nodes[node].kswapd.sleeping
             && self.fragmentation_score_node(node) > fragmentation_score_wmark(&self.config, false)
     }
 
     /// Mean of the zones' scores, weighted by size (Linux `fragmentation_score_node`).
     pub(crate) fn fragmentation_score_node(&self, node: NodeId) -> u64 {
-        let zones = &self.mem.nodes[node.idx()].zones;
+        let zones = &self.mem.nodes[node].zones;
         let present: u64 = zones.iter().map(|zone| zone.present).sum();
         zones
             .iter()

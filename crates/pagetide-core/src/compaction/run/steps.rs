@@ -26,7 +26,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(in crate::compaction) fn compact_zone_of(&mut self, goal: &CompactGoal) -> &mut Zone {
-        &mut self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)]
+        &mut self.mem.nodes[goal.zone.node].zones[usize::from(goal.zone.zone)]
     }
 
     /// Begins a run if it can help. Otherwise `Err` holds the reason.
@@ -35,7 +35,7 @@ impl<O: Owners> Manager<O> {
         goal: CompactGoal,
         ctx: &Ctx,
     ) -> Result<CompactRunId, CompactResult> {
-        let zone = &self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)];
+        let zone = &self.mem.nodes[goal.zone.node].zones[usize::from(goal.zone.zone)];
         // kcompactd in defrag mode wants more than one block and has checked the zone itself.
         let wants_more = self.config.defrag_mode && goal.by == Compactor::Kcompactd;
         if let Some(order) = goal.order.filter(|_| !wants_more) {
@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
         }
         let mut run = CompactControl::new(goal, zone);
         let Memory { pages, nodes, .. } = &mut self.mem;
-        let zone = &mut nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)];
+        let zone = &mut nodes[goal.zone.node].zones[usize::from(goal.zone.zone)];
         zone.close_all_blocks(pages);
         if goal.order.is_some_and(|order| zone.compaction.is_restarting(order)) {
             zone.reset_isolation_suitable(pages, &self.era);
@@ -100,7 +100,7 @@ impl<O: Owners> Manager<O> {
         }
         if let Some(&(page, _)) = run.in_flight.first() {
             // The world is still copying.
-            self.mem.pages[page.idx()].set(PageFlags::WAITERS);
+            self.mem.pages[page].set(PageFlags::WAITERS);
             self.compactions.runs[id.0 as usize] = Some((owner, run));
             return Step::Wait(Sleep::on_page(page));
         }
@@ -210,7 +210,7 @@ impl<O: Owners> Manager<O> {
             if zone.spans(at) && !(polluting && movable) {
                 let Self { mem, .. } = self;
                 let zone =
-                    &mut mem.nodes[run.goal.zone.node.idx()].zones[usize::from(run.goal.zone.zone)];
+                    &mut mem.nodes[run.goal.zone.node].zones[usize::from(run.goal.zone.zone)];
                 if zone.capture_block(&mut mem.pages, Pfn(at), order) {
                     run.captured = Some(Pfn(at));
                     return Some(CompactResult::Success);
@@ -239,7 +239,7 @@ impl<O: Owners> Manager<O> {
             });
         }
         if goal.by == Compactor::Proactive {
-            if !self.nodes[goal.zone.node.idx()].kswapd.sleeping {
+            if !self.nodes[goal.zone.node].kswapd.sleeping {
                 return Some(CompactResult::PartialSkipped);
             }
             let low = crate::compaction::kcompactd::fragmentation_score_wmark(&self.config, true);

@@ -92,7 +92,7 @@ impl<O: Owners> Manager<O> {
         let GroupControlWrite { control, value } = write;
         let refuse = |errno, what| Err(control.refuse(errno, &value.to_string(), what));
         let (pages, number) = (self.pages_of(value), value.number());
-        let group = &mut self.memcgs[memcg.idx()];
+        let group = &mut self.memcgs[memcg];
         let kind = match control {
             GroupControl::Min => {
                 let low = group.memory.low;
@@ -185,7 +185,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the write must still reclaim, or has yet to set its limit.
     fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
-        let counter = &mut self.memcgs[memcg.idx()].memory;
+        let counter = &mut self.memcgs[memcg].memory;
         match write.kind {
             GroupReclaimGoal::Max => counter.usage > counter.max,
             GroupReclaimGoal::High => counter.usage > counter.high,
@@ -235,7 +235,7 @@ impl<O: Owners> Manager<O> {
             self.lru_add_drain_all();
             return Step::Continue;
         }
-        let counter = &self.memcgs[memcg.idx()].memory;
+        let counter = &self.memcgs[memcg].memory;
         let nr = match write.kind {
             GroupReclaimGoal::Max => counter.usage - counter.max,
             GroupReclaimGoal::High => counter.usage - counter.high,
@@ -294,12 +294,12 @@ impl<O: Owners> Manager<O> {
         let mut before = alloc::vec::Vec::new();
         let mut at = Some(memcg);
         while let Some(id) = at {
-            before.push((id, self.memcgs[id.idx()].swappiness.replace(swappiness)));
+            before.push((id, self.memcgs[id].swappiness.replace(swappiness)));
             at = self.next_memcg(memcg, id);
         }
         let result = work(self);
         for (id, swappiness) in before {
-            self.memcgs[id.idx()].swappiness = swappiness;
+            self.memcgs[id].swappiness = swappiness;
         }
         result
     }

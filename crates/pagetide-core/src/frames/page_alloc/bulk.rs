@@ -48,11 +48,11 @@ impl Memory {
 
     fn zone_for_bulk(&self, node: NodeId, gfp: Gfp, nr: usize) -> Option<ZoneRef> {
         let flags = AllocFlags::at(Watermark::Low);
-        let list = &self.zonelists[node.idx()][gfp.highest_zone()];
+        let list = &self.zonelists[node][gfp.highest_zone()];
         let first = list.preferred?;
         let local = list.zones.iter().take_while(|at| at.node == first.node);
         local.copied().find(|at| {
-            let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+            let zone = &self.nodes[at.node].zones[usize::from(at.zone)];
             let mark = zone.wmark(Watermark::Low).saturating_add(nr as u64);
             zone_watermark_fast(zone, 0, mark, first.zone.into(), flags, gfp)
         })
@@ -69,7 +69,7 @@ impl Memory {
         // As in Linux, a batch may mix types, and wakes no kswapd when it does.
         let flags = AllocFlags::at(Watermark::Low);
         let Memory { pages, nodes, vmstat, events, work, .. } = self;
-        let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let zone = &mut nodes[at.node].zones[usize::from(at.zone)];
         let request = PcpRequest { order: 0, mt: gfp.migrate_type(), flags };
         let notes = &mut FallbackLog { vmstat, events };
         let mut taken = 0;

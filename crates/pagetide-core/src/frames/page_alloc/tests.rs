@@ -65,7 +65,7 @@ fn the_kernel_takes_the_low_end_of_a_zone() {
     assert_eq!(memory.pages.peek(255).place, Place::Reserved);
     assert_eq!(memory.pages.peek(4096 + 9592).place, Place::Reserved);
     // 8372 pages fill 16.4 pageblocks; the kernel claims only the blocks that it touches.
-    let kernel = dma32.block_counts()[MigrateType::Unmovable.idx()];
+    let kernel = dma32.block_counts()[MigrateType::Unmovable as usize];
     assert!((17..=19).contains(&kernel), "{kernel}");
     let pages = (0..memory.pages.len()).map(|at| memory.pages.peek(at));
     let held = pages.filter(|page| page.place == Place::Allocated);
@@ -100,7 +100,7 @@ fn a_zone_at_its_mark_gives_way_to_the_next() {
     let low = memory.nodes[0].zones[ZONE_DMA32].wmark(Watermark::Low);
     loop {
         let pfn = memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
-        if memory.pages[pfn.idx()].zone() == ZONE_DMA {
+        if memory.pages[pfn].zone() == ZONE_DMA {
             break;
         }
     }
@@ -131,7 +131,7 @@ fn the_first_mix_of_kinds_boosts_the_marks_and_wakes_kswapd_for_that_zone() {
     let wakeup = Wakeup { node: NODE, order: 0, highest_zoneidx: ZONE_NORMAL };
     assert_eq!(memory.wakeups, [wakeup]);
     // Half of the pageblock was free: the kernel now has it and its free pages.
-    assert_eq!(zone(&mut memory).block_counts()[MigrateType::Unmovable.idx()], 1);
+    assert_eq!(zone(&mut memory).block_counts()[MigrateType::Unmovable as usize], 1);
     memory.audit().unwrap();
     memory.setup_watermarks(&WatermarkInputs::default());
     assert_eq!(zone(&mut memory).watermark_boost, 0);
@@ -159,7 +159,7 @@ fn a_block_that_will_likely_merge_goes_to_the_tail() {
     let mut free = |at, order| {
         clear_tails(pages, Pfn(at), order);
         zone.free_block(pages, Pfn(at), order, mt, Placement::Likely);
-        zone.free_area[usize::from(order)].lists[mt.idx()].iter(pages).collect::<Vec<_>>()
+        zone.free_area[usize::from(order)].lists[mt].iter(pages).collect::<Vec<_>>()
     };
     free(2, 1);
     assert_eq!(free(16, 0), [Pfn(16)]);
@@ -289,7 +289,7 @@ fn near_memory_is_preferred_to_tidy_pageblocks() {
     assert!(!list.nofragment);
     let mut user = vec![];
     while let Some(pfn) = memory.alloc_fast(Cpu(1), NodeId(1), 0, USER) {
-        if memory.pages[pfn.idx()].node() == NodeId(0) {
+        if memory.pages[pfn].node() == NodeId(0) {
             break;
         }
         user.push(pfn);
@@ -297,7 +297,7 @@ fn near_memory_is_preferred_to_tidy_pageblocks() {
     user.iter().step_by(2).for_each(|&pfn| memory.free_page(Cpu(1), pfn, 0));
     memory.drain_all();
     let pfn = memory.alloc_fast(Cpu(1), NodeId(1), 0, Gfp::KERNEL).unwrap();
-    assert_eq!(memory.pages[pfn.idx()].node(), NodeId(1));
+    assert_eq!(memory.pages[pfn].node(), NodeId(1));
 }
 
 #[test]
@@ -442,8 +442,8 @@ proptest! {
         for (memory, lists, single) in [(&mut a, &mut one_by_one, true), (&mut b, &mut as_runs, false)] {
             let Memory { pages, nodes, .. } = memory;
             for pfn in &freed {
-                clear_page(&mut pages[pfn.idx()], Place::Pcp);
-                pages[pfn.idx()].private = MigrateType::Movable as u32;
+                clear_page(&mut pages[*pfn], Place::Pcp);
+                pages[*pfn].private = MigrateType::Movable as u32;
             }
             for index in [ZONE_DMA, ZONE_NORMAL] {
                 let zone = &mut nodes[0].zones[index];

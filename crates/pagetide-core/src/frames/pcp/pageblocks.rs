@@ -240,7 +240,7 @@ impl Zone {
         let mut buddy_ops = 0;
         self.stat.this_cpu = cpu;
         loop {
-            let pcp = &mut self.pcps[cpu.idx()];
+            let pcp = &mut self.pcps[cpu];
             if let Some(pfn) = pcp.words[list].take() {
                 return (Some(pfn), buddy_ops);
             }
@@ -252,23 +252,23 @@ impl Zone {
             if let Some(block) = self.open.first(list) {
                 // In a small zone, take no more frames than the lists would hold: a batch is 2^n -
                 // 1.
-                let batch = self.pcps[cpu.idx()].batch;
+                let batch = self.pcps[cpu].batch;
                 let most = if batch > 1 { batch + 1 } else { 1 };
                 let (first, free) = self.open.take_word(block, most);
                 let base = Pfn(self.first_of_block(block).0 + first);
-                self.pcps[cpu.idx()].words[list] = FrameWord { free, base };
+                self.pcps[cpu].words[list] = FrameWord { free, base };
                 self.remove_free(free.count_ones().into());
                 continue;
             }
             // Use up blocks smaller than a pageblock before opening a block.
             if self.smallest_block(0, mt).is_some_and(|order| order < PAGEBLOCK_ORDER) {
-                let pcp = &mut self.pcps[cpu.idx()];
+                let pcp = &mut self.pcps[cpu];
                 let want = pcp.refill_blocks(0);
                 let mut taken = core::mem::take(&mut pcp.lists[list]);
                 let nr = self.take_run_to(pages, &mut taken, 0, mt, want);
                 taken.reverse();
                 self.stat.add(-i64::from(nr));
-                let pcp = &mut self.pcps[cpu.idx()];
+                let pcp = &mut self.pcps[cpu];
                 pcp.lists[list] = taken;
                 pcp.count += nr;
                 continue;
@@ -291,7 +291,7 @@ impl Zone {
     /// Opens a pageblock from the lists of a type, if one has all frames free.
     fn open_block(&mut self, pages: &mut PageArray, mt: MigrateType) -> bool {
         let Some(pfn) = self.take_smallest(pages, PAGEBLOCK_ORDER, mt) else { return false };
-        let head = &mut pages[pfn.idx()];
+        let head = &mut pages[pfn];
         (head.place, head.private, head.index) = (Place::BuddyTail, 0, 0);
         let block = self.block_index(pfn);
         self.open.kinds[block] = mt as u8 + 1;
@@ -334,11 +334,11 @@ impl Zone {
         let block = self.block_index(pfn);
         let kind = self.open.kinds.get(block).map_or(0, |&kind| usize::from(kind));
         let Some(list) = kind.checked_sub(1) else { return false };
-        debug_assert!(!pages[pfn.idx()].place.is_unused(), "{pfn:?} is freed but not in use");
-        debug_assert!(pages[pfn.idx()].prev.is_none() && pages[pfn.idx()].next.is_none());
-        debug_assert_eq!(pages[pfn.idx()].mapcount, 0, "{pfn:?} is still mapped");
-        clear_page(&mut pages[pfn.idx()], Place::BuddyTail);
-        if self.pcps[cpu.idx()].words[list].give(pfn) {
+        debug_assert!(!pages[pfn].place.is_unused(), "{pfn:?} is freed but not in use");
+        debug_assert!(pages[pfn].prev.is_none() && pages[pfn].next.is_none());
+        debug_assert_eq!(pages[pfn].mapcount, 0, "{pfn:?} is still mapped");
+        clear_page(&mut pages[pfn], Place::BuddyTail);
+        if self.pcps[cpu].words[list].give(pfn) {
             return true;
         }
         self.stat.this_cpu = cpu;
@@ -356,7 +356,7 @@ impl Zone {
         let mut nr = 0;
         self.stat.this_cpu = cpu;
         for list in 0..TYPES {
-            let word = core::mem::replace(&mut self.pcps[cpu.idx()].words[list], FrameWord::NONE);
+            let word = core::mem::replace(&mut self.pcps[cpu].words[list], FrameWord::NONE);
             if word.free == 0 {
                 continue;
             }

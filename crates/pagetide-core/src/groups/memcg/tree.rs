@@ -31,12 +31,12 @@ impl<O: Owners> Manager<O> {
         }
         let nr_nodes = self.nodes.len();
         let mut group = Memcg::new(name, parent, nr_nodes);
-        group.swappiness = self.memcgs[parent.idx()].swappiness;
+        group.swappiness = self.memcgs[parent].swappiness;
         let id = match self.free_memcgs.pop() {
             Some(id) => {
-                group.generation = self.memcgs[id.idx()].generation;
-                self.memcgs[id.idx()] = group;
-                self.parents[id.idx()] = parent;
+                group.generation = self.memcgs[id].generation;
+                self.memcgs[id] = group;
+                self.parents[id] = parent;
                 id
             }
             None => {
@@ -50,12 +50,12 @@ impl<O: Owners> Manager<O> {
             }
         };
         self.idle_groups.forget();
-        let last = core::mem::replace(&mut self.memcgs[parent.idx()].last_child, id);
-        self.memcgs[id.idx()].prev_sibling = last;
+        let last = core::mem::replace(&mut self.memcgs[parent].last_child, id);
+        self.memcgs[id].prev_sibling = last;
         if last.is_some() {
-            self.memcgs[last.idx()].next_sibling = id;
+            self.memcgs[last].next_sibling = id;
         } else {
-            self.memcgs[parent.idx()].first_child = id;
+            self.memcgs[parent].first_child = id;
         }
         if has_owner {
             self.create_objcg(id);
@@ -67,7 +67,7 @@ impl<O: Owners> Manager<O> {
         if !self.memcg_is_online(id) {
             return Err(Errno::Enoent);
         }
-        let group = &self.memcgs[id.idx()];
+        let group = &self.memcgs[id];
         if id == ROOT || group.nr_tasks > 0 || self.children(id).any(|child| child.online) {
             return Err(Errno::Ebusy);
         }
@@ -79,19 +79,18 @@ impl<O: Owners> Manager<O> {
         self.reparent_lists(id, parent);
         self.reparent_tables(id, parent);
         // The parent's counts include these pages.
-        self.memcgs[id.idx()].file_dirty = 0;
-        self.memcgs[id.idx()].writeback = 0;
+        self.memcgs[id].file_dirty = 0;
+        self.memcgs[id].writeback = 0;
         O::group_removed(self, id, parent);
         // In version 1 the counter may lack slots of pages that are in memory.
-        if self.memcgs[id.idx()].swap.usage > 0
-            || self.era.counts_memory_and_swap && self.swap.used() > 0
+        if self.memcgs[id].swap.usage > 0 || self.era.counts_memory_and_swap && self.swap.used() > 0
         {
             self.swap.reparent(id, parent);
         }
         self.forget_soft_limit(id);
-        self.memcgs[id.idx()].soft_limit = UNLIMITED;
+        self.memcgs[id].soft_limit = UNLIMITED;
         self.reparent_kernel_memory(id, parent);
-        let group = &mut self.memcgs[id.idx()];
+        let group = &mut self.memcgs[id];
         debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
         group.online = false;
         group.dying = true;
@@ -120,19 +119,19 @@ impl<O: Owners> Manager<O> {
             }
         };
         if !keeps {
-            let pages = core::mem::take(&mut self.memcgs[id.idx()].kernel_pages);
-            self.memcgs[parent.idx()].kernel_pages += pages;
+            let pages = core::mem::take(&mut self.memcgs[id].kernel_pages);
+            self.memcgs[parent].kernel_pages += pages;
         }
         // Memory of dying children stays charged.
-        let kept = self.memcgs[id.idx()].kernel_pages
+        let kept = self.memcgs[id].kernel_pages
             + self.children(id).map(|child| child.memory.usage).sum::<u64>();
-        let group = &mut self.memcgs[id.idx()];
+        let group = &mut self.memcgs[id];
         let memory = core::mem::replace(&mut group.memory.usage, kept) - kept;
         let kmem = core::mem::replace(&mut group.kmem.usage, kept) - kept;
         let swap = core::mem::take(&mut group.swap.usage);
         if parent == ROOT {
             // The root's own pages and slots are not charged.
-            let root = &mut self.memcgs[ROOT.idx()];
+            let root = &mut self.memcgs[ROOT];
             root.memory.usage -= memory;
             root.kmem.usage -= kmem;
             root.swap.usage -= swap;
@@ -140,7 +139,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn children(&self, id: MemcgId) -> impl Iterator<Item = &Memcg> {
-        let first = self.memcgs[id.idx()].first_child;
+        let first = self.memcgs[id].first_child;
         core::iter::successors(self.memcgs.get(first.idx()), |child| {
             self.memcgs.get(child.next_sibling.idx())
         })
@@ -148,7 +147,7 @@ impl<O: Owners> Manager<O> {
 
     /// Releases the id of a removed group that nothing keeps alive.
     pub(crate) fn release_memcg_if_unused(&mut self, id: MemcgId) {
-        let group = &self.memcgs[id.idx()];
+        let group = &self.memcgs[id];
         if !group.dying || !group.clones.is_empty() || group.first_child.is_some() {
             return;
         }
@@ -156,31 +155,31 @@ impl<O: Owners> Manager<O> {
         self.uncharge_counters(id);
         self.forget_positions(id);
         self.unlink(id);
-        let group = &mut self.memcgs[id.idx()];
+        let group = &mut self.memcgs[id];
         debug_assert!(group.kernel_pages == 0 && group.memory.usage == 0, "{id:?} has memory");
         let mut events = group.events;
         events.add_all(&group.removed_events);
         let generation = group.generation + 1;
-        self.memcgs[id.idx()] =
+        self.memcgs[id] =
             Memcg { online: false, generation, ..Memcg::new(String::new(), MemcgId::NONE, 0) };
-        self.parents[id.idx()] = MemcgId::NONE;
-        self.memcgs[parent.idx()].removed_events.add_all(&events);
+        self.parents[id] = MemcgId::NONE;
+        self.memcgs[parent].removed_events.add_all(&events);
         self.free_memcgs.push(id);
         self.release_memcg_if_unused(parent);
     }
 
     fn unlink(&mut self, id: MemcgId) {
         self.idle_groups.forget();
-        let Memcg { parent, prev_sibling, next_sibling, .. } = self.memcgs[id.idx()];
+        let Memcg { parent, prev_sibling, next_sibling, .. } = self.memcgs[id];
         if prev_sibling.is_some() {
-            self.memcgs[prev_sibling.idx()].next_sibling = next_sibling;
+            self.memcgs[prev_sibling].next_sibling = next_sibling;
         } else {
-            self.memcgs[parent.idx()].first_child = next_sibling;
+            self.memcgs[parent].first_child = next_sibling;
         }
         if next_sibling.is_some() {
-            self.memcgs[next_sibling.idx()].prev_sibling = prev_sibling;
+            self.memcgs[next_sibling].prev_sibling = prev_sibling;
         } else {
-            self.memcgs[parent.idx()].last_child = prev_sibling;
+            self.memcgs[parent].last_child = prev_sibling;
         }
     }
 
@@ -190,30 +189,30 @@ impl<O: Owners> Manager<O> {
             for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
                 loop {
                     let pages = &mut self.mem.pages;
-                    let lruvec = &mut self.memcgs[id.idx()].lruvecs[node];
+                    let lruvec = &mut self.memcgs[id].lruvecs[node];
                     let pfn = lruvec.lists[lru as usize].head;
                     if pfn.is_none() {
                         break;
                     }
                     lruvec.remove(pages, pfn, lru);
-                    pages[pfn.idx()].memcg = parent;
-                    let nr = pages[pfn.idx()].nr_pages();
+                    pages[pfn].memcg = parent;
+                    let nr = pages[pfn].nr_pages();
                     // The parent's subtree sum already includes these pages. A dying group is still
                     // visited by walks and must not count them.
                     lruvec.subtree[lru as usize] -= nr;
-                    self.memcgs[parent.idx()].lruvecs[node].add_tail(pages, pfn);
-                    self.memcgs[id.idx()].charged -= nr;
-                    self.memcgs[parent.idx()].charged += nr;
+                    self.memcgs[parent].lruvecs[node].add_tail(pages, pfn);
+                    self.memcgs[id].charged -= nr;
+                    self.memcgs[parent].charged += nr;
                 }
             }
         }
         // Pages that compaction has isolated will return to the parent's lists.
         for (pfn, _) in self.compactions.in_flight() {
-            let page = &mut self.mem.pages[pfn.idx()];
+            let page = &mut self.mem.pages[pfn];
             if page.memcg == id {
                 page.memcg = parent;
-                self.memcgs[id.idx()].charged -= 1;
-                self.memcgs[parent.idx()].charged += 1;
+                self.memcgs[id].charged -= 1;
+                self.memcgs[parent].charged += 1;
             }
         }
     }
@@ -221,16 +220,16 @@ impl<O: Owners> Manager<O> {
     /// Moves the charges of page tables to the parent. A task that moves to another group leaves
     /// its page tables charged to the old group until that group is removed.
     fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
-        if self.memcgs[id.idx()].charged == 0 {
+        if self.memcgs[id].charged == 0 {
             return;
         }
         let (pages, memcgs) = (&mut self.mem.pages, &mut self.memcgs);
         self.owners.for_each_table_frame(&mut |table| {
-            let page = &mut pages[table.idx()];
+            let page = &mut pages[table];
             if page.memcg == id {
                 page.memcg = parent;
-                memcgs[id.idx()].charged -= 1;
-                memcgs[parent.idx()].charged += 1;
+                memcgs[id].charged -= 1;
+                memcgs[parent].charged += 1;
             }
         });
     }
@@ -248,13 +247,13 @@ impl<O: Owners> Manager<O> {
     /// The group after `at` in a walk over `root` and its descendants, parents first (Linux
     /// `css_next_descendant_pre`).
     pub(crate) fn next_memcg(&self, root: MemcgId, at: MemcgId) -> Option<MemcgId> {
-        let child = self.memcgs[at.idx()].first_child;
+        let child = self.memcgs[at].first_child;
         if child.is_some() {
             return Some(child);
         }
         let mut at = at;
         while at != root {
-            let group = &self.memcgs[at.idx()];
+            let group = &self.memcgs[at];
             if group.next_sibling.is_some() {
                 return Some(group.next_sibling);
             }
@@ -273,7 +272,7 @@ impl<O: Owners> Manager<O> {
         let (mut living, mut dying) = (0, 0);
         let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
         while let Some(next) = at.and_then(|at| self.next_memcg(memcg, at)) {
-            let group = &self.memcgs[next.idx()];
+            let group = &self.memcgs[next];
             living += u64::from(group.online);
             dying += u64::from(group.dying);
             at = Some(next);
@@ -282,18 +281,18 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn position_of(&self, id: MemcgId) -> MemcgPosition {
-        MemcgPosition { id, generation: self.memcgs[id.idx()].generation }
+        MemcgPosition { id, generation: self.memcgs[id].generation }
     }
 
     /// The group of a position, unless it was removed.
     pub(crate) fn at_position(&self, position: MemcgPosition) -> Option<MemcgId> {
-        let group = &self.memcgs[position.id.idx()];
+        let group = &self.memcgs[position.id];
         (group.online && group.generation == position.generation).then_some(position.id)
     }
 
     /// The same for a walk, which also visits removed groups that their caches keep alive.
     pub(crate) fn at_position_in_walk(&self, position: MemcgPosition) -> Option<MemcgId> {
-        let group = &self.memcgs[position.id.idx()];
+        let group = &self.memcgs[position.id];
         let exists = group.online || group.dying;
         (exists && group.generation == position.generation).then_some(position.id)
     }
@@ -303,7 +302,7 @@ impl<O: Owners> Manager<O> {
     fn forget_positions(&mut self, id: MemcgId) {
         let mut at = id;
         while at.is_some() {
-            let group = &mut self.memcgs[at.idx()];
+            let group = &mut self.memcgs[at];
             for lruvec in &mut group.lruvecs {
                 if lruvec.reclaim_position == id {
                     lruvec.reclaim_position = MemcgId::NONE;
@@ -315,7 +314,7 @@ impl<O: Owners> Manager<O> {
 
     /// Swappiness of a group: its own (version 1), or the machine's.
     pub(crate) fn memcg_swappiness(&self, memcg: MemcgId) -> u32 {
-        self.memcgs[memcg.idx()].swappiness.unwrap_or(self.config.swappiness)
+        self.memcgs[memcg].swappiness.unwrap_or(self.config.swappiness)
     }
 
     /// Slots that a group may still use (Linux `mem_cgroup_get_nr_swap_pages`). In version 1 swap
@@ -327,19 +326,19 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while left > 0 && at.is_some() && at != ROOT {
-            left = left.min(self.memcgs[at.idx()].swap.margin());
-            at = self.memcgs[at.idx()].parent;
+            left = left.min(self.memcgs[at].swap.margin());
+            at = self.memcgs[at].parent;
         }
         left
     }
 
     /// Counts an event of memory.events in a group and its ancestors.
     pub(crate) fn memory_event(&mut self, memcg: MemcgId, event: MemoryEvent) {
-        self.memcgs[memcg.idx()].memory_events_local[event as usize] += 1;
+        self.memcgs[memcg].memory_events_local[event as usize] += 1;
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at.idx()].memory_events[event as usize] += 1;
-            at = self.memcgs[at.idx()].parent;
+            self.memcgs[at].memory_events[event as usize] += 1;
+            at = self.memcgs[at].parent;
         }
     }
 
@@ -348,14 +347,14 @@ impl<O: Owners> Manager<O> {
         let mut sum = MemcgEvents::default();
         let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
         while let Some(id) = at {
-            sum.add_all(&self.memcgs[id.idx()].events);
-            sum.add_all(&self.memcgs[id.idx()].removed_events);
+            sum.add_all(&self.memcgs[id].events);
+            sum.add_all(&self.memcgs[id].removed_events);
             at = self.next_memcg(memcg, id);
         }
         sum
     }
 
     pub(crate) fn lruvec(&self, memcg: MemcgId, node: NodeId) -> &Lruvec {
-        &self.memcgs[memcg.idx()].lruvecs[node.idx()]
+        &self.memcgs[memcg].lruvecs[node]
     }
 }

@@ -65,7 +65,7 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn enter_queue(&mut self, sleep: Sleep) -> ThrottleQueue {
         let Token::Throttled(node, reason) = sleep.token else { return None };
-        let state = &mut self.nodes[node.idx()];
+        let state = &mut self.nodes[node];
         match reason {
             Throttle::Writeback => {
                 if state.nr_writeback_throttled == 0 {
@@ -89,7 +89,7 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn leave_queue(&mut self, counted: ThrottleQueue) {
         let Some((node, reason)) = counted else { return };
-        let state = &mut self.nodes[node.idx()];
+        let state = &mut self.nodes[node];
         match reason {
             Throttle::Writeback => state.nr_writeback_throttled -= 1,
             _ => state.nr_reserve_throttled -= 1,

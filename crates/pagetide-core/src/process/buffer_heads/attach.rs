@@ -26,7 +26,7 @@ impl Machine {
         wanted: &mut BufferHeadRequest,
         ctx: &Ctx,
     ) -> bool {
-        let page = &self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn];
         if page.has(PageFlags::PRIVATE) || wanted.unavailable == Some(page.index) {
             return true;
         }
@@ -64,20 +64,20 @@ impl Machine {
     }
 
     fn kept_buffer_head(&mut self, ctx: &Ctx) -> Option<Object> {
-        self.owners.mms[ctx.asker.idx()].buffer_head.take()
+        self.owners.mms[ctx.asker].buffer_head.take()
     }
 
     /// Saves a buffer head until its page exists. If the buffer head were freed here, the page
     /// could get its memory. The next buffer head could then get the memory meant for the page, and
     /// so on without end.
     pub(in crate::process) fn keep_buffer_head(&mut self, head: Object, ctx: &Ctx) {
-        let more = self.owners.mms[ctx.asker.idx()].buffer_head.replace(head);
+        let more = self.owners.mms[ctx.asker].buffer_head.replace(head);
         if let Some(more) = more {
             self.free_known(more, ctx.cpu);
         }
     }
     pub(in crate::process) fn free_kept_buffer_head(&mut self, mm: MmId, cpu: Cpu) {
-        if let Some(head) = self.owners.mms[mm.idx()].buffer_head.take() {
+        if let Some(head) = self.owners.mms[mm].buffer_head.take() {
             self.free_known(head, cpu);
         }
     }
@@ -95,9 +95,9 @@ impl Machine {
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
         let Some(mut asked) = wanted.asked.take() else { return Ok(()) };
-        let cached = |machine: &Machine| machine.owners.files[file.idx()].get(index);
+        let cached = |machine: &Machine| machine.owners.files[file].get(index);
         // The page's group pays. Pages can leave the cache during the allocation.
-        let page = cached(self).map(|pfn| self.mem.pages[pfn.idx()].memcg);
+        let page = cached(self).map(|pfn| self.mem.pages[pfn].memcg);
         let memcg = page.filter(|memcg| memcg.is_some()).unwrap_or(ctx.memcg);
         let payer = &Ctx { memcg, ..*ctx };
         let step = self.request_step(ctx, slow, RetryTiming::NextStep, |machine, given| {
@@ -114,7 +114,7 @@ impl Machine {
             Step::Done(Ok(object)) => Some(object),
             Step::Done(Err(_)) => self.kmem_alloc_beyond(self.slabs.buffer_head, payer),
         };
-        let lacks = |pfn: &Pfn| !self.mem.pages[pfn.idx()].has(PageFlags::PRIVATE);
+        let lacks = |pfn: &Pfn| !self.mem.pages[*pfn].has(PageFlags::PRIVATE);
         match (cached(self).filter(lacks), object) {
             (Some(pfn), Some(object)) => self.attach_buffer_head(pfn, object),
             (None, Some(object)) => self.keep_buffer_head(object, ctx),
@@ -125,7 +125,7 @@ impl Machine {
 
     pub(in crate::process) fn attach_buffer_head(&mut self, pfn: Pfn, object: Object) {
         let at = self.owners.buffer_heads.insert(object);
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::PRIVATE));
         page.set(PageFlags::PRIVATE);
         page.private = at;
@@ -134,7 +134,7 @@ impl Machine {
     /// Releases a page's buffer head (Linux `filemap_release_folio`).
     #[inline]
     pub(in crate::process) fn release_buffer_head(&mut self, pfn: Pfn, cpu: Cpu) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if page.test_clear(PageFlags::PRIVATE) {
             let at = core::mem::take(&mut page.private);
             let object = self.owners.buffer_heads.remove(at);

@@ -25,14 +25,14 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
+        let Backing::File(file) = self.owners.vmas[fault.vma].backing else {
             unreachable!("a file stage on anonymous memory")
         };
         let index = fault.page as u32;
         if let Err(step) = self.buffer_head_step(file, index, &mut fault.buffer, slow, ctx) {
             return Some(step);
         }
-        match self.owners.vmas[fault.vma.idx()].alive {
+        match self.owners.vmas[fault.vma].alive {
             true => self.fault_dispatch(fault, ctx),
             false => Some(Step::Done(Outcome::NoMemory)),
         }
@@ -45,7 +45,7 @@ impl Machine {
         done: Step<Outcome>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
+        let Backing::File(file) = self.owners.vmas[fault.vma].backing else {
             unreachable!("only pages of files become dirty in a fault")
         };
         if fault.paused {
@@ -65,7 +65,7 @@ impl Machine {
         fault: &mut Fault,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let vma = &self.owners.vmas[fault.vma.idx()];
+        let vma = &self.owners.vmas[fault.vma];
         if !vma.alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
@@ -74,7 +74,7 @@ impl Machine {
                 return Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)));
             }
         }
-        let vma = &self.owners.vmas[fault.vma.idx()];
+        let vma = &self.owners.vmas[fault.vma];
         if vma.ptes[fault.page as usize].touched(fault.write).is_some() {
             return self.fault_dispatch(fault, ctx);
         }

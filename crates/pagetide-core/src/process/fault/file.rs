@@ -24,7 +24,7 @@ const MMAP_LOTSAMISS: u32 = 100;
 
 impl Machine {
     pub(super) fn fault_file(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
-        let (file, advice) = match &self.owners.vmas[fault.vma.idx()] {
+        let (file, advice) = match &self.owners.vmas[fault.vma] {
             vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
             vma => match vma.backing {
                 Backing::File(file) => (file, vma.advice),
@@ -32,7 +32,7 @@ impl Machine {
             },
         };
         let index = fault.page as u32;
-        if fault.page >= self.owners.files[file.idx()].nr_file_pages() {
+        if fault.page >= self.owners.files[file].nr_file_pages() {
             // The page is beyond the end of the file: SIGBUS, as in `filemap_fault`.
             return Some(Step::Done(Outcome::IoError));
         }
@@ -41,12 +41,12 @@ impl Machine {
             && self.config.fault_around_pages > 1
             && self.fault_around(fault.vma, file, index)
         {
-            let pte = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize];
+            let pte = self.owners.vmas[fault.vma].ptes[fault.page as usize];
             return Some(fault.got_kept(pte.pfn()));
         }
         self.mem.work.cache_ops += 1;
         let max = self.config.read_ahead_pages;
-        let cached = self.owners.files[file.idx()].get(index);
+        let cached = self.owners.files[file].get(index);
         let looked = core::mem::replace(&mut fault.searched, true);
         match cached {
             Some(pfn) => {
@@ -62,29 +62,24 @@ impl Machine {
                 if !looked {
                     fault.major = true;
                     self.mem.vmstat.count(Event::Pgmajfault);
-                    self.memcgs[ctx.memcg.idx()].events.count(Event::Pgmajfault);
+                    self.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
                     let window = match advice {
                         Advice::Random => None,
                         _ if max == 0 => None,
                         Advice::Sequential => {
-                            let vma = &mut self.owners.vmas[fault.vma.idx()];
-                            let file_cache = &self.owners.files[file.idx()];
+                            let vma = &mut self.owners.vmas[fault.vma];
+                            let file_cache = &self.owners.files[file];
                             vma.readahead.ondemand(file, file_cache, index, false, max, max)
                         }
                         Advice::Normal | Advice::Huge | Advice::NoHuge => {
-                            let vma = &mut self.owners.vmas[fault.vma.idx()];
+                            let vma = &mut self.owners.vmas[fault.vma];
                             if vma.mmap_miss < MMAP_LOTSAMISS * 10 {
                                 vma.mmap_miss += 1;
                             }
                             if vma.mmap_miss > MMAP_LOTSAMISS {
                                 None
                             } else {
-                                vma.readahead.around(
-                                    file,
-                                    &self.owners.files[file.idx()],
-                                    index,
-                                    max,
-                                )
+                                vma.readahead.around(file, &self.owners.files[file], index, max)
                             }
                         }
                     };
@@ -112,9 +107,9 @@ impl Machine {
         if advice == Advice::Random || max == 0 {
             return None;
         }
-        let vma = &mut self.owners.vmas[fault.vma.idx()];
+        let vma = &mut self.owners.vmas[fault.vma];
         vma.mmap_miss = vma.mmap_miss.saturating_sub(1);
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         if !page.has(PageFlags::READAHEAD) {
             return None;
         }
@@ -123,14 +118,7 @@ impl Machine {
             return None;
         }
         page.clear(PageFlags::READAHEAD);
-        vma.readahead.ondemand(
-            file,
-            &self.owners.files[file.idx()],
-            fault.page as u32,
-            true,
-            max,
-            max,
-        )
+        vma.readahead.ondemand(file, &self.owners.files[file], fault.page as u32, true, max, max)
     }
 
     pub(super) fn fault_file_cached(
@@ -139,13 +127,13 @@ impl Machine {
         pfn: Pfn,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+        if self.mem.pages[pfn].has(PageFlags::LOCKED) {
             // The page is being read: drop the lock, wait, try again.
             fault.dropped_lock |= !fault.tried;
             fault.stage = FaultStage::FileLocked(pfn);
             return None;
         }
-        if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
+        if !self.mem.pages[pfn].has(PageFlags::UPTODATE) {
             if fault.read_alone {
                 return Some(Step::Done(Outcome::IoError));
             }
@@ -159,7 +147,7 @@ impl Machine {
         if fault.dropped_lock {
             return self.retry(fault);
         }
-        let vma = &mut self.owners.vmas[fault.vma.idx()];
+        let vma = &mut self.owners.vmas[fault.vma];
         let pte = vma.ptes[fault.page as usize];
         if !pte.is_empty() {
             // Another task has handled the fault (Linux `finish_fault`): try the access again.
@@ -212,7 +200,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
+        let Backing::File(file) = self.owners.vmas[fault.vma].backing else {
             unreachable!("a file stage on anonymous memory")
         };
         let index = fault.page as u32;
@@ -224,7 +212,7 @@ impl Machine {
             Step::Done(Err(_)) if fault.dropped_lock => return self.retry(fault),
             Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
         };
-        if !self.owners.vmas[fault.vma.idx()].alive {
+        if !self.owners.vmas[fault.vma].alive {
             self.discard_charged(ctx.cpu, pfn, ctx.memcg);
             return Some(Step::Done(Outcome::NoMemory));
         }
@@ -244,8 +232,8 @@ impl Machine {
         fault: &mut Fault,
         pfn: Pfn,
     ) -> Option<Step<Outcome>> {
-        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
-            self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+        if self.mem.pages[pfn].has(PageFlags::LOCKED) {
+            self.mem.pages[pfn].set(PageFlags::WAITERS);
             return Some(Step::Wait(Sleep::on_page(pfn)));
         }
         if fault.dropped_lock {
@@ -259,8 +247,7 @@ impl Machine {
     /// `filemap_map_pages`). Returns whether the page itself was mapped.
     pub(super) fn fault_around(&mut self, vma: VmaId, file: FileId, index: u32) -> bool {
         let nr = self.config.fault_around_pages;
-        let len =
-            self.owners.vmas[vma.idx()].len().min(self.owners.files[file.idx()].nr_file_pages());
+        let len = self.owners.vmas[vma].len().min(self.owners.files[file].nr_file_pages());
         // Aligned to the window, within one page table.
         let ptrs_per_pte = self.mem.page_size.ptrs_per_pte();
         let table_start = index & !(ptrs_per_pte as u32 - 1);
@@ -273,17 +260,17 @@ impl Machine {
         let mut from = start;
         while from < end {
             let to = end.min((from | 63).saturating_add(1));
-            let cached = self.owners.files[file.idx()].cached_bits_of_leaf(from..to);
+            let cached = self.owners.files[file].cached_bits_of_leaf(from..to);
             for bit in bits(cached) {
                 let at = from + bit as u32;
                 // A neighbour counts as a read-ahead hit even if it was mapped before. Most are
                 // mapped already, so this check avoids loading their slots and descriptors.
-                if !self.owners.vmas[vma.idx()].ptes[at as usize].is_empty() {
+                if !self.owners.vmas[vma].ptes[at as usize].is_empty() {
                     nr_neighbours += 1;
                     continue;
                 }
-                let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
-                let page = &self.mem.pages[pfn.idx()];
+                let Some(pfn) = self.owners.files[file].get(at) else { continue };
+                let page = &self.mem.pages[pfn];
                 if page.flags.any(PageFlags::LOCKED.with(PageFlags::READAHEAD))
                     || !page.has(PageFlags::UPTODATE)
                 {
@@ -295,7 +282,7 @@ impl Machine {
             }
             from = to;
         }
-        let mapping = &mut self.owners.vmas[vma.idx()];
+        let mapping = &mut self.owners.vmas[vma];
         mapping.mmap_miss = mapping.mmap_miss.saturating_sub(nr_neighbours);
         self.mem.work.cache_ops += 1;
         mapped

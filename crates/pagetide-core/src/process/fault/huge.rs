@@ -21,7 +21,7 @@ use crate::units::{Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 impl Machine {
     /// Whether a fault on a region without a page table requests a huge page.
     pub(super) fn wants_huge(&self, fault: &Fault) -> bool {
-        let vma = &self.owners.vmas[fault.vma.idx()];
+        let vma = &self.owners.vmas[fault.vma];
         fault.write
             && self.may_be_huge(vma, fault.page)
             && vma.has_region(fault.page)
@@ -38,7 +38,7 @@ impl Machine {
 
     fn region_is_empty(&self, fault: &Fault) -> bool {
         let start = region_of(fault.page);
-        self.owners.vmas[fault.vma.idx()].region(start).iter().copied().all(Pte::is_empty)
+        self.owners.vmas[fault.vma].region(start).iter().copied().all(Pte::is_empty)
     }
 
     pub(super) fn fault_huge(
@@ -62,7 +62,7 @@ impl Machine {
             }
         };
         let start = region_of(fault.page);
-        let vma = &self.owners.vmas[fault.vma.idx()];
+        let vma = &self.owners.vmas[fault.vma];
         if !vma.alive
             || !vma.is_uniformly_locked(start)
             || !vma.region(start).iter().copied().all(Pte::is_empty)
@@ -75,7 +75,7 @@ impl Machine {
         self.effects.push_contents(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
         self.map_huge(fault.vma, start, pfn, ctx.memcg, ctx.cpu);
         self.mem.vmstat.count(Event::ThpFaultAlloc);
-        self.memcgs[ctx.memcg.idx()].events.count(Event::ThpFaultAlloc);
+        self.memcgs[ctx.memcg].events.count(Event::ThpFaultAlloc);
         let own = Pfn(pfn.0 + (fault.page - start) as u32);
         Some(fault.got(own, Contents::Fresh))
     }
@@ -86,7 +86,7 @@ impl Machine {
     }
 
     fn begin_pte_fault(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
-        if !self.owners.vmas[fault.vma.idx()].alive {
+        if !self.owners.vmas[fault.vma].alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
         self.fault_dispatch(fault, ctx)

@@ -59,7 +59,7 @@ impl SwapinHistory {
 
 impl Machine {
     pub(super) fn fault_swap(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
-        let slot = match &self.owners.vmas[fault.vma.idx()] {
+        let slot = match &self.owners.vmas[fault.vma] {
             vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
             vma => vma.ptes[fault.page as usize].swap_slot(),
         };
@@ -81,7 +81,7 @@ impl Machine {
 
     /// Counts a fault that found its page in the swap cache (Linux `lookup_swap_cache`).
     fn swap_cache_hit(&mut self, fault: &Fault, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &mut self.mem.pages[pfn];
         // Linux has one bit for these two flags. So a page that is being written to swap counts as
         // read ahead. It is not reclaimed after the write, because it is needed again.
         let ahead = page.test_clear(PageFlags::READAHEAD) | page.test_clear(PageFlags::RECLAIM);
@@ -89,7 +89,7 @@ impl Machine {
             self.mem.vmstat.count(Event::SwapRaHit);
         }
         if !self.config.swap_rotational {
-            self.owners.vmas[fault.vma.idx()].swap_readahead.hit(fault.page, ahead);
+            self.owners.vmas[fault.vma].swap_readahead.hit(fault.page, ahead);
         } else if ahead {
             self.owners.swapin.hit();
         }
@@ -104,7 +104,7 @@ impl Machine {
             let window = self.owners.swapin.miss(slot, self.swap.usable(), page_cluster);
             (u64::from(slot.0), window)
         } else {
-            let vma = &mut self.owners.vmas[fault.vma.idx()];
+            let vma = &mut self.owners.vmas[fault.vma];
             let len = vma.len();
             (fault.page, vma.swap_readahead.miss(fault.page, len, page_cluster, page_size))
         };
@@ -122,14 +122,14 @@ impl Machine {
         // Read the window in order. Then the page itself is in the cache, or is read alone.
         while fault.swap_window.next < fault.swap_window.end {
             let at = fault.swap_window.next;
-            if !self.owners.vmas[fault.vma.idx()].alive {
+            if !self.owners.vmas[fault.vma].alive {
                 return Some(Step::Done(Outcome::NoMemory));
             }
-            let own = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
+            let own = self.owners.vmas[fault.vma].ptes[fault.page as usize].swap_slot();
             let slot = if fault.swap_window.by_slot {
                 Some(SwapSlot(at as u32)).filter(|&slot| self.swap.is_mapped(slot))
             } else {
-                self.owners.vmas[fault.vma.idx()].ptes[at as usize].swap_slot()
+                self.owners.vmas[fault.vma].ptes[at as usize].swap_slot()
             };
             let wanted = slot.is_some() && own == slot;
             match slot {
@@ -153,7 +153,7 @@ impl Machine {
             // Pages read ahead go to their LRU list at once, not when the batch is full.
             self.lru_add_drain(ctx.cpu);
         }
-        let slot = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
+        let slot = self.owners.vmas[fault.vma].ptes[fault.page as usize].swap_slot();
         let Some(slot) = slot else {
             fault.stage = FaultStage::Start;
             return None;
@@ -167,7 +167,7 @@ impl Machine {
         if fault.swap_window.active {
             fault.swap_window.active = false;
             self.mem.vmstat.count(Event::Pgmajfault);
-            self.memcgs[ctx.memcg.idx()].events.count(Event::Pgmajfault);
+            self.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
         }
         fault.stage = FaultStage::SwapLocked(pfn);
         None
@@ -179,8 +179,8 @@ impl Machine {
         pfn: Pfn,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
-            self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+        if self.mem.pages[pfn].has(PageFlags::LOCKED) {
+            self.mem.pages[pfn].set(PageFlags::WAITERS);
             // Waiting drops the lock once, unless this fault reads a single page synchronously.
             if !fault.read_alone && !fault.tried {
                 fault.dropped_lock = true;
@@ -191,7 +191,7 @@ impl Machine {
             return self.retry(fault);
         }
         fault.stage = FaultStage::Swap;
-        let slot = self.owners.vmas[fault.vma.idx()]
+        let slot = self.owners.vmas[fault.vma]
             .ptes
             .get(fault.page as usize)
             .and_then(|pte| pte.swap_slot());
@@ -209,15 +209,15 @@ impl Machine {
         pfn: Pfn,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+        if self.mem.pages[pfn].has(PageFlags::LOCKED) {
             fault.stage = FaultStage::SwapLocked(pfn);
             return None;
         }
-        if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
+        if !self.mem.pages[pfn].has(PageFlags::UPTODATE) {
             return Some(Step::Done(Outcome::IoError));
         }
-        self.owners.vmas[fault.vma.idx()].nr_swapped -= 1;
-        self.owners.vmas[fault.vma.idx()].nr_present += 1;
+        self.owners.vmas[fault.vma].nr_swapped -= 1;
+        self.owners.vmas[fault.vma].nr_present += 1;
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, fault.write));
         let at =
             OwnerSlot { owner: fault.vma.0, index: fault.page as u32, store: BackingStore::Swap };
@@ -302,7 +302,7 @@ mod tests {
         }
 
         fn slot(&self, page: u64) -> SwapSlot {
-            self.machine.owners.vmas[self.vma.idx()].ptes[page as usize].swap_slot().unwrap()
+            self.machine.owners.vmas[self.vma].ptes[page as usize].swap_slot().unwrap()
         }
 
         /// Frame of a page in the swap cache. Panics if the page is mapped.
@@ -349,13 +349,13 @@ mod tests {
         world.fault(100, false);
         assert!(world.machine.is_in_core(world.vma, 100));
         for page in [97, 98, 99, 101, 102, 103, 104] {
-            let page = &world.machine.mem.pages[world.cached(page).unwrap().idx()];
+            let page = &world.machine.mem.pages[world.cached(page).unwrap()];
             assert!(page.has(PageFlags::READAHEAD.with(PageFlags::UPTODATE)));
             assert_eq!(page.place, Place::InactiveAnon);
         }
         assert_eq!((world.cached(96), world.cached(105)), (None, None));
-        let own = world.machine.owners.vmas[world.vma.idx()].ptes[100].pfn();
-        assert!(!world.machine.mem.pages[own.idx()].has(PageFlags::READAHEAD));
+        let own = world.machine.owners.vmas[world.vma].ptes[100].pfn();
+        assert!(!world.machine.mem.pages[own].has(PageFlags::READAHEAD));
     }
 
     #[test]
@@ -363,12 +363,12 @@ mod tests {
         let mut world = SwapInWorld::new(3, false);
         world.fault(100, false);
         let pfn = world.cached(101).unwrap();
-        let page = &mut world.machine.mem.pages[pfn.idx()];
+        let page = &mut world.machine.mem.pages[pfn];
         page.clear(PageFlags::READAHEAD);
         page.set(PageFlags::RECLAIM);
         assert!(!world.is_major(101));
         assert_eq!(world.count(Event::SwapRaHit), 1);
-        assert!(!world.machine.mem.pages[pfn.idx()].has(PageFlags::RECLAIM));
+        assert!(!world.machine.mem.pages[pfn].has(PageFlags::RECLAIM));
     }
 
     #[test]
@@ -400,10 +400,7 @@ mod tests {
         assert_eq!(world.majors(ahead.iter().copied()), []);
         assert_eq!(world.count(Event::SwapRaHit), ahead.len() as u64);
         assert_eq!(world.machine.owners.swapin.hits, ahead.len() as u32);
-        assert_eq!(
-            world.machine.owners.vmas[world.vma.idx()].swap_readahead,
-            SwapReadahead::default()
-        );
+        assert_eq!(world.machine.owners.vmas[world.vma].swap_readahead, SwapReadahead::default());
     }
 
     #[test]

@@ -31,11 +31,11 @@ fn neighbours_mapped_before_count_as_hits_of_reading_around() {
         for page in (0..nr).filter(|&page| page != wanted) {
             read(&mut machine, mm, map, page);
         }
-        machine.owners.vmas[map.idx()].mmap_miss = 500;
+        machine.owners.vmas[map].mmap_miss = 500;
         read(&mut machine, mm, map, wanted);
         // The first attempt counts the neighbours; the retry counts them and the page itself.
         let hits = (nr - 1 + nr) as u32;
-        assert_eq!(machine.owners.vmas[map.idx()].mmap_miss, 500 - hits, "{wanted} of {nr}");
+        assert_eq!(machine.owners.vmas[map].mmap_miss, 500 - hits, "{wanted} of {nr}");
     }
 }
 
@@ -52,7 +52,7 @@ fn cached_neighbours_in_both_words_are_mapped_along() {
         read(&mut machine, mm, first, page);
     }
     read(&mut machine, mm, second, 63);
-    let is_mapped = |page: &usize| machine.owners.vmas[second.idx()].ptes[*page].is_present();
+    let is_mapped = |page: &usize| machine.owners.vmas[second].ptes[*page].is_present();
     assert!((0..128).filter(is_mapped).eq([2, 63, 64, 99]));
 }
 
@@ -115,7 +115,7 @@ fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
     machine.drop_pagecache(Cpu(0)).discard();
     machine.drain_all_stock(memcg);
     // As if the OOM killer had chosen the task just now.
-    machine.owners.mms[mm.idx()].oom_victim = true;
+    machine.owners.mms[mm].oom_victim = true;
     machine.owners.dying.push(mm);
     assert_eq!(fault(&mut machine, 0), Outcome::NoMemory);
 }

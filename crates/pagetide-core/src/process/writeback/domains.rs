@@ -52,7 +52,7 @@ impl Machine {
         dirty: u64,
         machine: &DirtyLevels,
     ) -> DirtyLevels {
-        let group = &self.memcgs[memcg.idx()];
+        let group = &self.memcgs[memcg];
         let filepages: u64 = group.lruvecs.iter().map(Lruvec::nr_file_pages_in_subtree).sum();
         let clean = filepages.saturating_sub(dirty);
         let machine_clean = machine.avail.saturating_sub(machine.dirty);
@@ -89,8 +89,8 @@ impl Machine {
     fn headroom(&self, memcg: MemcgId) -> u64 {
         let mut headroom = u64::MAX;
         let mut at = memcg;
-        while self.memcgs[at.idx()].parent.is_some() {
-            let group = &self.memcgs[at.idx()];
+        while self.memcgs[at].parent.is_some() {
+            let group = &self.memcgs[at];
             let ceiling = group.memory.max.min(group.memory.high);
             headroom = headroom.min(ceiling.saturating_sub(group.memory.usage));
             at = group.parent;

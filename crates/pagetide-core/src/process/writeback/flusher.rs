@@ -76,7 +76,7 @@ impl Machine {
             if !due {
                 continue;
             }
-            if writeback.queues[it.bdi.idx()].is_full() {
+            if writeback.queues[it.bdi].is_full() {
                 is_blocked = true;
                 continue;
             }
@@ -219,7 +219,7 @@ impl Machine {
         }
         if run.io.is_empty() {
             run.io.append(&mut run.more_io);
-            let is_old = |file: &FileId| files[file.idx()].dirtied_when <= work.dirtied_before;
+            let is_old = |file: &FileId| files[*file].dirtied_when <= work.dirtied_before;
             let nr_old = run.dirty.iter().take_while(|&file| is_old(file)).count();
             run.io.extend(run.dirty.drain(..nr_old));
         }
@@ -231,7 +231,7 @@ impl Machine {
         let machine = self.machine_levels();
         let group = self
             .domain_of(wb)
-            .map(|memcg| self.group_levels(memcg, self.memcgs[memcg.idx()].file_dirty, &machine));
+            .map(|memcg| self.group_levels(memcg, self.memcgs[memcg].file_dirty, &machine));
         let Writeback { machine: domain, wbs, .. } = &mut self.owners.writeback;
         let it = &mut wbs[wb];
         [Some(machine), group].into_iter().flatten().any(|level| {
@@ -251,7 +251,7 @@ impl Machine {
         let left = (most + min) / min * min;
         let is_idle = it.writeback_files == 0;
         it.speed.begin(now, is_idle, it.nr_dirtied, it.nr_written);
-        let cache = &self.owners.files[file.idx()];
+        let cache = &self.owners.files[file];
         let began = cache.writeback_index;
         let votes = OwnerVotes::new(it.memcg, cache.foreign.winner);
         it.run.chunk =
@@ -268,7 +268,7 @@ impl Machine {
         chunk.left -= u64::from(nr);
         chunk.written += u64::from(nr);
         let it = &mut self.owners.writeback.wbs[wb];
-        let cache = &mut self.owners.files[file.idx()];
+        let cache = &mut self.owners.files[file];
         if nr == most && chunk.left > 0 && cache.nr_dirty > 0 {
             it.run.chunk = Some(chunk);
             return;
@@ -295,7 +295,7 @@ impl Machine {
 
     /// Puts a file back on a list after its chunk (Linux `requeue_inode`).
     fn requeue_file(&mut self, file: FileId, is_used_up: bool, now: Nanos) {
-        let cache = &mut self.owners.files[file.idx()];
+        let cache = &mut self.owners.files[file];
         let Some(wb) = cache.wb.filter(|_| cache.nr_dirty > 0) else {
             cache.queued = false;
             return;
@@ -307,8 +307,8 @@ impl Machine {
             run.more_io.push_back(file);
         } else {
             // Only pages were left that are under writeback: wait until the file is old again.
-            let newest = run.dirty.back().map(|file| self.owners.files[file.idx()].dirtied_when);
-            let cache = &mut self.owners.files[file.idx()];
+            let newest = run.dirty.back().map(|file| self.owners.files[*file].dirtied_when);
+            let cache = &mut self.owners.files[file];
             if newest.is_some_and(|newest| cache.dirtied_when < newest) {
                 cache.dirtied_when = now;
             }
@@ -323,11 +323,11 @@ impl Machine {
     /// write. Returns their number: less than `max` only at a gap or at the end of the pages.
     fn write_file_pages(&mut self, chunk: &mut FlushChunk, max: u32) -> u32 {
         let file = chunk.file;
-        let mut from = self.owners.files[file.idx()].writeback_index;
+        let mut from = self.owners.files[file].writeback_index;
         let mut run = (0, 0);
         let mut nr = 0;
         while nr < max {
-            let next = self.owners.files[file.idx()].next_dirty(from);
+            let next = self.owners.files[file].next_dirty(from);
             let Some(index) =
                 next.filter(|&at| !chunk.wrapped || chunk.began == 0 || at < chunk.began)
             else {
@@ -339,13 +339,13 @@ impl Machine {
                 continue;
             };
             from = index + 1;
-            let Some(pfn) = self.owners.files[file.idx()].get(index) else {
+            let Some(pfn) = self.owners.files[file].get(index) else {
                 unreachable!("a dirty page is cached")
             };
             if self.is_busy(pfn) {
                 continue;
             }
-            chunk.votes.count(self.mem.pages[pfn.idx()].memcg);
+            chunk.votes.count(self.mem.pages[pfn].memcg);
             self.begin_file_writeback(pfn);
             nr += 1;
             if run.1 != index {
@@ -355,7 +355,7 @@ impl Machine {
             run.1 = index + 1;
         }
         self.submit_file_write(file, run.0, run.1);
-        self.owners.files[file.idx()].writeback_index = from;
+        self.owners.files[file].writeback_index = from;
         nr
     }
 }

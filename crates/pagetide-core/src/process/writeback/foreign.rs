@@ -55,7 +55,7 @@ impl Machine {
             let Some(wb) = self.owners.writeback.existing_wb(bdi, owner) else { continue };
             let dirty = match owner {
                 ROOT => self.machine_levels().dirty,
-                owner => self.memcgs[owner.idx()].file_dirty,
+                owner => self.memcgs[owner].file_dirty,
             };
             self.owners.writeback.foreign_records(memcg)[at].in_flight = true;
             let work = FlushWork {
@@ -76,9 +76,9 @@ impl Machine {
         if !self.memcg_is_online(to) {
             return None;
         }
-        let bdi = self.owners.files[file.idx()].bdi;
+        let bdi = self.owners.files[file].bdi;
         let to = self.find_wb(bdi, to, now);
-        let cache = &mut self.owners.files[file.idx()];
+        let cache = &mut self.owners.files[file];
         let from = cache.wb.replace(to as u32)?;
         cache.foreign = Default::default();
         let (dirty, writeback) = (cache.nr_dirty, cache.nr_writeback);

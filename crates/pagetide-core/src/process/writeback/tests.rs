@@ -63,7 +63,7 @@ fn version_1_takes_the_files_of_all_groups() {
     let (mut machine, group, mm, file) = machine(Config::default());
     write(&mut machine, mm, file);
     let of_file = |machine: &Machine| {
-        let wb = machine.owners.files[file.idx()].wb.unwrap();
+        let wb = machine.owners.files[file].wb.unwrap();
         machine.owners.writeback.wbs[wb as usize].memcg
     };
     assert_eq!(of_file(&machine), group);

@@ -30,9 +30,9 @@ impl Machine {
         file: FileId,
         ctx: &Ctx,
     ) -> Option<Nanos> {
-        let bdi = self.owners.files[file.idx()].bdi;
+        let bdi = self.owners.files[file].bdi;
         let wb = self.find_wb(bdi, ctx.memcg, ctx.now);
-        let account = &self.owners.mms[ctx.asker.idx()].dirty;
+        let account = &self.owners.mms[ctx.asker].dirty;
         if let Some(pages) = account.unbalanced {
             return self.balance_dirty_pages(wb, pages, ctx);
         }
@@ -43,7 +43,7 @@ impl Machine {
         if writeback.wbs[wb].dirty_exceeded {
             ratelimit = ratelimit.min(page_size.pages_in(EXCEEDED_BYTES));
         }
-        let of_cpu = &mut writeback.cpus[ctx.cpu.idx()];
+        let of_cpu = &mut writeback.cpus[ctx.cpu];
         if own >= ratelimit {
             of_cpu.nr_dirtied = 0;
         } else if of_cpu.nr_dirtied >= writeback.ratelimit_pages {
@@ -53,7 +53,7 @@ impl Machine {
         let inherited = of_cpu.leaked.min(ratelimit.saturating_sub(own));
         of_cpu.leaked -= inherited;
         let nr_dirtied = own + inherited;
-        self.owners.mms[ctx.asker.idx()].dirty.nr_dirtied = nr_dirtied;
+        self.owners.mms[ctx.asker].dirty.nr_dirtied = nr_dirtied;
         if nr_dirtied < ratelimit {
             return None;
         }
@@ -62,7 +62,7 @@ impl Machine {
 
     /// Whether the task must check the limits again after its pause.
     pub(crate) fn is_unbalanced(&self, asker: Requester) -> bool {
-        self.owners.mms[asker.idx()].dirty.unbalanced.is_some()
+        self.owners.mms[asker].dirty.unbalanced.is_some()
     }
 
     fn balance_dirty_pages(&mut self, wb: WbId, pages_dirtied: u64, ctx: &Ctx) -> Option<Nanos> {
@@ -72,7 +72,7 @@ impl Machine {
         let nr_dirty = machine.dirty;
         machine.dirty += self.global_node_stat(NodeStat::NrWriteback);
         let group = self.domain_of(wb).map(|memcg| {
-            let counts = &self.memcgs[memcg.idx()];
+            let counts = &self.memcgs[memcg];
             self.group_levels(memcg, counts.file_dirty + counts.writeback, &machine)
         });
         if nr_dirty > machine.background && self.config.laptop_mode == 0 {
@@ -82,7 +82,7 @@ impl Machine {
         let runs_free = |level: &DirtyLevels| level.dirty <= level.freerun();
         if levels.iter().flatten().all(runs_free) {
             let interval = levels.iter().flatten().map(poll_interval).min().unwrap_or(1);
-            let account = &mut self.owners.mms[ctx.asker.idx()].dirty;
+            let account = &mut self.owners.mms[ctx.asker].dirty;
             *account = DirtyAccount {
                 nr_dirtied: 0,
                 nr_dirtied_pause: interval,
@@ -112,7 +112,7 @@ impl Machine {
         // The error of Linux's counters (`wb_stat_error`): with so few dirty pages a task goes on.
         let nr_cpus = self.stocks.len() as u64;
         let few = nr_cpus * 8 * u64::from(1 + nr_cpus.ilog2());
-        let account = &mut self.owners.mms[ctx.asker.idx()].dirty;
+        let account = &mut self.owners.mms[ctx.asker].dirty;
         let period = (HZ * pages_dirtied).checked_div(task_rate);
         let (pause, until) = match period {
             None => (pauses.longest, now + pauses.longest),

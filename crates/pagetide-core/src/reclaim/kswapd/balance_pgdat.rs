@@ -42,7 +42,7 @@ impl<O: Owners> Manager<O> {
         highest_zoneidx: usize,
         can_direct_reclaim: bool,
     ) {
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         if kswapd.highest_zoneidx.is_none_or(|zone| zone < highest_zoneidx) {
             kswapd.highest_zoneidx = Some(highest_zoneidx);
         }
@@ -66,13 +66,13 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.count(Event::MmVmscanWakeupKswapd);
         let zid = highest_zoneidx as u8;
         self.mem.events.record(TraceEvent::MmVmscanWakeupKswapd { nid: node, zid, order });
-        self.nodes[node.idx()].kswapd.sleeping = false;
+        self.nodes[node].kswapd.sleeping = false;
         self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
     }
 
     /// Reserves are low: kswapd must run, for zones up to Normal.
     pub(crate) fn wake_kswapd_for_reserves(&mut self, node: NodeId) {
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         if kswapd.sleeping {
             let zone = kswapd.highest_zoneidx.unwrap_or(crate::frames::zone::ZONE_NORMAL);
             kswapd.highest_zoneidx = Some(zone.min(crate::frames::zone::ZONE_NORMAL));
@@ -94,7 +94,7 @@ impl<O: Owners> Manager<O> {
         if self.era.kswapd_wants_every_zone {
             return self.pgdat_balanced_2_6_37(node, order, highest_zoneidx);
         }
-        let mut populated = self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+        let mut populated = self.mem.nodes[node].zones[..=highest_zoneidx]
             .iter()
             .filter(|zone| zone.is_populated())
             .peekable();
@@ -120,7 +120,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn pgdat_watermark_boosted(&self, node: NodeId, highest_zoneidx: usize) -> bool {
-        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+        self.mem.nodes[node].zones[..=highest_zoneidx]
             .iter()
             .any(|zone| zone.is_populated() && zone.watermark_boost > 0)
     }
@@ -142,7 +142,7 @@ impl<O: Owners> Manager<O> {
         // state stays in place except the scan control during a pass, so that new requests can
         // update it.
         let mut stage =
-            core::mem::replace(&mut self.nodes[node.idx()].kswapd.stage, KswapdStage::TrySleep);
+            core::mem::replace(&mut self.nodes[node].kswapd.stage, KswapdStage::TrySleep);
         let result = loop {
             match stage {
                 KswapdStage::TrySleep => match self.kswapd_try_to_nap(ctx) {
@@ -150,21 +150,21 @@ impl<O: Owners> Manager<O> {
                     None => stage = KswapdStage::Begin,
                 },
                 KswapdStage::Nap { until } => {
-                    self.nodes[node.idx()].kswapd.sleeping = false;
+                    self.nodes[node].kswapd.sleeping = false;
                     match self.kswapd_nap_ended(ctx, ctx.now < until) {
                         Some((next, step)) => break (next, step),
                         None => stage = KswapdStage::Begin,
                     }
                 }
                 KswapdStage::Sleep => {
-                    self.nodes[node.idx()].kswapd.sleeping = false;
+                    self.nodes[node].kswapd.sleeping = false;
                     self.set_percpu_threshold(node, true);
                     stage = KswapdStage::Begin;
                 }
                 KswapdStage::Begin => {
                     self.kswapd_begin(node);
                     stage = if self.era.kswapd_by_zone {
-                        let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
+                        let zoneidx = self.nodes[node].kswapd.zoneidx;
                         KswapdStage::Balance(Box::new(ZoneDescent::new(zoneidx)))
                     } else {
                         KswapdStage::Round
@@ -200,9 +200,9 @@ impl<O: Owners> Manager<O> {
                     }
                 },
                 KswapdStage::Shrink(ref mut pass) => {
-                    let mut sc = self.nodes[node.idx()].kswapd.sc.take();
+                    let mut sc = self.nodes[node].kswapd.sc.take();
                     let step = self.shrink_node_step(pass, &mut sc, ctx);
-                    self.nodes[node.idx()].kswapd.sc.put_back(sc);
+                    self.nodes[node].kswapd.sc.put_back(sc);
                     match step {
                         NodeStep::Continue => break (stage, Step::Continue),
                         NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
@@ -217,7 +217,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
         };
-        self.nodes[node.idx()].kswapd.stage = result.0;
+        self.nodes[node].kswapd.stage = result.0;
         result.1
     }
 
@@ -232,16 +232,16 @@ impl<O: Owners> Manager<O> {
 
     /// Whether kswapd may sleep: balanced, or hopeless. Ends the reserve throttle in both cases.
     fn prepare_kswapd_sleep(&mut self, node: NodeId) -> bool {
-        if self.nodes[node.idx()].nr_reserve_throttled > 0 {
+        if self.nodes[node].nr_reserve_throttled > 0 {
             self.wake_throttled(node, Throttle::Reserves);
         }
-        let kswapd = &self.nodes[node.idx()].kswapd;
+        let kswapd = &self.nodes[node].kswapd;
         if kswapd.failures >= MAX_RECLAIM_RETRIES {
             return true;
         }
         let (order, zoneidx) = (kswapd.reclaim_order, kswapd.zoneidx);
         if self.pgdat_balanced(node, order, zoneidx) {
-            let state = &mut self.nodes[node.idx()];
+            let state = &mut self.nodes[node];
             state.dirty = false;
             state.writeback = false;
             state.congested = false;
@@ -253,7 +253,7 @@ impl<O: Owners> Manager<O> {
     fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(KswapdStage, Step<DaemonRest>)> {
         let node = ctx.node;
         if self.prepare_kswapd_sleep(node) {
-            let kswapd = &mut self.nodes[node.idx()].kswapd;
+            let kswapd = &mut self.nodes[node].kswapd;
             kswapd.sleeping = true;
             let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
             if !self.era.kcompactd_after_nap {
@@ -276,7 +276,7 @@ impl<O: Owners> Manager<O> {
     ) -> Option<(KswapdStage, Step<DaemonRest>)> {
         let node = ctx.node;
         if early {
-            let kswapd = &mut self.nodes[node.idx()].kswapd;
+            let kswapd = &mut self.nodes[node].kswapd;
             kswapd.highest_zoneidx = Some(kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx));
             kswapd.order = kswapd.order.max(kswapd.reclaim_order);
             self.mem.vmstat.count(Event::KswapdLowWmarkHitQuickly);
@@ -286,12 +286,12 @@ impl<O: Owners> Manager<O> {
             self.mem.vmstat.count(Event::MmVmscanKswapdSleep);
             self.mem.events.record(TraceEvent::MmVmscanKswapdSleep { nid: node });
             if self.era.kcompactd_after_nap {
-                let kswapd = &self.nodes[node.idx()].kswapd;
+                let kswapd = &self.nodes[node].kswapd;
                 let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
                 self.reset_isolation_suitable(node);
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
-            self.nodes[node.idx()].kswapd.sleeping = true;
+            self.nodes[node].kswapd.sleeping = true;
             self.set_percpu_threshold(node, false);
             return Some((KswapdStage::Sleep, Step::Done(DaemonRest::UNTIL_WOKEN)));
         }
@@ -303,7 +303,7 @@ impl<O: Owners> Manager<O> {
     /// `set_pgdat_percpu_threshold`).
     fn set_percpu_threshold(&mut self, node: NodeId, awake: bool) {
         let unit = self.mem.stat_unit();
-        for zone in &mut self.mem.nodes[node.idx()].zones {
+        for zone in &mut self.mem.nodes[node].zones {
             let marks = zone.stat_marks();
             zone.stat.set_pressure(awake, marks, unit);
         }
@@ -313,7 +313,7 @@ impl<O: Owners> Manager<O> {
     /// `reset_isolation_suitable`).
     fn reset_isolation_suitable(&mut self, node: NodeId) {
         let Memory { pages, nodes, .. } = &mut self.mem;
-        for zone in &mut nodes[node.idx()].zones {
+        for zone in &mut nodes[node].zones {
             if zone.is_populated() && zone.compaction.blockskip_flush {
                 zone.reset_isolation_suitable(pages, &self.era);
             }
@@ -325,8 +325,8 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.count(Event::MmVmscanKswapdWake);
         self.mem.vmstat.count(Event::Pageoutrun);
         let Memory { pages, nodes, events, .. } = &mut self.mem;
-        let zones = &mut nodes[node.idx()].zones;
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let zones = &mut nodes[node].zones;
+        let kswapd = &mut self.nodes[node].kswapd;
         kswapd.alloc_order = kswapd.order;
         kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
         if (1..PAGEBLOCK_ORDER).contains(&kswapd.alloc_order) {
@@ -351,10 +351,10 @@ impl<O: Owners> Manager<O> {
 
     fn kswapd_round(&mut self, ctx: &Ctx) -> RoundStart {
         let node = ctx.node;
-        let kswapd = &self.nodes[node.idx()].kswapd;
+        let kswapd = &self.nodes[node].kswapd;
         let balanced = self.pgdat_balanced(node, kswapd.sc.order, kswapd.zoneidx);
         let laptop = self.config.laptop_mode != 0;
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         if !balanced && kswapd.nr_boost_reclaim > 0 {
             // A real shortage: drops the boost and restarts at full priority.
             kswapd.nr_boost_reclaim = 0;
@@ -373,7 +373,7 @@ impl<O: Owners> Manager<O> {
         }
         kswapd.round_reclaimed = kswapd.sc.nr_reclaimed;
         kswapd.sc.nr_scanned = 0;
-        kswapd.sc.nr_to_reclaim = self.mem.nodes[node.idx()].zones[..=kswapd.zoneidx]
+        kswapd.sc.nr_to_reclaim = self.mem.nodes[node].zones[..=kswapd.zoneidx]
             .iter()
             .filter(|zone| zone.is_populated())
             .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
@@ -386,14 +386,14 @@ impl<O: Owners> Manager<O> {
         self.kswapd_age_anon(ctx);
         if compacts {
             let has_block = self.node_has_block(node, order, zoneidx, zoneidx);
-            self.nodes[node.idx()].kswapd.needs_compaction = !has_block;
+            self.nodes[node].kswapd.needs_compaction = !has_block;
             if !self.aim_at_zones_without_pages(node) {
                 // Keep the priority, as after a round that has scanned enough.
-                self.nodes[node.idx()].kswapd.raise_priority = false;
+                self.nodes[node].kswapd.raise_priority = false;
                 return RoundStart::Nothing;
             }
         } else {
-            self.nodes[node.idx()].kswapd.sc.reclaim_idx = zoneidx;
+            self.nodes[node].kswapd.sc.reclaim_idx = zoneidx;
         }
         RoundStart::Shrink
     }
@@ -405,7 +405,7 @@ impl<O: Owners> Manager<O> {
         if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, false)) {
             return;
         }
-        let sc = *self.nodes[node.idx()].kswapd.sc;
+        let sc = *self.nodes[node].kswapd.sc;
         self.mem.events.priority = sc.priority;
         let mut next = Some(ROOT);
         while let Some(memcg) = next {
@@ -424,14 +424,14 @@ impl<O: Owners> Manager<O> {
     /// After a node pass: the next stage, and a wait.
     fn kswapd_round_end(&mut self, ctx: &Ctx) -> (KswapdStage, Option<Sleep>) {
         let node = ctx.node;
-        if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
+        if self.nodes[node].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
             self.wake_throttled(node, Throttle::Reserves);
         }
         if self.era.kswapd_restarts {
             let (more, sleep) = self.kswapd_round_end_2_6_37(ctx);
             return (self.kswapd_next(node, more), sleep);
         }
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         let sc = &mut kswapd.sc;
         if sc.order > 0 && sc.nr_reclaimed >= 2 << sc.order {
             sc.order = 0;
@@ -451,14 +451,14 @@ impl<O: Owners> Manager<O> {
 
     /// The end of a round: lowers the priority or stops. Returns whether to continue.
     fn kswapd_lower_priority(&mut self, node: NodeId) -> bool {
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         let sc = &mut kswapd.sc;
         let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
             // Reclaim has not failed as long as a group was spared.
             let is_vain = sc.nr_reclaimed == 0 && !sc.has_spared();
             if is_vain && !self.is_no_failure(node) {
-                self.nodes[node.idx()].kswapd.failures += 1;
+                self.nodes[node].kswapd.failures += 1;
             }
             return false;
         }
@@ -476,7 +476,7 @@ impl<O: Owners> Manager<O> {
             return true;
         }
         if sc.nr_reclaimed == 0 && !self.is_no_failure(node) {
-            self.nodes[node.idx()].kswapd.failures += 1;
+            self.nodes[node].kswapd.failures += 1;
         }
         false
     }
@@ -484,7 +484,7 @@ impl<O: Owners> Manager<O> {
     /// A descent without progress is not a failure if there was nothing to reclaim: the node has
     /// enough pages but no block, and a kswapd that compacts does not reclaim from such a node.
     fn is_no_failure(&self, node: NodeId) -> bool {
-        let kswapd = &self.nodes[node.idx()].kswapd;
+        let kswapd = &self.nodes[node].kswapd;
         self.era.kswapd_compacts
             && kswapd.alloc_order > 0
             && self.pgdat_balanced(node, 0, kswapd.zoneidx)
@@ -494,7 +494,7 @@ impl<O: Owners> Manager<O> {
     /// newest request.
     fn kswapd_end(&mut self, node: NodeId) {
         self.kswapd_end_balance(node);
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         if kswapd.reclaim_order >= kswapd.alloc_order {
             kswapd.alloc_order = kswapd.order;
             kswapd.reclaim_order = kswapd.order;
@@ -504,12 +504,11 @@ impl<O: Owners> Manager<O> {
 
     /// Last part of `balance_pgdat`: removes the boost for which this descent reclaimed.
     pub(in crate::reclaim) fn kswapd_end_balance(&mut self, node: NodeId) {
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         let boosted = kswapd.boosts.iter().any(|&boost| boost > 0);
         let zoneidx = kswapd.zoneidx;
         kswapd.reclaim_order = kswapd.sc.order;
-        for (zone, &boost) in
-            self.mem.nodes[node.idx()].zones[..=zoneidx].iter_mut().zip(&kswapd.boosts)
+        for (zone, &boost) in self.mem.nodes[node].zones[..=zoneidx].iter_mut().zip(&kswapd.boosts)
         {
             zone.reclaim_active = false;
             zone.watermark_boost -= zone.watermark_boost.min(boost);

@@ -47,7 +47,7 @@ impl<O: Owners> Manager<O> {
         order: Order,
         highest_zoneidx: usize,
     ) -> bool {
-        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+        self.mem.nodes[node].zones[..=highest_zoneidx]
             .iter()
             .filter(|zone| zone.is_populated())
             .all(|zone| self.zone_balanced(zone, order, true, 0, 0))
@@ -63,7 +63,7 @@ impl<O: Owners> Manager<O> {
         classzone: usize,
     ) -> bool {
         let (mut managed, mut balanced) = (0, 0);
-        for zone in &self.mem.nodes[node.idx()].zones[..=classzone] {
+        for zone in &self.mem.nodes[node].zones[..=classzone] {
             if !zone.is_populated() {
                 continue;
             }
@@ -79,7 +79,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn zone_reclaimable(&self, node: NodeId, zone: usize) -> bool {
-        self.nodes[node.idx()].kswapd.of_4_5.pages_scanned[zone]
+        self.nodes[node].kswapd.of_4_5.pages_scanned[zone]
             < self.zone_reclaimable_pages(node, zone) * 6
     }
 
@@ -109,9 +109,9 @@ impl<O: Owners> Manager<O> {
             }
             ZoneDescentStage::Shrink(zone, pass) => {
                 let zone = *zone;
-                let mut sc = self.nodes[node.idx()].kswapd.sc.take();
+                let mut sc = self.nodes[node].kswapd.sc.take();
                 let step = self.shrink_node_step(pass, &mut sc, ctx);
-                self.nodes[node.idx()].kswapd.sc.put_back(sc);
+                self.nodes[node].kswapd.sc.put_back(sc);
                 match step {
                     NodeStep::Continue => {}
                     NodeStep::Wait(wait) => return Step::Wait(wait),
@@ -125,13 +125,11 @@ impl<O: Owners> Manager<O> {
                 }
             }
             ZoneDescentStage::AfterZones => {
-                if self.nodes[node.idx()].nr_reserve_throttled > 0
-                    && self.allow_direct_reclaim(node)
-                {
+                if self.nodes[node].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
                     self.wake_throttled(node, Throttle::Reserves);
                 }
                 let compacts = self.era.kswapd_compacts;
-                let sc = &mut self.nodes[node.idx()].kswapd.sc;
+                let sc = &mut self.nodes[node].kswapd.sc;
                 let order = sc.order;
                 if compacts && order > 0 && sc.nr_reclaimed >= 2 << order {
                     // Perhaps permanently fragmented: settle for order 0.
@@ -152,17 +150,17 @@ impl<O: Owners> Manager<O> {
                 Step::Done(()) => state.at = ZoneDescentStage::End,
             },
             ZoneDescentStage::End => {
-                let sc = &mut self.nodes[node.idx()].kswapd.sc;
+                let sc = &mut self.nodes[node].kswapd.sc;
                 state.reclaimed += sc.nr_reclaimed;
                 if state.raise_priority || sc.nr_reclaimed == 0 {
                     sc.priority -= 1;
                 }
                 let order = sc.order;
-                let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
+                let zoneidx = self.nodes[node].kswapd.zoneidx;
                 if self.pgdat_balanced_4_5(node, order, zoneidx) {
                     return Step::Done(());
                 }
-                let sc = &mut self.nodes[node.idx()].kswapd.sc;
+                let sc = &mut self.nodes[node].kswapd.sc;
                 if sc.priority < 1 {
                     // Last try: lift the exemptions of policies that 4.5 did not have.
                     if state.reclaimed > 0 {
@@ -184,7 +182,7 @@ impl<O: Owners> Manager<O> {
     fn begin_round(&mut self, state: &mut ZoneDescent, ctx: &Ctx) -> bool {
         let node = ctx.node;
         self.mem.work.lruvecs_visited += 1;
-        let sc = &mut self.nodes[node.idx()].kswapd.sc;
+        let sc = &mut self.nodes[node].kswapd.sc;
         sc.nr_reclaimed = 0;
         if sc.priority < DEF_PRIORITY - 2 {
             sc.may_writepage = true;
@@ -194,7 +192,7 @@ impl<O: Owners> Manager<O> {
         state.raise_priority = true;
         state.needs_compaction = order > 0 && self.era.kswapd_compacts;
         let end = (0..MAX_NR_ZONES).rev().find(|&index| {
-            let zone = &self.mem.nodes[node.idx()].zones[index];
+            let zone = &self.mem.nodes[node].zones[index];
             zone.is_populated()
                 && (priority == DEF_PRIORITY || self.zone_reclaimable(node, index))
                 && !self.zone_balanced(zone, order, false, 0, 0)
@@ -202,7 +200,7 @@ impl<O: Owners> Manager<O> {
         let Some(end) = end else { return false };
         state.end_zone = end;
         self.kswapd_age_anon(ctx);
-        let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
+        let zoneidx = self.nodes[node].kswapd.zoneidx;
         let has_block = self.node_has_block(node, order, end, zoneidx);
         state.needs_compaction &= !has_block;
         true
@@ -210,8 +208,8 @@ impl<O: Owners> Manager<O> {
 
     /// Whether to shrink a zone (Linux `kswapd_shrink_zone`, first part).
     fn begin_zone(&mut self, state: &mut ZoneDescent, node: NodeId, index: usize) -> bool {
-        let zone = &self.mem.nodes[node.idx()].zones[index];
-        let Kswapd { sc, .. } = &self.nodes[node.idx()].kswapd;
+        let zone = &self.mem.nodes[node].zones[index];
+        let Kswapd { sc, .. } = &self.nodes[node].kswapd;
         let reclaimable = sc.priority == DEF_PRIORITY || self.zone_reclaimable(node, index);
         if !zone.is_populated() || !reclaimable {
             return false;
@@ -224,7 +222,7 @@ impl<O: Owners> Manager<O> {
         let gap = balance_gap(zone);
         let balanced = self.zone_balanced(zone, order, false, gap, state.end_zone);
         let nr_to_reclaim = zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
-        let sc = &mut self.nodes[node.idx()].kswapd.sc;
+        let sc = &mut self.nodes[node].kswapd.sc;
         sc.nr_scanned = 0;
         sc.nr_to_reclaim = nr_to_reclaim;
         sc.only_zone = Some(index);
@@ -237,7 +235,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn end_zone(&mut self, state: &mut ZoneDescent, node: NodeId, zone: usize) {
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         let sc = &mut kswapd.sc;
         sc.only_zone = None;
         state.nr_attempted += sc.nr_to_reclaim;
@@ -255,7 +253,7 @@ impl<O: Owners> Manager<O> {
     /// that kswapd has balanced decide whether it sleeps.
     pub(in crate::reclaim) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
         self.kswapd_end_balance(node);
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
         if kswapd.order > kswapd.alloc_order {
             return true;
         }

@@ -48,25 +48,25 @@ impl<O: Owners> Manager<O> {
         classzone: usize,
     ) -> bool {
         let flags = AllocFlags::at(Watermark::Low);
-        self.mem.nodes[node.idx()].zones[..=end].iter().filter(|zone| zone.is_populated()).any(
-            |zone| zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), classzone, flags),
-        )
+        self.mem.nodes[node].zones[..=end].iter().filter(|zone| zone.is_populated()).any(|zone| {
+            zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), classzone, flags)
+        })
     }
 
     /// Sets the goal of a round of 6.1's kswapd when it compacts: to reclaim from the zones with
     /// too few pages for compaction. `false`: there is no such zone, so the round has nothing to
     /// reclaim.
     pub(in crate::reclaim) fn aim_at_zones_without_pages(&mut self, node: NodeId) -> bool {
-        let kswapd = &self.nodes[node.idx()].kswapd;
+        let kswapd = &self.nodes[node].kswapd;
         let (order, zoneidx) = (kswapd.sc.order, kswapd.zoneidx);
         let (mut reclaim_idx, mut nr_to_reclaim) = (zoneidx, 0);
-        for (index, zone) in self.mem.nodes[node.idx()].zones[..=zoneidx].iter().enumerate() {
+        for (index, zone) in self.mem.nodes[node].zones[..=zoneidx].iter().enumerate() {
             if zone.is_populated() && !self.awaits_compaction(zone, order, zoneidx) {
                 reclaim_idx = index;
                 nr_to_reclaim += zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
             }
         }
-        let sc = &mut self.nodes[node.idx()].kswapd.sc;
+        let sc = &mut self.nodes[node].kswapd.sc;
         sc.reclaim_idx = reclaim_idx;
         sc.nr_to_reclaim = nr_to_reclaim;
         nr_to_reclaim > 0
@@ -87,7 +87,7 @@ impl<O: Owners> Manager<O> {
         order: Order,
     ) -> CompactZones {
         self.mem.vmstat.count(Event::CompactKswapd);
-        self.nodes[node.idx()].kswapd.of_4_5.compacting = true;
+        self.nodes[node].kswapd.of_4_5.compacting = true;
         CompactZones { order, zone: 0, run: None }
     }
 
@@ -107,7 +107,7 @@ impl<O: Owners> Manager<O> {
                 Step::Continue => return Step::Continue,
                 Step::Wait(wait) => return Step::Wait(wait),
                 Step::Done(_) => {
-                    let of = &mut self.mem.nodes[node.idx()].zones[*zone];
+                    let of = &mut self.mem.nodes[node].zones[*zone];
                     let low = of.wmark(Watermark::Low);
                     let classzone = if by_zone { 0 } else { *zone };
                     let flags = AllocFlags::at(Watermark::Low);
@@ -120,7 +120,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         while *zone < MAX_NR_ZONES {
-            let of = &mut self.mem.nodes[node.idx()].zones[*zone];
+            let of = &mut self.mem.nodes[node].zones[*zone];
             if of.is_populated() && !of.compaction.is_deferred(order) {
                 let goal = CompactGoal {
                     zone: ZoneRef { node, zone: *zone as u8 },
@@ -140,7 +140,7 @@ impl<O: Owners> Manager<O> {
             }
             *zone += 1;
         }
-        self.nodes[node.idx()].kswapd.of_4_5.compacting = false;
+        self.nodes[node].kswapd.of_4_5.compacting = false;
         Step::Done(())
     }
 }

@@ -45,17 +45,17 @@ impl<O: Owners> Manager<O> {
         quiet.places.resize(self.memcgs.len(), 0);
         quiet.has_rules.clear();
         for (place, &id) in quiet.order.iter().enumerate() {
-            quiet.places[id.idx()] = place as u32;
-            let parent = self.memcgs[id.idx()].parent;
-            let above = parent.is_some() && quiet.has_rules[quiet.places[parent.idx()] as usize];
+            quiet.places[id] = place as u32;
+            let parent = self.memcgs[id].parent;
+            let above = parent.is_some() && quiet.has_rules[quiet.places[parent] as usize];
             quiet.has_rules.push(above || self.is_set_apart(id, rules));
         }
         // Backwards: the end of a subtree is known before its parent.
         quiet.ends.clear();
         quiet.ends.extend(1..=nr as u32);
         for place in (1..nr).rev() {
-            let parent = self.memcgs[quiet.order[place].idx()].parent;
-            let above = quiet.places[parent.idx()] as usize;
+            let parent = self.memcgs[quiet.order[place]].parent;
+            let above = quiet.places[parent] as usize;
             quiet.ends[above] = quiet.ends[above].max(quiet.ends[place]);
         }
         for node in &mut quiet.nodes {
@@ -71,7 +71,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether a setting of a group can change the plan for it and its descendants.
     fn is_set_apart(&self, memcg: MemcgId, rules: IdleRules) -> bool {
-        let group = &self.memcgs[memcg.idx()];
+        let group = &self.memcgs[memcg];
         let counter = &group.memory;
         let heeds_soft_limits = match rules.soft_limit {
             SoftLimitPolicy::Off | SoftLimitPolicy::Tree => false,
@@ -111,10 +111,10 @@ impl<O: Owners> Manager<O> {
             return None;
         }
         let quiet = &self.idle_groups;
-        let place = quiet.places[memcg.idx()] as usize;
-        let end = quiet.ends[quiet.places[root.idx()] as usize] as usize;
+        let place = quiet.places[memcg] as usize;
+        let end = quiet.ends[quiet.places[root] as usize] as usize;
         let end = end.min(place + most as usize);
-        let row = quiet.nodes[node.idx()].from.get(place..end)?;
+        let row = quiet.nodes[node].from.get(place..end)?;
         let passed = idle_prefix_len(row, sc.priority as u8);
         let last = place + passed.checked_sub(1)?;
         Some((passed as u32, quiet.order[last]))
@@ -124,8 +124,7 @@ impl<O: Owners> Manager<O> {
     /// plug-in.
     #[inline]
     pub(in crate::reclaim) fn has_no_rules(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
-        self.may_pass(sc)
-            && !self.idle_groups.has_rules[self.idle_groups.places[memcg.idx()] as usize]
+        self.may_pass(sc) && !self.idle_groups.has_rules[self.idle_groups.places[memcg] as usize]
     }
 
     #[inline]
@@ -139,9 +138,9 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let (largest, departures) = self.idle_lists(memcg, node).unwrap_or((u64::MAX, 0));
-        let place = self.idle_groups.places[memcg.idx()] as usize;
+        let place = self.idle_groups.places[memcg] as usize;
         let from = idle_priority(largest);
-        let quiet = &mut self.idle_groups.nodes[node.idx()];
+        let quiet = &mut self.idle_groups.nodes[node];
         quiet.from[place] = from;
         quiet.margins[place] = IdleMargin {
             arrivals: as_margin(arrivals_until(from, largest)),
@@ -152,8 +151,8 @@ impl<O: Owners> Manager<O> {
     /// For a group that is idle while its lists are too small to be scanned: the size of its
     /// largest list, and how many pages may leave while the group stays idle. `None`: always visit.
     fn idle_lists(&self, memcg: MemcgId, node: NodeId) -> Option<(u64, u64)> {
-        let group = &self.memcgs[memcg.idx()];
-        let place = self.idle_groups.places[memcg.idx()] as usize;
+        let group = &self.memcgs[memcg];
+        let place = self.idle_groups.places[memcg] as usize;
         let lruvec = group.lruvecs.get(node.idx())?;
         let kept = group.cached.get(node.idx())?;
         let sizes = Lru::EVICTABLE.map(|lru| lruvec.size(lru));
@@ -180,12 +179,11 @@ impl<O: Owners> Manager<O> {
         for (place, &id) in quiet.order.iter().enumerate() {
             let mut below = quiet.order[place..].iter();
             let nr = below.by_ref().take_while(|&&at| self.is_descendant(at, id)).count();
-            if quiet.ends[place] as usize != place + nr || quiet.places[id.idx()] as usize != place
-            {
+            if quiet.ends[place] as usize != place + nr || quiet.places[id] as usize != place {
                 return Err(alloc::format!("{id:?} is at {place}, with {nr} groups"));
             }
-            let parent = self.memcgs[id.idx()].parent;
-            let above = parent.is_some() && quiet.has_rules[quiet.places[parent.idx()] as usize];
+            let parent = self.memcgs[id].parent;
+            let above = parent.is_some() && quiet.has_rules[quiet.places[parent] as usize];
             let set_apart = above || self.is_set_apart(id, self.rules_of_walks());
             if set_apart && !quiet.has_rules[place] {
                 return Err(alloc::format!("{id:?} has settings that walks would skip"));

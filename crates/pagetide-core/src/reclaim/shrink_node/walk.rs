@@ -68,7 +68,7 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         let flags = AllocFlags::at(Watermark::Min);
-        let node = &self.mem.nodes[pass.node.idx()];
+        let node = &self.mem.nodes[pass.node];
         let zones = match sc.only_zone {
             Some(zone) => &node.zones[zone..=zone],
             None => &node.zones[..=sc.reclaim_idx],
@@ -247,7 +247,7 @@ impl<O: Owners> Manager<O> {
                 NodeStep::Wait(self.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
             }
             Some(pfn) => {
-                self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                self.mem.pages[pfn].set(PageFlags::WAITERS);
                 NodeStep::Wait(Sleep::on_page(pfn))
             }
         }
@@ -264,7 +264,7 @@ impl<O: Owners> Manager<O> {
             return None;
         }
         if self.walks_in_part(sc) {
-            let remembered = self.memcgs[root.idx()].lruvecs[pass.node.idx()].reclaim_position;
+            let remembered = self.memcgs[root].lruvecs[pass.node].reclaim_position;
             if remembered.is_some() {
                 return self.next_memcg(root, remembered).or(Some(root));
             }
@@ -284,7 +284,7 @@ impl<O: Owners> Manager<O> {
         if self.walks_in_part(sc) {
             let enough = sc.nr_reclaimed >= sc.nr_to_reclaim;
             let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
-            self.memcgs[root.idx()].lruvecs[pass.node.idx()].reclaim_position = remembered;
+            self.memcgs[root].lruvecs[pass.node].reclaim_position = remembered;
             if enough {
                 return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
             }
@@ -392,7 +392,7 @@ impl<O: Owners> Manager<O> {
         self.vmpressure(sc, sc.nr_scanned.saturating_sub(pass.scanned_before));
         let tally = &sc.tally;
         let node = pass.node;
-        let state = &mut self.nodes[node.idx()];
+        let state = &mut self.nodes[node];
         let mut wait = None;
         if sc.is_kswapd() {
             if tally.writeback > 0 && tally.writeback == tally.taken {
@@ -407,8 +407,7 @@ impl<O: Owners> Manager<O> {
         }
         // A group of version 1 stalls in writeback itself, page by page.
         let is_congested = tally.dirty > 0 && tally.dirty == tally.congested;
-        let target =
-            sc.target.and_then(|target| self.memcgs[target.idx()].lruvecs.get_mut(node.idx()));
+        let target = sc.target.and_then(|target| self.memcgs[target].lruvecs.get_mut(node.idx()));
         let congested = match target {
             None => &mut state.congested,
             Some(lruvec) => &mut lruvec.congested,

@@ -34,11 +34,11 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let nr_cpus = self.stocks.len();
-        let events = &mut self.memcgs[memcg.idx()].cpu_events;
+        let events = &mut self.memcgs[memcg].cpu_events;
         if events.is_empty() {
             events.resize(nr_cpus, Default::default());
         }
-        let events = &mut events[cpu.idx()];
+        let events = &mut events[cpu];
         events.nr_page_events += nr;
         let count = events.nr_page_events;
         if events.threshold_target >= count {
@@ -52,13 +52,13 @@ impl<O: Owners> Manager<O> {
         // The root has no soft limit, whatever value is set there.
         let mut at = memcg;
         while at != ROOT {
-            let excess = self.memcgs[at.idx()].soft_limit_excess();
-            let on_tree = self.memcgs[at.idx()].lruvecs[node.idx()].soft_limit_key.is_some();
+            let excess = self.memcgs[at].soft_limit_excess();
+            let on_tree = self.memcgs[at].lruvecs[node].soft_limit_key.is_some();
             if excess > 0 || on_tree {
                 self.take_off_tree(at, node);
                 self.put_on_tree(at, node, excess);
             }
-            at = self.memcgs[at.idx()].parent;
+            at = self.memcgs[at].parent;
         }
     }
 
@@ -77,9 +77,9 @@ impl<O: Owners> Manager<O> {
         let ids = (1..self.memcgs.len()).map(|id| MemcgId(id as u16));
         let there: alloc::vec::Vec<_> = ids.filter(|&id| self.memcg_is_online(id)).collect();
         for id in there {
-            let excess = self.memcgs[id.idx()].soft_limit_excess();
-            for node in 0..self.memcgs[id.idx()].lruvecs.len() {
-                if self.memcgs[id.idx()].lruvecs[node].soft_limit_key.is_none() {
+            let excess = self.memcgs[id].soft_limit_excess();
+            for node in 0..self.memcgs[id].lruvecs.len() {
+                if self.memcgs[id].lruvecs[node].soft_limit_key.is_none() {
                     self.put_on_tree(id, NodeId(node as u8), excess);
                 }
             }
@@ -92,8 +92,8 @@ impl<O: Owners> Manager<O> {
             let Some(memcg) = self.at_position(held).filter(|&id| self.memcg_is_online(id)) else {
                 continue;
             };
-            if self.memcgs[memcg.idx()].lruvecs[state.node.idx()].soft_limit_key.is_none() {
-                let excess = self.memcgs[memcg.idx()].soft_limit_excess();
+            if self.memcgs[memcg].lruvecs[state.node].soft_limit_key.is_none() {
+                let excess = self.memcgs[memcg].soft_limit_excess();
                 self.put_on_tree(memcg, state.node, excess);
             }
         }
@@ -106,9 +106,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn take_off_tree(&mut self, memcg: MemcgId, node: NodeId) {
-        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        let lruvec = &mut self.memcgs[memcg].lruvecs[node];
         if let Some(key) = lruvec.soft_limit_key.take() {
-            self.soft_limit_trees.trees[node.idx()].remove(&key);
+            self.soft_limit_trees.trees[node].remove(&key);
         }
     }
 
@@ -116,23 +116,23 @@ impl<O: Owners> Manager<O> {
     /// (`__mem_cgroup_insert_exceeded`): charges may have put back the group that a reclaimer took
     /// off.
     fn put_on_tree(&mut self, memcg: MemcgId, node: NodeId, excess: u64) {
-        let is_on = self.memcgs[memcg.idx()].lruvecs[node.idx()].soft_limit_key.is_some();
+        let is_on = self.memcgs[memcg].lruvecs[node].soft_limit_key.is_some();
         if excess == 0 || is_on {
             return;
         }
         let trees = &mut self.soft_limit_trees;
         trees.arrivals += 1;
         let key = (excess, trees.arrivals);
-        trees.trees[node.idx()].insert(key, memcg);
-        self.memcgs[memcg.idx()].lruvecs[node.idx()].soft_limit_key = Some(key);
+        trees.trees[node].insert(key, memcg);
+        self.memcgs[memcg].lruvecs[node].soft_limit_key = Some(key);
     }
 
     /// Takes the group with the largest key off the tree, if it is still over its limit.
     fn largest_soft_limit(&mut self, node: NodeId) -> Option<MemcgId> {
         loop {
-            let (_, &memcg) = self.soft_limit_trees.trees[node.idx()].last_key_value()?;
+            let (_, &memcg) = self.soft_limit_trees.trees[node].last_key_value()?;
             self.take_off_tree(memcg, node);
-            if self.memcgs[memcg.idx()].soft_limit_excess() > 0 {
+            if self.memcgs[memcg].soft_limit_excess() > 0 {
                 return Some(memcg);
             }
         }
@@ -144,7 +144,7 @@ impl<O: Owners> Manager<O> {
         let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
             && sc.target.is_none()
             && sc.order == 0
-            && !self.soft_limit_trees.trees[node.idx()].is_empty();
+            && !self.soft_limit_trees.trees[node].is_empty();
         if !wanted {
             return None;
         }
@@ -178,7 +178,7 @@ impl<O: Owners> Manager<O> {
     /// Bitmap of the zones with memory, without the largest. The scan of the node's lists covers
     /// the largest zone.
     fn small_zones(&self, node: NodeId) -> u8 {
-        let zones = &self.mem.nodes[node.idx()].zones;
+        let zones = &self.mem.nodes[node].zones;
         let largest = zones.iter().map(|zone| zone.managed).max().unwrap_or(0);
         let small = zones.iter().filter(|zone| zone.is_populated() && zone.managed < largest);
         small.fold(0, |bits, zone| bits | 1 << zone.index)
@@ -236,7 +236,7 @@ impl<O: Owners> Manager<O> {
                 let Some(memcg) = next.or_else(|| self.largest_soft_limit(state.node)) else {
                     return true;
                 };
-                let excess = self.memcgs[memcg.idx()].soft_limit_excess();
+                let excess = self.memcgs[memcg].soft_limit_excess();
                 state.top = Some((self.position_of(memcg), excess));
                 state.turns = 0;
                 state.total = 0;
@@ -278,7 +278,7 @@ impl<O: Owners> Manager<O> {
     fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
         let Some((top, excess)) = state.top else { return true };
         let Some(top) = self.at_position(top) else { return true };
-        if self.memcgs[top.idx()].soft_limit_excess() == 0 {
+        if self.memcgs[top].soft_limit_excess() == 0 {
             return true;
         }
         let next = self.next_memcg(top, victim);
@@ -304,7 +304,7 @@ impl<O: Owners> Manager<O> {
         state.next = next.map(|next| self.position_of(next));
         if let Some(top) = self.at_position(top) {
             self.take_off_tree(top, state.node);
-            let excess = self.memcgs[top.idx()].soft_limit_excess();
+            let excess = self.memcgs[top].soft_limit_excess();
             self.put_on_tree(top, state.node, excess);
         }
         state.tried += 1;
@@ -315,7 +315,7 @@ impl<O: Owners> Manager<O> {
         if over {
             // The group taken off for the next try goes back.
             if let Some(next) = next {
-                let excess = self.memcgs[next.idx()].soft_limit_excess();
+                let excess = self.memcgs[next].soft_limit_excess();
                 self.put_on_tree(next, state.node, excess);
             }
         }
@@ -339,8 +339,8 @@ mod tests {
         let config = Config { soft_limit: SoftLimitPolicy::Tree, ..Config::default() };
         let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
         let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
-        machine.memcgs[memcg.idx()].soft_limit = 0;
-        machine.memcgs[memcg.idx()].memory.usage = 8;
+        machine.memcgs[memcg].soft_limit = 0;
+        machine.memcgs[memcg].memory.usage = 8;
         machine.put_on_tree(memcg, node, 8);
         let ctx = Ctx { cpu: Cpu(0), node, now: 0, asker: MmId::NONE, memcg: ROOT };
         let sc = ScanControl::new(Reclaimer::Kswapd, SWAP_CLUSTER_MAX, Gfp::KERNEL, 0);
@@ -351,7 +351,7 @@ mod tests {
         machine.put_on_tree(memcg, node, 9);
         while !machine.soft_reclaim_step(&mut stage, &ctx) {}
         let on_tree: Vec<_> = machine.soft_limit_trees.of_node(0).map(|(key, _)| key).collect();
-        let known = machine.memcgs[memcg.idx()].lruvecs[0].soft_limit_key;
+        let known = machine.memcgs[memcg].lruvecs[0].soft_limit_key;
         assert_eq!(on_tree, Vec::from_iter(known));
     }
 }

@@ -48,7 +48,7 @@ impl<O: Owners> Manager<O> {
             self.note_entry(holds, at);
         }
         let (memcg, node) = self.list_of(object);
-        let lists = &mut self.memcgs[memcg.idx()].cached[node.idx()];
+        let lists = &mut self.memcgs[memcg].cached[node];
         self.slabs.cached.push_back(&mut lists.lists[list], at);
         match list {
             SHADOW_NODES => self.idle_groups.pages_removed(memcg, node, PAGES_A_SHADOW_NODE),
@@ -92,7 +92,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn note_entry(&mut self, object: Object, at: u32) {
-        let it = &mut self.slabs.caches[object.cache.idx()];
+        let it = &mut self.slabs.caches[object.cache];
         let number = object.number as usize;
         if it.entries.len() <= number {
             it.entries.resize(number + 1, NONE);
@@ -105,12 +105,12 @@ impl<O: Owners> Manager<O> {
     pub(super) fn take_entry(&mut self, at: u32) -> (Object, Object) {
         let CachedEntry { object, holds, list, .. } = self.slabs.cached.entries[at as usize];
         let (memcg, node) = self.list_of(object);
-        let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[list];
+        let list = &mut self.memcgs[memcg].cached[node].lists[list];
         self.slabs.cached.remove(list, at);
         self.slabs.cached.entries[at as usize].object = Object::NONE;
         self.slabs.cached.free.push(at);
         for kept in [object, holds].into_iter().filter(|kept| kept.is_some()) {
-            let it = &mut self.slabs.caches[kept.cache.idx()];
+            let it = &mut self.slabs.caches[kept.cache];
             it.entries[kept.number as usize] = NONE;
             it.set_returnable(kept.number, true);
         }
@@ -122,8 +122,8 @@ impl<O: Owners> Manager<O> {
         let mut memcg = self.memcg_of_object(object);
         // Objects of a removed group are on the lists of its parent, even if the group's caches
         // still exist.
-        while self.memcgs[memcg.idx()].dying {
-            memcg = self.memcgs[memcg.idx()].parent;
+        while self.memcgs[memcg].dying {
+            memcg = self.memcgs[memcg].parent;
         }
         (memcg, self.node_of_object(object))
     }
@@ -131,8 +131,8 @@ impl<O: Owners> Manager<O> {
     /// Moves the cached objects of a removed group to its parent.
     pub(crate) fn reparent_cached(&mut self, memcg: MemcgId, parent: MemcgId) {
         for node in 0..self.nodes.len() {
-            let mut from = core::mem::take(&mut self.memcgs[memcg.idx()].cached[node]);
-            let to = &mut self.memcgs[parent.idx()].cached[node];
+            let mut from = core::mem::take(&mut self.memcgs[memcg].cached[node]);
+            let to = &mut self.memcgs[parent].cached[node];
             for (from, to) in from.lists.iter_mut().zip(&mut to.lists) {
                 self.slabs.cached.splice(from, to);
             }
@@ -152,7 +152,7 @@ impl<O: Owners> Manager<O> {
     ) -> (u64, u64) {
         let (mut seen, mut freed) = (0, 0);
         while seen < nr {
-            let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[kind as usize];
+            let list = &mut self.memcgs[memcg].cached[node].lists[kind as usize];
             let at = list.head;
             if at == NONE {
                 break;

@@ -33,12 +33,12 @@ impl<O: Owners> Manager<O> {
 
     /// Unlists a node that has a page again, or is empty.
     pub(crate) fn unlist_shadow_node(&mut self, node: Object) {
-        let entry = self.slabs.caches[node.cache.idx()].entries[node.number as usize];
+        let entry = self.slabs.caches[node.cache].entries[node.number as usize];
         self.take_entry(entry);
     }
 
     pub(crate) fn is_shadow_node(&self, node: Object) -> bool {
-        self.slabs.caches[node.cache.idx()].is_cached(node.number)
+        self.slabs.caches[node.cache].is_cached(node.number)
     }
 
     /// Shadow nodes of all groups (`workingset_nodes`).
@@ -49,17 +49,17 @@ impl<O: Owners> Manager<O> {
 
     /// Number of shadow nodes of a group beyond those that it needs.
     pub(crate) fn count_shadow_nodes(&self, memcg: MemcgId, node: NodeId) -> u64 {
-        let group = &self.memcgs[memcg.idx()];
+        let group = &self.memcgs[memcg];
         let Some(lists) = group.cached.get(node.idx()).filter(|it| it.nr_shadow_nodes() > 0) else {
             return 0;
         };
         // Quick check that ignores huge pages and slabs: usually there are not too many nodes.
-        let entries: u64 = group.lruvecs[node.idx()].lists.iter().map(|list| list.len).sum();
+        let entries: u64 = group.lruvecs[node].lists.iter().map(|list| list.len).sum();
         if lists.nr_shadow_nodes() <= entries >> PAGES_SHIFT {
             return 0;
         }
-        let listed: u64 = group.lruvecs[node.idx()].zone_sizes.iter().flatten().sum();
-        let clones = group.clones.iter().map(|clone| self.slabs.caches[clone.idx()].bytes());
+        let listed: u64 = group.lruvecs[node].zone_sizes.iter().flatten().sum();
+        let clones = group.clones.iter().map(|clone| self.slabs.caches[*clone].bytes());
         let slabs = group.slab_bytes.map(|bytes| bytes.max(0) as u64).iter().sum::<u64>();
         let slabs = (slabs + clones.sum::<u64>()) / self.nr_nodes() as u64 / self.slabs.page_size;
         lists.nr_shadow_nodes().saturating_sub((listed + slabs) >> PAGES_SHIFT)
@@ -75,7 +75,7 @@ impl<O: Owners> Manager<O> {
         cpu: Cpu,
     ) -> u64 {
         for freed in 0..nr {
-            let at = self.memcgs[memcg.idx()].cached[node.idx()].lists[SHADOW_NODES].head;
+            let at = self.memcgs[memcg].cached[node].lists[SHADOW_NODES].head;
             if at == NONE {
                 return freed;
             }
@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
             self.take_entry(at);
             O::forget_shadows(self, tree, index, cpu);
             self.mem.vmstat.count(Event::WorkingsetNodereclaim);
-            self.memcgs[memcg.idx()].events.count(Event::WorkingsetNodereclaim);
+            self.memcgs[memcg].events.count(Event::WorkingsetNodereclaim);
         }
         nr
     }

@@ -35,7 +35,7 @@ impl<O: Owners> Manager<O> {
         gfp: Gfp,
     ) -> Option<ShrinkSlab> {
         // A removed group has no lists.
-        let lists = self.memcgs[memcg.idx()].cached.get(node.idx())?;
+        let lists = self.memcgs[memcg].cached.get(node.idx())?;
         let freeable = match shrinker {
             Shrinker::ShadowNodes => self.count_shadow_nodes(memcg, node),
             Shrinker::SuperBlock => {
@@ -103,7 +103,7 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         let owed = state.owed.saturating_sub(state.scanned).min(2 * state.freeable);
-        let lists = &mut self.memcgs[state.memcg.idx()].cached[state.node.idx()];
+        let lists = &mut self.memcgs[state.memcg].cached[state.node];
         let deferred = &mut lists.deferred[state.shrinker as usize];
         *deferred = deferred.saturating_sub(state.deferred) + owed;
         let new_scan = *deferred;
@@ -128,7 +128,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn super_cache_scan(&mut self, memcg: MemcgId, node: NodeId, nr: u64, cpu: Cpu) -> u64 {
-        let lists = &self.memcgs[memcg.idx()].cached[node.idx()].lists;
+        let lists = &self.memcgs[memcg].cached[node].lists;
         let [dentries, inodes] = [lists[0].len, lists[1].len];
         let total = (dentries + inodes).max(1);
         let mut freed = 0;

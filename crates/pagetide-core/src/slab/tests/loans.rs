@@ -152,7 +152,7 @@ fn a_pair_that_comes_and_goes_leaves_the_stock_alone() {
         assert_eq!(side.machine.slabs.loans[0].cache.is_some(), pair >= 1, "{pair}");
         side.free(object, 0);
     }
-    let lent = side.machine.slabs.caches[side.caches[0].idx()].cpus[0].payable;
+    let lent = side.machine.slabs.caches[side.caches[0]].cpus[0].payable;
     assert!(lent.count_ones() > 1);
     let mine = side.alloc(0, 0, 0);
     // The word is needed by the root, then the stock by another group.

@@ -20,13 +20,13 @@ fn found(spoil: impl Fn(&mut Machine, CacheId, Object)) -> std::string::String {
 #[test]
 fn the_audit_finds_what_is_spoilt() {
     let slot = |machine: &Machine, object: Object| {
-        machine.slabs.caches[object.cache.idx()].place_of(object.number).0
+        machine.slabs.caches[object.cache].place_of(object.number).0
     };
     fn at(machine: &mut Machine, cache: CacheId) -> &mut KmemCache {
-        &mut machine.slabs.caches[cache.idx()]
+        &mut machine.slabs.caches[cache]
     }
     let frame = |machine: &Machine, object: Object| {
-        machine.slabs.caches[object.cache.idx()].slabs[slot(machine, object)].pfn.idx()
+        machine.slabs.caches[object.cache].slabs[slot(machine, object)].pfn.idx()
     };
     let free_bit = |machine: &mut Machine, cache, object: Object| {
         let it = at(machine, cache);

@@ -13,7 +13,7 @@ use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::NodeStat;
-use crate::units::{MemcgId, NodeId, HPAGE_PMD_NR};
+use crate::units::{IdVec, MemcgId, NodeId, HPAGE_PMD_NR};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
@@ -68,15 +68,15 @@ impl<O: Owners> Manager<O> {
         if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
             return Vec::new();
         }
-        let members: Vec<bool> = (0..self.memcgs.len())
+        let members: IdVec<MemcgId, bool> = (0..self.memcgs.len())
             .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
             .collect();
         let usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
         let groups = self.memcgs.iter().zip(&members).filter(|(_, &is_member)| is_member);
         let slabs: u64 = groups.map(|(group, _)| group.kernel_pages).sum();
         // The root's counter lacks the memory that removed groups have passed to it.
-        let of_root = if memcg == ROOT { self.memcgs[ROOT.idx()].kernel_pages } else { 0 };
-        let kernel = self.memcgs[memcg.idx()].kmem.usage + of_root;
+        let of_root = if memcg == ROOT { self.memcgs[ROOT].kernel_pages } else { 0 };
+        let kernel = self.memcgs[memcg].kmem.usage + of_root;
         let lru = |stat| {
             let nodes = (0..self.nodes.len()).map(|node| NodeId(node as u8));
             nodes.map(|node| self.lruvec_page_state(memcg, node, stat)).sum::<u64>()
@@ -108,20 +108,20 @@ impl<O: Owners> Manager<O> {
 
     /// Bytes of slabs charged to groups, as [unreclaimable, reclaimable]: bytes of objects, or of
     /// the pages of clones.
-    fn memcg_slab_bytes(&self, members: &[bool]) -> [u64; 2] {
+    fn memcg_slab_bytes(&self, members: &IdVec<MemcgId, bool>) -> [u64; 2] {
         let mut sums = [0; 2];
         let ids = (0..members.len()).filter(|&id| members[id]).map(|id| MemcgId(id as u16));
         for id in ids.clone() {
-            let own = self.memcgs[id.idx()].slab_bytes;
+            let own = self.memcgs[id].slab_bytes;
             sums.iter_mut().zip(own).for_each(|(sum, bytes)| *sum += bytes);
         }
         for (_, stock) in self.slabs.settled_stocks() {
-            if members[self.slabs.objcgs.memcg_of(stock.objcg).idx()] {
+            if members[self.slabs.objcgs.memcg_of(stock.objcg)] {
                 sums.iter_mut().zip(stock.slab_bytes()).for_each(|(sum, bytes)| *sum += bytes);
             }
         }
-        for clone in ids.flat_map(|id| &self.memcgs[id.idx()].clones) {
-            let cache = &self.slabs.caches[clone.idx()];
+        for clone in ids.flat_map(|id| &self.memcgs[id].clones) {
+            let cache = &self.slabs.caches[*clone];
             sums[usize::from(cache.reclaimable)] += cache.bytes() as i64;
         }
         sums.map(|bytes| bytes.max(0) as u64)
@@ -133,7 +133,7 @@ impl<O: Owners> Manager<O> {
         let huge = if memcg == ROOT {
             self.global_node_stat(NodeStat::NrAnonTransparentHugepages)
         } else {
-            let members: Vec<bool> = (0..self.memcgs.len())
+            let members: IdVec<MemcgId, bool> = (0..self.memcgs.len())
                 .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
                 .collect();
             let mut huge = 0;
@@ -158,7 +158,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Counts the user pages charged to the groups marked in `members`.
-    fn group_usage(&self, members: &[bool]) -> GroupUsage {
+    fn group_usage(&self, members: &IdVec<MemcgId, bool>) -> GroupUsage {
         let mut usage = GroupUsage::default();
         self.for_each_user_page(members, |page| {
             let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
@@ -175,18 +175,18 @@ impl<O: Owners> Manager<O> {
 
     /// Calls `f` once for every user page charged to one of the groups marked in `members`. Such a
     /// page is on a list of its group, in a CPU's batch, or being moved to another frame.
-    fn for_each_user_page(&self, members: &[bool], mut f: impl FnMut(&Page)) {
+    fn for_each_user_page(&self, members: &IdVec<MemcgId, bool>, mut f: impl FnMut(&Page)) {
         let pages = &self.mem.pages;
         let groups = self.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
         let lists = groups.flat_map(|(group, _)| &group.lruvecs).flat_map(|lruvec| &lruvec.lists);
         for pfn in lists.flat_map(|list| list.iter(pages)) {
-            f(&pages[pfn.idx()]);
+            f(&pages[pfn]);
         }
         let in_batches = self.lru_batches.iter().flat_map(|batches| &batches.add).copied();
         let moving = self.compactions.in_flight().map(|(from, _)| from);
         for pfn in in_batches.chain(moving) {
-            let page = &pages[pfn.idx()];
-            if page.memcg.is_some() && members[page.memcg.idx()] {
+            let page = &pages[pfn];
+            if page.memcg.is_some() && members[page.memcg] {
                 f(page);
             }
         }

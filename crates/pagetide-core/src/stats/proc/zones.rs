@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
                         put!(out, "\n      {name:<12} {value}");
                     }
                     put_pagesets(&mut out, zone);
-                    let failures = self.nodes[node.id.idx()].kswapd.failures;
+                    let failures = self.nodes[node.id].kswapd.failures;
                     let unreclaimable = u8::from(failures >= MAX_RECLAIM_RETRIES);
                     put!(out, "\n  node_unreclaimable:  {unreclaimable}");
                     put!(out, "\n  start_pfn:           {}", zone.start_pfn.0);
@@ -80,7 +80,7 @@ impl<O: Owners> Manager<O> {
 
     fn zone_rows(&self, zone: &Zone, write_pending: u64) -> [CounterRow; 8] {
         let [inactive_anon, active_anon, inactive_file, active_file, unevictable] =
-            self.nodes[zone.node.idx()].zone_lru[zone.index];
+            self.nodes[zone.node].zone_lru[zone.index];
         [
             ("nr_free_pages", zone.free_pages()),
             ("nr_zone_inactive_anon", inactive_anon),
@@ -89,7 +89,7 @@ impl<O: Owners> Manager<O> {
             ("nr_zone_active_file", active_file),
             ("nr_zone_unevictable", unevictable),
             ("nr_zone_write_pending", write_pending),
-            ("nr_mlock", self.nodes[zone.node.idx()].nr_mlock[zone.index]),
+            ("nr_mlock", self.nodes[zone.node].nr_mlock[zone.index]),
         ]
     }
 
@@ -100,7 +100,7 @@ impl<O: Owners> Manager<O> {
             for (_, page) in self.mem.pages.opened() {
                 let dirty = page.has(PageFlags::FILE.with(PageFlags::DIRTY));
                 let pending = u64::from(dirty) + u64::from(page.has(PageFlags::WRITEBACK));
-                counts[page.node().idx()][page.zone()] += pending;
+                counts[usize::from(page.node().0)][page.zone()] += pending;
             }
         }
         counts

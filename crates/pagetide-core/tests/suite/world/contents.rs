@@ -10,7 +10,7 @@ use pagetide_core::frames::page::{Page, PageFlags};
 use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::process::page_table::{Backing, Pte, VmaId};
 use pagetide_core::process::Machine;
-use pagetide_core::units::{FileId, Pfn};
+use pagetide_core::units::{FileId, IdVec, Pfn};
 use std::collections::BTreeMap;
 
 /// The quarters of a page.
@@ -37,7 +37,7 @@ pub struct Transfer {
 #[allow(dead_code)] // each test file uses its part
 #[derive(Clone, Default)]
 pub struct ContentsModel {
-    frames: Vec<PageQuarters>,
+    frames: IdVec<Pfn, PageQuarters>,
     slots: BTreeMap<u32, PageQuarters>,
     disk: BTreeMap<(u32, u32), PageQuarters>,
     /// Initial size of each file, and whether it was sparse.
@@ -119,12 +119,12 @@ impl ContentsModel {
     pub fn perform(&mut self, effect: &Effect, position: &mut Option<(FileId, u64)>) {
         match *effect {
             Effect::Zero { frame, order } => {
-                self.frames[frame.idx()..frame.idx() + (1 << order)].fill(ZEROES);
+                self.frames.as_mut_slice()[frame.idx()..][..1 << order].fill(ZEROES);
             }
-            Effect::CollapsePage { from, to } => self.frames[to.idx()] = self.frames[from.idx()],
+            Effect::CollapsePage { from, to } => self.frames[to] = self.frames[from],
             Effect::ReadOut { frame, offset, len } => {
                 let (file, index) = self.piece(position, offset, len);
-                let found = self.frames[frame.idx()];
+                let found = self.frames[frame];
                 self.check_file(file, index, found, "read()");
             }
             Effect::WriteIn { frame, offset, len } => {
@@ -165,7 +165,7 @@ impl ContentsModel {
         let quarter = self.page_bytes / 4;
         let number = self.fresh();
         let mut page = self.of_file(file, index);
-        let found = self.frames[frame.idx()];
+        let found = self.frames[frame];
         let is_whole = |at: u64| offset <= at * quarter && (at + 1) * quarter <= offset + len;
         let is_apart = |at: u64| (at + 1) * quarter <= offset || offset + len <= at * quarter;
         let agrees = |with: &PageQuarters| {
@@ -187,7 +187,7 @@ impl ContentsModel {
                 page.last[at as usize] = old.rotate_left(7).wrapping_mul(31) ^ number;
             }
         }
-        self.frames[frame.idx()] = page.last;
+        self.frames[frame] = page.last;
         self.cached.insert((file, index), FilePage { last: page.last, lost_to: None });
     }
 
@@ -199,7 +199,7 @@ impl ContentsModel {
         let cached = |file: FileId, index, nr, flag| -> Vec<Pfn> {
             let frame = |at| {
                 let pfn = frame_of(machine, file, at).expect("a page under I/O is cached");
-                assert!(machine.mem.pages[pfn.idx()].has(flag), "{pfn:?}: {io:?}");
+                assert!(machine.mem.pages[pfn].has(flag), "{pfn:?}: {io:?}");
                 pfn
             };
             (index..index + nr).map(frame).collect()
@@ -217,7 +217,7 @@ impl ContentsModel {
     }
 
     fn held(&self, frames: &[Pfn]) -> Vec<PageQuarters> {
-        frames.iter().map(|pfn| self.frames[pfn.idx()]).collect()
+        frames.iter().map(|&pfn| self.frames[pfn]).collect()
     }
 
     /// Ends an I/O, before the machine knows. A failed one leaves garbage at its destination.
@@ -228,7 +228,7 @@ impl ContentsModel {
             Io::ReadFile { file, index, .. } => {
                 for (at, pfn) in (index..).zip(frames) {
                     let read = if ok { self.on_disk(file.0, at) } else { self.garbage() };
-                    self.frames[pfn.idx()] = read;
+                    self.frames[pfn] = read;
                 }
             }
             Io::WriteFile { file, index, .. } => {
@@ -238,7 +238,7 @@ impl ContentsModel {
             }
             Io::SwapIn { slot, pfn } => {
                 let read = self.slots.get(&slot.0).copied().filter(|_| ok);
-                self.frames[pfn.idx()] = read.unwrap_or_else(|| self.garbage());
+                self.frames[pfn] = read.unwrap_or_else(|| self.garbage());
             }
             Io::SwapOut { slot, .. } => {
                 for (slot, new) in (slot.0..).zip(written) {
@@ -267,12 +267,12 @@ impl ContentsModel {
 
     /// Starts a copy; returns its data if it is copied at once.
     pub fn begin_copy(&self, from: Pfn, early: bool) -> Option<PageQuarters> {
-        early.then(|| self.frames[from.idx()])
+        early.then(|| self.frames[from])
     }
 
     pub fn end_copy(&mut self, from: Pfn, to: Pfn, taken: Option<PageQuarters>, ok: bool) {
-        let copied = taken.unwrap_or(self.frames[from.idx()]);
-        self.frames[to.idx()] = if ok { copied } else { self.garbage() };
+        let copied = taken.unwrap_or(self.frames[from]);
+        self.frames[to] = if ok { copied } else { self.garbage() };
     }
 
     // ---- programs ----
@@ -301,7 +301,7 @@ impl ContentsModel {
         let mut new = found;
         let number = self.fresh();
         new[(number % 4) as usize] = number;
-        self.frames[pte.pfn().idx()] = new;
+        self.frames[pte.pfn()] = new;
         match mapping.backing {
             Backing::Anon => {
                 self.anon.insert((vma.0, page), new);
@@ -316,7 +316,7 @@ impl ContentsModel {
         if pte.is_zero_page() {
             ZEROES
         } else {
-            self.frames[pte.pfn().idx()]
+            self.frames[pte.pfn()]
         }
     }
 
@@ -338,7 +338,7 @@ impl ContentsModel {
     /// The kernel allocates a block, and writes to it.
     pub fn hold_block(&mut self, pfn: Pfn, order: u8) {
         let number = self.fresh();
-        self.frames[pfn.idx()..pfn.idx() + (1 << order)].fill([number; 4]);
+        self.frames.as_mut_slice()[pfn.idx()..][..1 << order].fill([number; 4]);
         self.blocks.insert(pfn.0, (order, number));
     }
 
@@ -361,7 +361,7 @@ impl ContentsModel {
             for table in mapping.tables.iter().filter(|table| table.is_some()) {
                 // The entry is the machine's, and the frame has no other user.
                 assert!(
-                    self.frames[table.idx()] == ZEROES,
+                    self.frames[*table] == ZEROES,
                     "table {table:?} of {vma:?} was overwritten"
                 );
             }
@@ -381,9 +381,9 @@ impl ContentsModel {
         }
         for (&(file, index), page) in &self.cached {
             let frame = frame_of(machine, FileId(file), index);
-            let found = match frame.map(|pfn| (pfn, &machine.mem.pages[pfn.idx()])) {
+            let found = match frame.map(|pfn| (pfn, &machine.mem.pages[pfn])) {
                 None => self.on_disk(file, index),
-                Some((pfn, at)) if at.has(PageFlags::UPTODATE) => self.frames[pfn.idx()],
+                Some((pfn, at)) if at.has(PageFlags::UPTODATE) => self.frames[pfn],
                 Some(_) => continue,
             };
             assert!(
@@ -404,12 +404,12 @@ impl ContentsModel {
             return Some(self.behind(pte));
         }
         if let Some((pfn, _)) = pte.migrating() {
-            return Some(self.frames[pfn.idx()]);
+            return Some(self.frames[pfn]);
         }
         let slot = pte.swap_slot().expect("an entry is one of these");
         match machine.swap().cached(slot) {
-            Some(pfn) if machine.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) => {
-                Some(self.frames[pfn.idx()])
+            Some(pfn) if machine.mem.pages[pfn].has(PageFlags::UPTODATE) => {
+                Some(self.frames[pfn])
             }
             Some(_) => None,
             None => Some(self.slots.get(&slot.0).copied().unwrap_or([1 << 63; 4])),

@@ -440,7 +440,7 @@ impl TestWorld {
     /// kill: it has no task, or none that has started.
     pub fn is_anybody_stuck(&self) -> bool {
         self.machine.memcg_ids().any(|id| {
-            let group = &self.machine.memcgs()[id.idx()];
+            let group = &self.machine.memcgs()[id];
             let events = self.machine.read_group_control(id, "memory.events", self.now).unwrap();
             let count = |name: &str| -> u64 {
                 let row = events.lines().find_map(|line| line.strip_prefix(name));

@@ -113,7 +113,7 @@ fn a_load_goes_with_its_task() {
     let loads = [CPU0, CPU1].map(|cpu| scheduler.cpu_load(cpu, now));
     let from = scheduler.cpu_of(2);
     let load = scheduler.task_load(2, now);
-    let at = [from.idx(), 1 - from.idx()];
+    let at = [usize::from(from.0), 1 - usize::from(from.0)];
     scheduler.dequeue(2, now);
     scheduler.migrate(2, Cpu(1 - from.0), now);
     scheduler.enqueue(2, now);

@@ -63,12 +63,12 @@ fn random_histories_keep_the_promises() {
 
 /// Time for which each CPU has been idle while a task that it may run waited on another CPU.
 struct Idleness {
-    since: Vec<Option<Nanos>>,
+    since: IdVec<Cpu, Option<Nanos>>,
 }
 
 impl Idleness {
     fn new(nr_cpus: usize) -> Idleness {
-        Idleness { since: vec![None; nr_cpus] }
+        Idleness { since: vec![None; nr_cpus].into() }
     }
 
     /// No CPU stays idle while a movable task waits for longer than a few balancing attempts: at
@@ -78,7 +78,7 @@ impl Idleness {
             let waits = |from| scheduler.has_movable(from, cpu);
             let is_idle = scheduler.rq(cpu).is_idle()
                 && (0..scheduler.nr_cpus()).map(Cpu).any(|from| from != cpu && waits(from));
-            let since = &mut self.since[cpu.idx()];
+            let since = &mut self.since[cpu];
             *since = is_idle.then(|| since.unwrap_or(now));
             let idle_ns = now - since.unwrap_or(now);
             assert!(idle_ns <= 4 * TICK_NS, "{cpu:?} is idle for {idle_ns} ns");
