@@ -7,7 +7,7 @@
 //! active lists, groups that soft limits or a shrink priority had spared, groups below
 //! `memory.low`, groups that a plug-in had spared.
 //!
-//! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
+//! Invariant: a finished reclaim has `done` set and its result in `sc.found.nr_reclaimed`.
 
 use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
@@ -57,15 +57,15 @@ impl DirectReclaim {
     pub(crate) fn of_group(target: MemcgPosition, nr: u64, gfp: Gfp) -> DirectReclaim {
         let mut reclaim = DirectReclaim::new(0, gfp);
         reclaim.target = Some(target);
-        reclaim.sc.target = Some(target.id);
-        reclaim.sc.nr_to_reclaim = nr.max(SWAP_CLUSTER_MAX);
-        reclaim.sc.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
+        reclaim.sc.goal.target = Some(target.id);
+        reclaim.sc.goal.nr_to_reclaim = nr.max(SWAP_CLUSTER_MAX);
+        reclaim.sc.goal.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
         reclaim
     }
 
     /// Makes this the reclaim for a write to memory.reclaim (Linux `MEMCG_RECLAIM_PROACTIVE`).
     pub(crate) fn proactive(mut self) -> DirectReclaim {
-        self.sc.proactive = true;
+        self.sc.goal.proactive = true;
         self
     }
 }
@@ -96,15 +96,15 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) -> Step<u64> {
         if !core::mem::replace(&mut state.began, true) {
-            let (order, gfp_flags) = (state.sc.order, state.sc.gfp);
-            self.mem.events.record(match state.sc.target {
+            let (order, gfp_flags) = (state.sc.goal.order, state.sc.goal.gfp);
+            self.mem.events.record(match state.sc.goal.target {
                 None => TraceEvent::MmVmscanDirectReclaimBegin { order, gfp_flags },
                 Some(memcg) => TraceEvent::MmVmscanMemcgReclaimBegin { memcg, order, gfp_flags },
             });
         }
         let step = self.direct_reclaim_batch(state, ctx);
         if let Step::Done(nr_reclaimed) = step {
-            self.mem.events.record(match state.sc.target {
+            self.mem.events.record(match state.sc.goal.target {
                 None => TraceEvent::MmVmscanDirectReclaimEnd { nr_reclaimed },
                 Some(memcg) => TraceEvent::MmVmscanMemcgReclaimEnd { memcg, nr_reclaimed },
             });
@@ -118,14 +118,14 @@ impl<O: Owners> Manager<O> {
             (0..machine.nodes.len())
                 .map(|i| NodeId(((ctx.node.idx() + i) % machine.nodes.len()) as u8))
                 .filter(|node| {
-                    machine.mem.nodes[*node].zones[..=state.sc.reclaim_idx]
+                    machine.mem.nodes[*node].zones[..=state.sc.goal.reclaim_idx]
                         .iter()
                         .any(|zone| zone.is_populated())
                 })
                 .nth(at)
         };
         if state.target.is_some_and(|target| self.at_position(target).is_none()) {
-            return Step::Done(state.sc.nr_reclaimed);
+            return Step::Done(state.sc.found.nr_reclaimed);
         }
         let pass = match &mut state.pass {
             Some(pass) => pass,
@@ -154,35 +154,35 @@ impl<O: Owners> Manager<O> {
 
     fn direct_reclaim_round_end(&mut self, state: &mut DirectReclaim, ctx: &Ctx) -> Step<u64> {
         let sc = &mut state.sc;
-        let round_scanned = sc.nr_scanned - state.round_scanned;
+        let round_scanned = sc.found.nr_scanned - state.round_scanned;
         state.at = 0;
-        state.round_scanned = sc.nr_scanned;
-        if sc.nr_reclaimed >= sc.nr_to_reclaim {
-            self.snapshot_all_refaults(sc.target);
-            return Step::Done(sc.nr_reclaimed);
+        state.round_scanned = sc.found.nr_scanned;
+        if sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim {
+            self.snapshot_all_refaults(sc.goal.target);
+            return Step::Done(sc.found.nr_reclaimed);
         }
-        if sc.compaction_ready {
+        if sc.found.compaction_ready {
             // Compaction can make the block: that is progress.
-            self.snapshot_all_refaults(sc.target);
-            return Step::Done(sc.nr_reclaimed.max(1));
+            self.snapshot_all_refaults(sc.goal.target);
+            return Step::Done(sc.found.nr_reclaimed.max(1));
         }
         // Only a shortage of the machine makes the task sleep here.
-        let stuck = !sc.is_for_group() && sc.priority == 1 && sc.nr_reclaimed == 0;
-        sc.priority -= 1;
-        if sc.priority < 0 {
-            self.snapshot_all_refaults(sc.target);
-            if sc.nr_reclaimed == 0 && self.drop_one_exception(sc) {
-                sc.priority = DEF_PRIORITY;
+        let stuck = !sc.is_for_group() && sc.goal.priority == 1 && sc.found.nr_reclaimed == 0;
+        sc.goal.priority -= 1;
+        if sc.goal.priority < 0 {
+            self.snapshot_all_refaults(sc.goal.target);
+            if sc.found.nr_reclaimed == 0 && self.drop_one_exception(sc) {
+                sc.goal.priority = DEF_PRIORITY;
                 return Step::Continue;
             }
-            return Step::Done(sc.nr_reclaimed);
+            return Step::Done(sc.found.nr_reclaimed);
         }
-        let may_nap = round_scanned > 0 && sc.priority < DEF_PRIORITY - 2;
+        let may_nap = round_scanned > 0 && sc.goal.priority < DEF_PRIORITY - 2;
         if may_nap && self.waits_for_congestion(ctx.node) {
             let wait = self.reclaim_throttle(ctx.node, Throttle::CongestionWait, 100_000_000);
             return Step::Wait(wait);
         }
-        if stuck && sc.nr_reclaimed <= sc.nr_scanned >> 3 {
+        if stuck && sc.found.nr_reclaimed <= sc.found.nr_scanned >> 3 {
             return Step::Wait(self.reclaim_throttle(ctx.node, Throttle::NoProgress, TICK));
         }
         Step::Continue
@@ -192,11 +192,11 @@ impl<O: Owners> Manager<O> {
     /// reclaim can stop there (Linux `compaction_ready`). A single such zone is enough to end
     /// reclaim after this round.
     fn is_compaction_ready(&self, node: NodeId, sc: &mut ScanControl) -> bool {
-        if sc.order <= PAGE_ALLOC_COSTLY_ORDER || sc.is_for_group() {
+        if sc.goal.order <= PAGE_ALLOC_COSTLY_ORDER || sc.is_for_group() {
             return false;
         }
         let mut all = true;
-        for zone in &self.mem.nodes[node].zones[..=sc.reclaim_idx] {
+        for zone in &self.mem.nodes[node].zones[..=sc.goal.reclaim_idx] {
             if !zone.is_populated() {
                 continue;
             }
@@ -205,9 +205,9 @@ impl<O: Owners> Manager<O> {
                 zone,
                 &self.config,
                 &self.era,
-                sc.order,
+                sc.goal.order,
                 flags,
-                sc.reclaim_idx,
+                sc.goal.reclaim_idx,
             ) {
                 CompactResult::Success => true,
                 CompactResult::Skipped => false,
@@ -216,12 +216,12 @@ impl<O: Owners> Manager<O> {
                 | CompactResult::Complete
                 | CompactResult::PartialSkipped
                 | CompactResult::Contended => {
-                    let mark = zone.wmark(Watermark::High) + compact_gap(sc.order);
+                    let mark = zone.wmark(Watermark::High) + compact_gap(sc.goal.order);
                     let flags = AllocFlags::at(Watermark::High);
-                    zone_watermark_ok(zone, 0, mark, sc.reclaim_idx, flags)
+                    zone_watermark_ok(zone, 0, mark, sc.goal.reclaim_idx, flags)
                 }
             };
-            sc.compaction_ready |= ready;
+            sc.found.compaction_ready |= ready;
             all &= ready;
         }
         all
@@ -230,23 +230,23 @@ impl<O: Owners> Manager<O> {
     /// Drops one exception for the next descent, after a descent that freed nothing. Returns false
     /// if no exception remains.
     fn drop_one_exception(&mut self, sc: &mut ScanControl) -> bool {
-        if self.era.shares_walks && !sc.full_walk {
+        if self.era.shares_walks && !sc.goal.full_walk {
             // Tasks share their walks, so this task may have seen only empty groups.
-            sc.full_walk = true;
-        } else if sc.skipped_deactivate {
-            sc.force_deactivate = true;
-            sc.skipped_deactivate = false;
+            sc.goal.full_walk = true;
+        } else if sc.found.skipped_deactivate {
+            sc.may.force_deactivate = true;
+            sc.found.skipped_deactivate = false;
         } else if sc.stop_sparing_groups() {
             // These groups have no protection, so they come before the groups below `memory.low`.
             // The next descent meets those again.
-            sc.force_deactivate = false;
-            sc.memcg_low_skipped = false;
-        } else if sc.memcg_low_skipped {
-            sc.force_deactivate = false;
-            sc.memcg_low_reclaim = true;
-            sc.memcg_low_skipped = false;
+            sc.may.force_deactivate = false;
+            sc.found.memcg_low_skipped = false;
+        } else if sc.found.memcg_low_skipped {
+            sc.may.force_deactivate = false;
+            sc.may.memcg_low = true;
+            sc.found.memcg_low_skipped = false;
         } else if sc.overrule_plugins() {
-            sc.force_deactivate = false;
+            sc.may.force_deactivate = false;
             self.plugin.note(PolicyFault::Overruled);
         } else {
             return false;

@@ -8,7 +8,7 @@
 //! docs/add-a-policy.md adds a rule, step by step. Calls of built-in rules are static: a rule that
 //! is off costs a comparison.
 //!
-//! Invariant: a plan never changes the reclaimer's own priority (`sc.priority`), so the end of a
+//! Invariant: a plan never changes the reclaimer's own priority (`sc.goal.priority`), so the end of a
 //! walk has nothing to restore.
 
 use super::graded::GradedSoftLimit;
@@ -41,13 +41,13 @@ pub(crate) trait GroupRule {
 fn visit_of<'m>(groups: GroupViews<'m>, at: VisitedGroup, sc: &ScanControl) -> GroupVisit<'m> {
     GroupVisit {
         group: groups.view(at.memcg),
-        target: groups.view(sc.target.unwrap_or(ROOT)),
+        target: groups.view(sc.goal.target.unwrap_or(ROOT)),
         is_for_limit: sc.is_for_group(),
-        reclaimer: sc.reclaimer,
-        priority: sc.priority,
+        reclaimer: sc.goal.reclaimer,
+        priority: sc.goal.priority,
         walk: at.walk,
-        nr_to_reclaim: sc.nr_to_reclaim,
-        nr_reclaimed: sc.nr_reclaimed,
+        nr_to_reclaim: sc.goal.nr_to_reclaim,
+        nr_reclaimed: sc.found.nr_reclaimed,
     }
 }
 
@@ -59,7 +59,7 @@ impl<O: Owners> Manager<O> {
 
     #[inline]
     pub(crate) fn plan_group(&mut self, at: VisitedGroup, sc: &mut ScanControl) -> GroupPlan {
-        let mut plan = GroupPlan { skip: false, priority: sc.priority, protected: 0 };
+        let mut plan = GroupPlan { skip: false, priority: sc.goal.priority, protected: 0 };
         // Without groups, and without a shrink priority of the root, there is nothing to decide.
         let root = &self.memcgs[ROOT];
         if at.memcg == ROOT && root.first_child.is_none() && root.shrink_priority == DEF_PRIORITY {
@@ -68,7 +68,7 @@ impl<O: Owners> Manager<O> {
         // Children need this group's protection even if this group is skipped. (The posted patch
         // skips the group before that, and leaves the values stale.)
         if !self.era.gates_before_protection {
-            self.calculate_protection(sc.target.unwrap_or(ROOT), at.memcg);
+            self.calculate_protection(sc.goal.target.unwrap_or(ROOT), at.memcg);
         }
         // The shrink priority comes first, as in its patch.
         ShrinkPriority::plan(self, at, sc, &mut plan);
@@ -93,14 +93,14 @@ impl<O: Owners> Manager<O> {
         if self.is_second_pass_due(ended, sc) {
             return true;
         }
-        let Some(plugin) = self.plugin.policy.as_mut().filter(|_| !sc.overrules_plugins) else {
+        let Some(plugin) = self.plugin.policy.as_mut().filter(|_| !sc.may.overrule_plugins) else {
             return false;
         };
         let walk = GroupWalk {
             number: ended.number,
             scanned: ended.scanned,
-            nr_to_reclaim: sc.nr_to_reclaim,
-            nr_reclaimed: sc.nr_reclaimed,
+            nr_to_reclaim: sc.goal.nr_to_reclaim,
+            nr_reclaimed: sc.found.nr_reclaimed,
         };
         let again = plugin.policy.another_walk(&walk);
         if again && ended.number + 1 >= WALKS_MAX {
@@ -114,7 +114,7 @@ impl<O: Owners> Manager<O> {
     #[cold]
     #[inline(never)]
     fn ask_group_plugin(&mut self, at: VisitedGroup, sc: &mut ScanControl, plan: &mut GroupPlan) {
-        if sc.overrules_plugins {
+        if sc.may.overrule_plugins {
             return;
         }
         let Manager { memcgs, nodes, mem, config, plugin, .. } = self;
@@ -137,6 +137,6 @@ impl<O: Owners> Manager<O> {
             self.plugin.note(PolicyFault::ProtectsTooLittle);
         }
         let gentler = plan.priority > before.priority || plan.protected > before.protected;
-        sc.plugin_spared |= plan.skip || gentler;
+        sc.found.plugin_spared |= plan.skip || gentler;
     }
 }

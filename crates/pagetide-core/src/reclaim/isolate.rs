@@ -39,10 +39,10 @@ impl<O: Owners> Manager<O> {
         sc: &ScanControl,
         taken: &mut Vec<Pfn>,
     ) -> IsolatedBatch {
-        if let Some(zone) = sc.only_zone {
+        if let Some(zone) = sc.rules.only_zone {
             return self.isolate_pages_of_zone(lru, nr, memcg, node, zone, taken);
         }
-        let reclaim_idx = sc.reclaim_idx;
+        let reclaim_idx = sc.goal.reclaim_idx;
         let lruvec = &mut self.memcgs[memcg].lruvecs[node];
         let pages = &mut self.mem.pages;
         let mut isolated = IsolatedBatch { nr_scanned: 0, nr_taken: 0 };

@@ -46,12 +46,12 @@ impl<O: Owners> Manager<O> {
             .any(|zone| zone.is_populated() && zone.free_pages() <= zone.wmark(Watermark::Min));
         let kswapd = &mut self.nodes[node].kswapd;
         let sc = &mut kswapd.sc;
-        let waits = sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2 && !under_min;
+        let waits = sc.found.nr_scanned > 0 && sc.goal.priority < DEF_PRIORITY - 2 && !under_min;
         let wait = waits.then_some(Sleep::throttled(node, Throttle::CongestionWait, 100_000_000));
-        let reclaimed = sc.nr_reclaimed - kswapd.of_2_6_37.reclaimed_before;
+        let reclaimed = sc.found.nr_reclaimed - kswapd.of_2_6_37.reclaimed_before;
         if reclaimed < SWAP_CLUSTER_MAX {
-            sc.priority -= 1;
-            if sc.priority >= 0 {
+            sc.goal.priority -= 1;
+            if sc.goal.priority >= 0 {
                 return (true, wait);
             }
             if reclaimed == 0 && sc.stop_sparing_groups() {
@@ -66,8 +66,8 @@ impl<O: Owners> Manager<O> {
                 return (false, wait);
             }
         }
-        sc.priority = DEF_PRIORITY;
-        kswapd.of_2_6_37.reclaimed_before = sc.nr_reclaimed;
+        sc.goal.priority = DEF_PRIORITY;
+        kswapd.of_2_6_37.reclaimed_before = sc.found.nr_reclaimed;
         (true, wait)
     }
 }

@@ -74,9 +74,9 @@ pub struct NodeTally {
     pub taken: u64,
 }
 
-/// Goal and results of one reclaimer (Linux `struct scan_control`).
+/// What a reclaimer wants.
 #[derive(Clone, Copy, Debug, State)]
-pub struct ScanControl {
+pub struct ReclaimGoal {
     /// The reclaimer.
     pub reclaimer: Reclaimer,
     /// The group that is short of memory; `None`: the machine.
@@ -91,49 +91,46 @@ pub struct ScanControl {
     pub priority: i8,
     /// Highest zone that the request can use.
     pub reclaim_idx: usize,
-    /// Only pages of this zone: the soft-limit tree's stage before 4.8, when zones had their own
-    /// lists.
-    pub only_zone: Option<usize>,
     /// The reclaim is for a write to memory.reclaim: nothing is short of memory.
     pub proactive: bool,
-    /// May write pages.
-    pub may_writepage: bool,
-    /// May unmap pages.
-    pub may_unmap: bool,
-    /// May swap.
-    pub may_swap: bool,
+    /// Visit every group, even where walks are shared.
+    pub full_walk: bool,
+}
+
+/// What a reclaimer may do.
+#[derive(Clone, Copy, Debug, State)]
+pub struct ReclaimPermissions {
+    /// Write pages.
+    pub writepage: bool,
+    /// Unmap pages.
+    pub unmap: bool,
+    /// Swap.
+    pub swap: bool,
     /// Kinds that may have their active list aged.
-    pub may_deactivate: u8,
+    pub deactivate: u8,
     /// Age active lists regardless of the sizes of the lists.
     pub force_deactivate: bool,
+    /// Last resort: take from groups below their `memory.low`.
+    pub memcg_low: bool,
+    /// Ignore references: the caller names the pages (MADV_PAGEOUT).
+    pub ignore_references: bool,
+    /// Last resort: plug-ins are not asked.
+    pub overrule_plugins: bool,
+}
+
+/// What a reclaimer has found so far.
+#[derive(Clone, Copy, Debug, Default, State)]
+pub struct ReclaimFindings {
     /// An active list was skipped.
     pub skipped_deactivate: bool,
     /// Enough cold page cache: leave anonymous memory alone.
     pub cache_trim_mode: bool,
     /// Hardly any page cache left: take anonymous memory.
     pub file_is_tiny: bool,
-    /// Last resort: take from groups below their `memory.low`.
-    pub memcg_low_reclaim: bool,
     /// A group was skipped for its `memory.low`.
     pub memcg_low_skipped: bool,
-    /// Last resort: ignore shrink priorities.
-    pub ignore_shrink_priority: bool,
-    /// A group was skipped for its shrink priority.
-    pub shrink_priority_spared: bool,
-    /// Last resort: no group is skipped for soft limits.
-    pub ignore_soft_limit: bool,
-    /// The first of two walks (only groups over their soft limit) scanned pages and skipped groups.
-    pub soft_limit_skipped: bool,
-    /// The first of two walks is in progress, and has skipped groups.
-    pub soft_limit_passed_over: bool,
     /// A plug-in has spared a group that the built-in rules would have taken.
     pub plugin_spared: bool,
-    /// Last resort: plug-ins are not asked.
-    pub overrules_plugins: bool,
-    /// Ignore references: the caller names the pages (MADV_PAGEOUT).
-    pub ignores_references: bool,
-    /// Visit every group, even where walks are shared.
-    pub full_walk: bool,
     /// A zone is ready for compaction: reclaim ends with the round.
     pub compaction_ready: bool,
     /// Cost of reclaiming anonymous memory so far.
@@ -148,88 +145,108 @@ pub struct ScanControl {
     pub tally: NodeTally,
 }
 
+/// State that only older kernels and the proposals have.
+#[derive(Clone, Copy, Debug, Default, State)]
+pub struct OtherRules {
+    /// Only pages of this zone: the soft-limit tree's stage before 4.8, when zones had their own
+    /// lists.
+    pub only_zone: Option<usize>,
+    /// Last resort: ignore shrink priorities.
+    pub ignore_shrink_priority: bool,
+    /// A group was skipped for its shrink priority.
+    pub shrink_priority_spared: bool,
+    /// Last resort: no group is skipped for soft limits.
+    pub ignore_soft_limit: bool,
+    /// The first of two walks (only groups over their soft limit) scanned pages and skipped groups.
+    pub soft_limit_skipped: bool,
+    /// The first of two walks is in progress, and has skipped groups.
+    pub soft_limit_passed_over: bool,
+}
+
+/// State of one reclaimer (Linux `struct scan_control`).
+#[derive(Clone, Copy, Debug, State)]
+pub struct ScanControl {
+    /// What it wants.
+    pub goal: ReclaimGoal,
+    /// What it may do.
+    pub may: ReclaimPermissions,
+    /// What it has found.
+    pub found: ReclaimFindings,
+    /// What only older kernels and the proposals have.
+    pub rules: OtherRules,
+}
+
 impl ScanControl {
     /// A scan control that may do everything, at the mildest priority.
     pub fn new(reclaimer: Reclaimer, nr_to_reclaim: u64, gfp: Gfp, order: Order) -> ScanControl {
         ScanControl {
-            reclaimer,
-            target: None,
-            nr_to_reclaim,
-            gfp,
-            order,
-            priority: DEF_PRIORITY,
-            reclaim_idx: gfp.highest_zone(),
-            only_zone: None,
-            proactive: false,
-            may_writepage: true,
-            may_unmap: true,
-            may_swap: true,
-            may_deactivate: 0,
-            force_deactivate: false,
-            skipped_deactivate: false,
-            cache_trim_mode: false,
-            file_is_tiny: false,
-            memcg_low_reclaim: false,
-            memcg_low_skipped: false,
-            ignore_shrink_priority: false,
-            shrink_priority_spared: false,
-            ignore_soft_limit: false,
-            soft_limit_skipped: false,
-            soft_limit_passed_over: false,
-            plugin_spared: false,
-            overrules_plugins: false,
-            ignores_references: false,
-            full_walk: false,
-            compaction_ready: false,
-            anon_cost: 0,
-            file_cost: 0,
-            nr_scanned: 0,
-            nr_reclaimed: 0,
-            tally: NodeTally::default(),
+            goal: ReclaimGoal {
+                reclaimer,
+                target: None,
+                nr_to_reclaim,
+                gfp,
+                order,
+                priority: DEF_PRIORITY,
+                reclaim_idx: gfp.highest_zone(),
+                proactive: false,
+                full_walk: false,
+            },
+            may: ReclaimPermissions {
+                writepage: true,
+                unmap: true,
+                swap: true,
+                deactivate: 0,
+                force_deactivate: false,
+                memcg_low: false,
+                ignore_references: false,
+                overrule_plugins: false,
+            },
+            found: ReclaimFindings::default(),
+            rules: OtherRules::default(),
         }
     }
 
     /// Whether the shortage is the machine's: no target, or the root.
     pub fn is_global(&self) -> bool {
-        self.target.is_none_or(|target| target == ROOT)
+        self.goal.target.is_none_or(|target| target == ROOT)
     }
 
     /// Whether this counts as reclaim for a group (Linux `cgroup_reclaim`).
     pub fn is_for_group(&self) -> bool {
-        self.target.is_some()
+        self.goal.target.is_some()
     }
 
     /// Called after a descent that freed nothing. If a policy without protection skipped groups,
     /// restarts at `DEF_PRIORITY` without that exception and returns true.
     pub(crate) fn stop_sparing_groups(&mut self) -> bool {
-        if core::mem::take(&mut self.soft_limit_skipped) {
-            self.ignore_soft_limit = true;
-        } else if core::mem::take(&mut self.shrink_priority_spared) {
-            self.ignore_shrink_priority = true;
+        if core::mem::take(&mut self.rules.soft_limit_skipped) {
+            self.rules.ignore_soft_limit = true;
+        } else if core::mem::take(&mut self.rules.shrink_priority_spared) {
+            self.rules.ignore_shrink_priority = true;
         } else {
             return false;
         }
-        self.priority = DEF_PRIORITY;
+        self.goal.priority = DEF_PRIORITY;
         true
     }
 
     /// Like [`Self::stop_sparing_groups`], for groups that a plug-in has spared.
     pub(crate) fn overrule_plugins(&mut self) -> bool {
-        let again = core::mem::take(&mut self.plugin_spared);
+        let again = core::mem::take(&mut self.found.plugin_spared);
         if again {
-            self.overrules_plugins = true;
-            self.priority = DEF_PRIORITY;
+            self.may.overrule_plugins = true;
+            self.goal.priority = DEF_PRIORITY;
         }
         again
     }
 
     /// Whether a group was spared that a last resort would take.
     pub(crate) fn has_spared(&self) -> bool {
-        self.soft_limit_skipped || self.shrink_priority_spared || self.plugin_spared
+        self.rules.soft_limit_skipped || self.rules.shrink_priority_spared || self.found.plugin_spared
     }
 
     /// Whether the reclaimer is kswapd.
     pub fn is_kswapd(&self) -> bool {
-        self.reclaimer == Reclaimer::Kswapd
+        self.goal.reclaimer == Reclaimer::Kswapd
     }
 }

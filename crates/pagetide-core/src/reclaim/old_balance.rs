@@ -49,7 +49,7 @@ impl<O: Owners> Manager<O> {
         let size = |lru: Lru| self.lruvec(memcg, node).size(lru);
         let anon = size(Lru::InactiveAnon) + size(Lru::ActiveAnon);
         let file = size(Lru::InactiveFile) + size(Lru::ActiveFile);
-        if !sc.may_swap || self.memcg_swap_left(memcg) == 0 {
+        if !sc.may.swap || self.memcg_swap_left(memcg) == 0 {
             return ScanBalance::File;
         }
         if sc.is_for_group() && swappiness == 0 {

@@ -28,7 +28,7 @@ impl GroupRule for Protection {
         sc: &mut ScanControl,
         plan: &mut GroupPlan,
     ) {
-        let target = sc.target.unwrap_or(ROOT);
+        let target = sc.goal.target.unwrap_or(ROOT);
         if visit.memcg == target {
             return;
         }
@@ -45,16 +45,16 @@ impl GroupRule for Protection {
             return;
         }
         if usage <= low {
-            if !sc.memcg_low_reclaim {
-                sc.memcg_low_skipped = true;
+            if !sc.may.memcg_low {
+                sc.found.memcg_low_skipped = true;
                 plan.skip = true;
                 return;
             }
             machine.memory_event(visit.memcg, MemoryEvent::Low);
         }
-        plan.protected = if !sc.memcg_low_reclaim && low > min {
+        plan.protected = if !sc.may.memcg_low && low > min {
             // If this descent frees nothing, a later one ignores `low`.
-            sc.memcg_low_skipped = true;
+            sc.found.memcg_low_skipped = true;
             low
         } else {
             min

@@ -21,7 +21,7 @@ impl<O: Owners> Manager<O> {
     /// Reclaims pages that are on LRU lists and in no CPU's batch. The caller flushes TLBs.
     pub(crate) fn reclaim_pages(&mut self, pages: Vec<Pfn>, ctx: &Ctx) {
         let mut sc = ScanControl::new(Reclaimer::Direct, 0, Gfp::KERNEL, 0);
-        sc.ignores_references = true;
+        sc.may.ignore_references = true;
         for &pfn in &pages {
             self.lruvec_remove(pfn);
             self.mem.pages[pfn].place = Place::Isolated;

@@ -58,27 +58,27 @@ impl<O: Owners> Manager<O> {
 
     /// Inspects the node once before its groups are walked.
     pub(crate) fn prepare_scan_count(&mut self, node: NodeId, sc: &mut ScanControl) {
-        let target = sc.target.unwrap_or(ROOT);
+        let target = sc.goal.target.unwrap_or(ROOT);
         let lruvec = self.lruvec(target, node);
-        sc.anon_cost = lruvec.anon_cost;
-        sc.file_cost = lruvec.file_cost;
+        sc.found.anon_cost = lruvec.anon_cost;
+        sc.found.file_cost = lruvec.file_cost;
         let (activated, seen) = (lruvec.workingset_activate, lruvec.refaults);
-        if sc.force_deactivate {
-            sc.may_deactivate = DEACTIVATE_ANON | DEACTIVATE_FILE;
+        if sc.may.force_deactivate {
+            sc.may.deactivate = DEACTIVATE_ANON | DEACTIVATE_FILE;
         } else {
             // Refaults have activated pages: the active list is stale, so age it.
             let challenge = |file: bool| {
                 activated[usize::from(file)] != seen[usize::from(file)]
                     || self.inactive_is_low(target, node, file)
             };
-            sc.may_deactivate = if challenge(false) { DEACTIVATE_ANON } else { 0 }
+            sc.may.deactivate = if challenge(false) { DEACTIVATE_ANON } else { 0 }
                 | if challenge(true) { DEACTIVATE_FILE } else { 0 };
         }
         let inactive_file = self.lruvec_page_state(target, node, NodeStat::NrInactiveFile);
-        sc.cache_trim_mode =
-            inactive_file >> sc.priority > 0 && sc.may_deactivate & DEACTIVATE_FILE == 0;
-        if sc.target.is_some() {
-            sc.file_is_tiny = false;
+        sc.found.cache_trim_mode =
+            inactive_file >> sc.goal.priority > 0 && sc.may.deactivate & DEACTIVATE_FILE == 0;
+        if sc.goal.target.is_some() {
+            sc.found.file_is_tiny = false;
             return;
         }
         let stat = |stat| self.node_stat(node, stat);
@@ -90,9 +90,9 @@ impl<O: Owners> Manager<O> {
             .map(|zone| zone.wmark(crate::frames::gfp::Watermark::High))
             .sum();
         let file = inactive_file + stat(NodeStat::NrActiveFile);
-        sc.file_is_tiny = file + free <= high
-            && sc.may_deactivate & DEACTIVATE_ANON == 0
-            && stat(NodeStat::NrInactiveAnon) >> sc.priority > 0;
+        sc.found.file_is_tiny = file + free <= high
+            && sc.may.deactivate & DEACTIVATE_ANON == 0
+            && stat(NodeStat::NrInactiveAnon) >> sc.goal.priority > 0;
     }
 
     /// Calls [`Self::snapshot_refaults`] for every node, at the end of a descent of direct reclaim.
@@ -117,19 +117,19 @@ impl<O: Owners> Manager<O> {
     /// How anonymous memory and page cache share the pressure.
     fn balance(&self, memcg: MemcgId, sc: &ScanControl, plan: GroupPlan) -> ScanBalance {
         let swappiness = u64::from(self.memcg_swappiness(memcg));
-        let may_swap = sc.may_swap && !(sc.is_for_group() && swappiness == 0);
+        let may_swap = sc.may.swap && !(sc.is_for_group() && swappiness == 0);
         if !may_swap || self.memcg_swap_left(memcg) == 0 {
             ScanBalance::File
         } else if plan.priority == 0 && swappiness > 0 {
             ScanBalance::Equal
-        } else if sc.file_is_tiny {
+        } else if sc.found.file_is_tiny {
             ScanBalance::Anon
-        } else if sc.cache_trim_mode {
+        } else if sc.found.cache_trim_mode {
             ScanBalance::File
         } else {
-            let total = sc.anon_cost + sc.file_cost;
-            let anon_cost = total + sc.anon_cost;
-            let file_cost = total + sc.file_cost;
+            let total = sc.found.anon_cost + sc.found.file_cost;
+            let anon_cost = total + sc.found.anon_cost;
+            let file_cost = total + sc.found.file_cost;
             let total = anon_cost + file_cost;
             let anon = swappiness * (total + 1) / (anon_cost + 1);
             let file = (200 - swappiness) * (total + 1) / (file_cost + 1);
@@ -147,8 +147,8 @@ impl<O: Owners> Manager<O> {
     ) -> ScanCounts {
         let group = &self.memcgs[memcg];
         let lruvec = &group.lruvecs[node];
-        let zones = match sc.only_zone {
-            None => &lruvec.zone_sizes[..=sc.reclaim_idx],
+        let zones = match sc.rules.only_zone {
+            None => &lruvec.zone_sizes[..=sc.goal.reclaim_idx],
             Some(zone) => &lruvec.zone_sizes[zone..=zone],
         };
         let scans = Lruvec::sizes_in(zones).map(|size| {

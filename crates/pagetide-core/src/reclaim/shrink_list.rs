@@ -73,14 +73,14 @@ impl<O: Owners> Manager<O> {
         if lru.is_active() {
             let kind = if lru.is_file() { DEACTIVATE_FILE } else { DEACTIVATE_ANON };
             let aged = if self.era.ages_by_own_lists {
-                sc.force_deactivate || self.is_to_be_aged(memcg, node, lru.is_file())
+                sc.may.force_deactivate || self.is_to_be_aged(memcg, node, lru.is_file())
             } else {
-                sc.may_deactivate & kind != 0
+                sc.may.deactivate & kind != 0
             };
             if aged {
                 self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
             } else {
-                sc.skipped_deactivate = true;
+                sc.found.skipped_deactivate = true;
                 self.mem.work.lists_spared += 1;
             }
             return 0;
@@ -172,7 +172,7 @@ impl<O: Owners> Manager<O> {
             priority: self.mem.events.priority,
             file,
         });
-        let tally = &mut sc.tally;
+        let tally = &mut sc.found.tally;
         tally.dirty += stat.dirty;
         tally.congested += stat.congested;
         tally.unqueued_dirty += stat.unqueued_dirty;
@@ -200,7 +200,7 @@ impl<O: Owners> Manager<O> {
         let page = &self.mem.pages[pfn];
         // If a huge page was just split, this is only its first page.
         let nr = page.nr_pages();
-        sc.nr_scanned += nr;
+        sc.found.nr_scanned += nr;
         match verdict {
             ShrinkVerdict::Freed if nr > 1 => {
                 self.free_reclaimed_huge_page(pfn, ctx.cpu);
@@ -297,7 +297,7 @@ impl<O: Owners> Manager<O> {
         if page.has(PageFlags::MLOCKED) {
             return ShrinkVerdict::Activate;
         }
-        if !sc.may_unmap && page.mapcount > 0 {
+        if !sc.may.unmap && page.mapcount > 0 {
             return ShrinkVerdict::Keep;
         }
         // Anonymous pages become "dirty file-backed" only once they are in the swap cache.
@@ -326,7 +326,7 @@ impl<O: Owners> Manager<O> {
             } else if sc.is_for_group()
                 && self.era.group_reclaim_awaits_writes
                 && marked
-                && (sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO)))
+                && (sc.goal.gfp.has(Gfp::FS) || (!file && sc.goal.gfp.has(Gfp::IO)))
             {
                 self.legacy_wait = Some(pfn);
                 return ShrinkVerdict::Keep;
@@ -352,7 +352,7 @@ impl<O: Owners> Manager<O> {
         if self.mem.pages[pfn].has(PageFlags::ANON)
             && !self.mem.pages[pfn].has(PageFlags::SWAPCACHE)
         {
-            if !sc.gfp.has(Gfp::IO) {
+            if !sc.goal.gfp.has(Gfp::IO) {
                 return ShrinkVerdict::Keep;
             }
             let Some(slot) = self.add_to_swap(pfn) else { return ShrinkVerdict::Activate };
@@ -374,8 +374,8 @@ impl<O: Owners> Manager<O> {
                 self.mem.pages[pfn].set(PageFlags::RECLAIM);
                 return ShrinkVerdict::Activate;
             }
-            let may_enter_fs = sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO));
-            if references == PageVerdict::ReclaimClean || !may_enter_fs || !sc.may_writepage {
+            let may_enter_fs = sc.goal.gfp.has(Gfp::FS) || (!file && sc.goal.gfp.has(Gfp::IO));
+            if references == PageVerdict::ReclaimClean || !may_enter_fs || !sc.may.writepage {
                 return ShrinkVerdict::Keep;
             }
             if file && !self.may_write_to_queue(sc) {
@@ -389,7 +389,7 @@ impl<O: Owners> Manager<O> {
         if self.mem.pages[pfn].has(PageFlags::BATCHED) {
             return ShrinkVerdict::Keep;
         }
-        let shadow = self.workingset_eviction(pfn, sc.target);
+        let shadow = self.workingset_eviction(pfn, sc.goal.target);
         self.mem.work.cache_ops += 1;
         if self.mem.pages[pfn].has(PageFlags::SWAPCACHE) {
             self.delete_from_swap_cache(pfn, shadow);
@@ -438,7 +438,7 @@ impl<O: Owners> Manager<O> {
         if page.mapcount == 0 {
             return (0, false);
         }
-        let mut within = ReclaimScope::new(&self.memcgs, sc.target);
+        let mut within = ReclaimScope::new(&self.memcgs, sc.goal.target);
         if self.era.forgets_random {
             within = within.without_random();
         }
@@ -452,7 +452,7 @@ impl<O: Owners> Manager<O> {
     /// Linux `folio_check_references`.
     #[inline]
     fn check_references(&mut self, pfn: Pfn, sc: &ScanControl) -> PageVerdict {
-        if sc.ignores_references {
+        if sc.may.ignore_references {
             return PageVerdict::Reclaim;
         }
         let (referenced_ptes, executable) = self.page_referenced(pfn, sc);

@@ -28,7 +28,7 @@ impl GroupRule for ShrinkPriority {
         sc: &mut ScanControl,
         plan: &mut GroupPlan,
     ) {
-        if !sc.is_global() || sc.ignore_shrink_priority {
+        if !sc.is_global() || sc.rules.ignore_shrink_priority {
             return;
         }
         let value = machine.shrink_priority(visit.memcg);
@@ -36,12 +36,12 @@ impl GroupRule for ShrinkPriority {
             return;
         }
         if machine.config.shrink_priority != ShrinkPriorityPolicy::Posted {
-            sc.shrink_priority_spared = true;
+            sc.rules.shrink_priority_spared = true;
         }
-        if value < sc.priority {
+        if value < sc.goal.priority {
             plan.skip = true;
         } else {
-            plan.priority = sc.priority + (DEF_PRIORITY - value);
+            plan.priority = sc.goal.priority + (DEF_PRIORITY - value);
         }
     }
 }
@@ -51,10 +51,10 @@ impl<O: Owners> Manager<O> {
     /// The patch changes it together with the lists' priority. Soft limits change only the lists'
     /// priority.
     pub(crate) fn slab_priority(&self, memcg: MemcgId, sc: &ScanControl) -> i8 {
-        if !sc.is_global() || sc.ignore_shrink_priority {
-            return sc.priority;
+        if !sc.is_global() || sc.rules.ignore_shrink_priority {
+            return sc.goal.priority;
         }
-        sc.priority + (DEF_PRIORITY - self.shrink_priority(memcg))
+        sc.goal.priority + (DEF_PRIORITY - self.shrink_priority(memcg))
     }
 
     /// The effective value of a group.

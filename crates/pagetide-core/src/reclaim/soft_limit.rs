@@ -47,9 +47,9 @@ impl GroupRule for SoftLimit {
             SoftLimitPolicy::TwoPass => {
                 let included = SoftLimitRoot::Included;
                 plan.skip = visit.walk == 0
-                    && !sc.ignore_soft_limit
+                    && !sc.rules.ignore_soft_limit
                     && !machine.is_over_soft_limit(visit.memcg, visit.node, sc, included);
-                sc.soft_limit_passed_over |= plan.skip;
+                sc.rules.soft_limit_passed_over |= plan.skip;
             }
         }
     }
@@ -60,13 +60,13 @@ impl<O: Owners> Manager<O> {
     pub(super) fn is_second_pass_due(&self, walk: WalkResult, sc: &mut ScanControl) -> bool {
         if self.config.soft_limit != SoftLimitPolicy::TwoPass
             || walk.number > 0
-            || sc.ignore_soft_limit
+            || sc.rules.ignore_soft_limit
         {
             return false;
         }
-        let passed_over = core::mem::take(&mut sc.soft_limit_passed_over);
+        let passed_over = core::mem::take(&mut sc.rules.soft_limit_passed_over);
         if walk.scanned > 0 {
-            sc.soft_limit_skipped |= passed_over;
+            sc.rules.soft_limit_skipped |= passed_over;
         }
         walk.scanned == 0
     }
@@ -78,7 +78,7 @@ impl<O: Owners> Manager<O> {
         }
         match self.config.soft_limit_direct {
             SoftLimitDirect::Full => Some(0),
-            SoftLimitDirect::Bounded => Some((sc.priority - 2).max(0)),
+            SoftLimitDirect::Bounded => Some((sc.goal.priority - 2).max(0)),
             SoftLimitDirect::Ignored => None,
         }
     }
@@ -91,7 +91,7 @@ impl<O: Owners> Manager<O> {
         sc: &ScanControl,
         root: SoftLimitRoot,
     ) -> bool {
-        let target = sc.target.unwrap_or(ROOT);
+        let target = sc.goal.target.unwrap_or(ROOT);
         let mut at = memcg;
         while at.is_some() {
             if at == target && root == SoftLimitRoot::Excluded {
@@ -133,7 +133,7 @@ mod tests {
         scanned: u64,
         sc: &mut ScanControl,
     ) -> bool {
-        let mut plan = GroupPlan { skip: false, priority: sc.priority, protected: 0 };
+        let mut plan = GroupPlan { skip: false, priority: sc.goal.priority, protected: 0 };
         let visit = VisitedGroup { memcg, node: NodeId(0), walk: 0 };
         SoftLimit::plan(machine, visit, sc, &mut plan);
         assert_eq!(
@@ -154,9 +154,9 @@ mod tests {
         assert!(first_walk(&mut machine, memcg, 0, &mut sc));
         assert!(!sc.has_spared() && !sc.stop_sparing_groups());
         assert!(first_walk(&mut machine, memcg, 5, &mut sc));
-        sc.priority = -1;
+        sc.goal.priority = -1;
         assert!(sc.has_spared() && sc.stop_sparing_groups());
-        assert_eq!(sc.priority, DEF_PRIORITY);
+        assert_eq!(sc.goal.priority, DEF_PRIORITY);
         assert!(!first_walk(&mut machine, memcg, 5, &mut sc));
         assert!(!sc.has_spared() && !sc.stop_sparing_groups());
     }

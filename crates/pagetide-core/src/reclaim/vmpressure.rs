@@ -30,11 +30,11 @@ impl<O: Owners> Manager<O> {
         // Freeing user memory helps only requests with one of these flags. (Reclaim for a group is
         // for any memory.)
         let flags = [Gfp::HIGHMEM, Gfp::MOVABLE, Gfp::IO, Gfp::FS];
-        let helps = sc.is_for_group() || flags.into_iter().any(|flag| sc.gfp.has(flag));
-        if sc.proactive || !helps {
+        let helps = sc.is_for_group() || flags.into_iter().any(|flag| sc.goal.gfp.has(flag));
+        if sc.goal.proactive || !helps {
             return;
         }
-        let target = sc.target.unwrap_or(ROOT);
+        let target = sc.goal.target.unwrap_or(ROOT);
         let Some(group) = self.memcgs.get_mut(target.idx()) else { return };
         group.vmpressure_scanned += scanned;
         if group.vmpressure_scanned >= WINDOW {

@@ -338,7 +338,7 @@ impl<O: Owners> Manager<O> {
         kswapd.order = 0;
         kswapd.highest_zoneidx = None;
         *kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
-        kswapd.sc.reclaim_idx = kswapd.zoneidx;
+        kswapd.sc.goal.reclaim_idx = kswapd.zoneidx;
         kswapd.boosts = [0; MAX_NR_ZONES];
         for (zone, boost) in zones[..=kswapd.zoneidx].iter_mut().zip(&mut kswapd.boosts) {
             *boost = zone.watermark_boost;
@@ -352,36 +352,36 @@ impl<O: Owners> Manager<O> {
     fn kswapd_round(&mut self, ctx: &Ctx) -> RoundStart {
         let node = ctx.node;
         let kswapd = &self.nodes[node].kswapd;
-        let balanced = self.pgdat_balanced(node, kswapd.sc.order, kswapd.zoneidx);
+        let balanced = self.pgdat_balanced(node, kswapd.sc.goal.order, kswapd.zoneidx);
         let laptop = self.config.laptop_mode != 0;
         let kswapd = &mut self.nodes[node].kswapd;
         if !balanced && kswapd.nr_boost_reclaim > 0 {
             // A real shortage: drops the boost and restarts at full priority.
             kswapd.nr_boost_reclaim = 0;
-            kswapd.sc.priority = DEF_PRIORITY;
+            kswapd.sc.goal.priority = DEF_PRIORITY;
         }
         if kswapd.nr_boost_reclaim == 0 && balanced {
             return RoundStart::Over;
         }
-        let compacts = self.era.kswapd_compacts && kswapd.sc.order > 0 && !balanced;
+        let compacts = self.era.kswapd_compacts && kswapd.sc.goal.order > 0 && !balanced;
         kswapd.raise_priority =
-            !(kswapd.nr_boost_reclaim > 0 && kswapd.sc.priority == DEF_PRIORITY - 2);
-        kswapd.sc.may_writepage = !laptop && kswapd.nr_boost_reclaim == 0;
-        kswapd.sc.may_swap = kswapd.nr_boost_reclaim == 0;
-        if kswapd.sc.priority < DEF_PRIORITY - 2 {
-            kswapd.sc.may_writepage = true;
+            !(kswapd.nr_boost_reclaim > 0 && kswapd.sc.goal.priority == DEF_PRIORITY - 2);
+        kswapd.sc.may.writepage = !laptop && kswapd.nr_boost_reclaim == 0;
+        kswapd.sc.may.swap = kswapd.nr_boost_reclaim == 0;
+        if kswapd.sc.goal.priority < DEF_PRIORITY - 2 {
+            kswapd.sc.may.writepage = true;
         }
-        kswapd.round_reclaimed = kswapd.sc.nr_reclaimed;
-        kswapd.sc.nr_scanned = 0;
-        kswapd.sc.nr_to_reclaim = self.mem.nodes[node].zones[..=kswapd.zoneidx]
+        kswapd.round_reclaimed = kswapd.sc.found.nr_reclaimed;
+        kswapd.sc.found.nr_scanned = 0;
+        kswapd.sc.goal.nr_to_reclaim = self.mem.nodes[node].zones[..=kswapd.zoneidx]
             .iter()
             .filter(|zone| zone.is_populated())
             .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
             .sum();
         if self.era.kswapd_restarts {
-            kswapd.sc.nr_to_reclaim = u64::MAX;
+            kswapd.sc.goal.nr_to_reclaim = u64::MAX;
         }
-        let (order, zoneidx) = (kswapd.sc.order, kswapd.zoneidx);
+        let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
         kswapd.needs_compaction = compacts;
         self.kswapd_age_anon(ctx);
         if compacts {
@@ -393,7 +393,7 @@ impl<O: Owners> Manager<O> {
                 return RoundStart::Nothing;
             }
         } else {
-            self.nodes[node].kswapd.sc.reclaim_idx = zoneidx;
+            self.nodes[node].kswapd.sc.goal.reclaim_idx = zoneidx;
         }
         RoundStart::Shrink
     }
@@ -406,12 +406,12 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let sc = *self.nodes[node].kswapd.sc;
-        self.mem.events.priority = sc.priority;
+        self.mem.events.priority = sc.goal.priority;
         let mut next = Some(ROOT);
         while let Some(memcg) = next {
             next = self.next_memcg(ROOT, memcg);
             // The patch of 2019 limits ageing in the same way as reclaim.
-            if !sc.ignore_shrink_priority && self.shrink_priority(memcg) < sc.priority {
+            if !sc.rules.ignore_shrink_priority && self.shrink_priority(memcg) < sc.goal.priority {
                 continue;
             }
             if each && !self.inactive_is_low(memcg, node, false) {
@@ -433,16 +433,16 @@ impl<O: Owners> Manager<O> {
         }
         let kswapd = &mut self.nodes[node].kswapd;
         let sc = &mut kswapd.sc;
-        if sc.order > 0 && sc.nr_reclaimed >= 2 << sc.order {
-            sc.order = 0;
+        if sc.goal.order > 0 && sc.found.nr_reclaimed >= 2 << sc.goal.order {
+            sc.goal.order = 0;
         }
-        if sc.nr_scanned >= sc.nr_to_reclaim {
+        if sc.found.nr_scanned >= sc.goal.nr_to_reclaim {
             kswapd.raise_priority = false;
         }
-        let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
+        let reclaimed = sc.found.nr_reclaimed - kswapd.round_reclaimed;
         kswapd.nr_boost_reclaim -= kswapd.nr_boost_reclaim.min(reclaimed);
-        if kswapd.needs_compaction && sc.order > 0 && reclaimed > sc.nr_to_reclaim {
-            let order = sc.order;
+        if kswapd.needs_compaction && sc.goal.order > 0 && reclaimed > sc.goal.nr_to_reclaim {
+            let order = sc.goal.order;
             return (KswapdStage::Compact(self.kswapd_begins_to_compact(node, order)), None);
         }
         let more = self.kswapd_lower_priority(node);
@@ -453,29 +453,29 @@ impl<O: Owners> Manager<O> {
     fn kswapd_lower_priority(&mut self, node: NodeId) -> bool {
         let kswapd = &mut self.nodes[node].kswapd;
         let sc = &mut kswapd.sc;
-        let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
+        let reclaimed = sc.found.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
             // Reclaim has not failed as long as a group was spared.
-            let is_vain = sc.nr_reclaimed == 0 && !sc.has_spared();
+            let is_vain = sc.found.nr_reclaimed == 0 && !sc.has_spared();
             if is_vain && !self.is_no_failure(node) {
                 self.nodes[node].kswapd.failures += 1;
             }
             return false;
         }
         if kswapd.raise_priority || reclaimed == 0 {
-            sc.priority -= 1;
+            sc.goal.priority -= 1;
         }
-        if sc.priority >= 1 {
+        if sc.goal.priority >= 1 {
             return true;
         }
-        if sc.nr_reclaimed == 0 && sc.stop_sparing_groups() {
+        if sc.found.nr_reclaimed == 0 && sc.stop_sparing_groups() {
             return true;
         }
-        if sc.nr_reclaimed == 0 && sc.overrule_plugins() {
+        if sc.found.nr_reclaimed == 0 && sc.overrule_plugins() {
             self.plugin.note(PolicyFault::Overruled);
             return true;
         }
-        if sc.nr_reclaimed == 0 && !self.is_no_failure(node) {
+        if sc.found.nr_reclaimed == 0 && !self.is_no_failure(node) {
             self.nodes[node].kswapd.failures += 1;
         }
         false
@@ -507,7 +507,7 @@ impl<O: Owners> Manager<O> {
         let kswapd = &mut self.nodes[node].kswapd;
         let boosted = kswapd.boosts.iter().any(|&boost| boost > 0);
         let zoneidx = kswapd.zoneidx;
-        kswapd.reclaim_order = kswapd.sc.order;
+        kswapd.reclaim_order = kswapd.sc.goal.order;
         for (zone, &boost) in self.mem.nodes[node].zones[..=zoneidx].iter_mut().zip(&kswapd.boosts)
         {
             zone.reclaim_active = false;

@@ -130,14 +130,14 @@ impl<O: Owners> Manager<O> {
                 }
                 let compacts = self.era.kswapd_compacts;
                 let sc = &mut self.nodes[node].kswapd.sc;
-                let order = sc.order;
-                if compacts && order > 0 && sc.nr_reclaimed >= 2 << order {
+                let order = sc.goal.order;
+                if compacts && order > 0 && sc.found.nr_reclaimed >= 2 << order {
                     // Perhaps permanently fragmented: settle for order 0.
-                    sc.order = 0;
+                    sc.goal.order = 0;
                 }
                 // If there was nothing to reclaim, this comparison is always false.
-                let compacts = state.needs_compaction && sc.nr_reclaimed > state.nr_attempted;
-                let order = sc.order;
+                let compacts = state.needs_compaction && sc.found.nr_reclaimed > state.nr_attempted;
+                let order = sc.goal.order;
                 state.at = ZoneDescentStage::End;
                 if compacts && order > 0 {
                     state.at =
@@ -151,17 +151,17 @@ impl<O: Owners> Manager<O> {
             },
             ZoneDescentStage::End => {
                 let sc = &mut self.nodes[node].kswapd.sc;
-                state.reclaimed += sc.nr_reclaimed;
-                if state.raise_priority || sc.nr_reclaimed == 0 {
-                    sc.priority -= 1;
+                state.reclaimed += sc.found.nr_reclaimed;
+                if state.raise_priority || sc.found.nr_reclaimed == 0 {
+                    sc.goal.priority -= 1;
                 }
-                let order = sc.order;
+                let order = sc.goal.order;
                 let zoneidx = self.nodes[node].kswapd.zoneidx;
                 if self.pgdat_balanced_4_5(node, order, zoneidx) {
                     return Step::Done(());
                 }
                 let sc = &mut self.nodes[node].kswapd.sc;
-                if sc.priority < 1 {
+                if sc.goal.priority < 1 {
                     // Last try: lift the exemptions of policies that 4.5 did not have.
                     if state.reclaimed > 0 {
                         return Step::Done(());
@@ -183,11 +183,11 @@ impl<O: Owners> Manager<O> {
         let node = ctx.node;
         self.mem.work.lruvecs_visited += 1;
         let sc = &mut self.nodes[node].kswapd.sc;
-        sc.nr_reclaimed = 0;
-        if sc.priority < DEF_PRIORITY - 2 {
-            sc.may_writepage = true;
+        sc.found.nr_reclaimed = 0;
+        if sc.goal.priority < DEF_PRIORITY - 2 {
+            sc.may.writepage = true;
         }
-        let (order, priority) = (sc.order, sc.priority);
+        let (order, priority) = (sc.goal.order, sc.goal.priority);
         state.nr_attempted = 0;
         state.raise_priority = true;
         state.needs_compaction = order > 0 && self.era.kswapd_compacts;
@@ -210,11 +210,11 @@ impl<O: Owners> Manager<O> {
     fn begin_zone(&mut self, state: &mut ZoneDescent, node: NodeId, index: usize) -> bool {
         let zone = &self.mem.nodes[node].zones[index];
         let Kswapd { sc, .. } = &self.nodes[node].kswapd;
-        let reclaimable = sc.priority == DEF_PRIORITY || self.zone_reclaimable(node, index);
+        let reclaimable = sc.goal.priority == DEF_PRIORITY || self.zone_reclaimable(node, index);
         if !zone.is_populated() || !reclaimable {
             return false;
         }
-        let mut order = sc.order;
+        let mut order = sc.goal.order;
         if order > 0 && self.era.kswapd_compacts && self.is_compactable(zone, order, state.end_zone)
         {
             order = 0;
@@ -223,10 +223,10 @@ impl<O: Owners> Manager<O> {
         let balanced = self.zone_balanced(zone, order, false, gap, state.end_zone);
         let nr_to_reclaim = zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
         let sc = &mut self.nodes[node].kswapd.sc;
-        sc.nr_scanned = 0;
-        sc.nr_to_reclaim = nr_to_reclaim;
-        sc.only_zone = Some(index);
-        state.reclaimed_before = sc.nr_reclaimed;
+        sc.found.nr_scanned = 0;
+        sc.goal.nr_to_reclaim = nr_to_reclaim;
+        sc.rules.only_zone = Some(index);
+        state.reclaimed_before = sc.found.nr_reclaimed;
         if balanced {
             // Keep the priority, as after a round that has scanned enough.
             state.raise_priority = false;
@@ -237,14 +237,14 @@ impl<O: Owners> Manager<O> {
     fn end_zone(&mut self, state: &mut ZoneDescent, node: NodeId, zone: usize) {
         let kswapd = &mut self.nodes[node].kswapd;
         let sc = &mut kswapd.sc;
-        sc.only_zone = None;
-        state.nr_attempted += sc.nr_to_reclaim;
-        if sc.nr_reclaimed > state.reclaimed_before {
+        sc.rules.only_zone = None;
+        state.nr_attempted += sc.goal.nr_to_reclaim;
+        if sc.found.nr_reclaimed > state.reclaimed_before {
             kswapd.of_4_5.pages_scanned[zone] = 0;
         } else {
-            kswapd.of_4_5.pages_scanned[zone] += sc.nr_scanned;
+            kswapd.of_4_5.pages_scanned[zone] += sc.found.nr_scanned;
         }
-        if sc.nr_scanned >= sc.nr_to_reclaim {
+        if sc.found.nr_scanned >= sc.goal.nr_to_reclaim {
             state.raise_priority = false;
         }
     }

@@ -58,7 +58,7 @@ impl<O: Owners> Manager<O> {
     /// reclaim.
     pub(in crate::reclaim) fn aim_at_zones_without_pages(&mut self, node: NodeId) -> bool {
         let kswapd = &self.nodes[node].kswapd;
-        let (order, zoneidx) = (kswapd.sc.order, kswapd.zoneidx);
+        let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
         let (mut reclaim_idx, mut nr_to_reclaim) = (zoneidx, 0);
         for (index, zone) in self.mem.nodes[node].zones[..=zoneidx].iter().enumerate() {
             if zone.is_populated() && !self.awaits_compaction(zone, order, zoneidx) {
@@ -67,8 +67,8 @@ impl<O: Owners> Manager<O> {
             }
         }
         let sc = &mut self.nodes[node].kswapd.sc;
-        sc.reclaim_idx = reclaim_idx;
-        sc.nr_to_reclaim = nr_to_reclaim;
+        sc.goal.reclaim_idx = reclaim_idx;
+        sc.goal.nr_to_reclaim = nr_to_reclaim;
         nr_to_reclaim > 0
     }
 

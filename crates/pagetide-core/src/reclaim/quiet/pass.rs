@@ -90,7 +90,7 @@ impl<O: Owners> Manager<O> {
         // Old kernels age their counts of a group at each visit. The first of two passes records
         // which groups it skips. Plug-ins are asked about each group.
         self.idle_groups.rules == Some(self.rules_of_walks())
-            && sc.priority >= 0
+            && sc.goal.priority >= 0
             && !self.era.balances_by_rotation
             && self.config.soft_limit != SoftLimitPolicy::TwoPass
             && self.plugin.policy.is_none()
@@ -115,7 +115,7 @@ impl<O: Owners> Manager<O> {
         let end = quiet.ends[quiet.places[root] as usize] as usize;
         let end = end.min(place + most as usize);
         let row = quiet.nodes[node].from.get(place..end)?;
-        let passed = idle_prefix_len(row, sc.priority as u8);
+        let passed = idle_prefix_len(row, sc.goal.priority as u8);
         let last = place + passed.checked_sub(1)?;
         Some((passed as u32, quiet.order[last]))
     }

@@ -39,7 +39,7 @@ impl<O: Owners> Manager<O> {
         let step = self.shrink_node_once(pass, sc, ctx);
         pass.reclaimed_slab += self.slabs.pages_returned - returned;
         if matches!(step, NodeStep::Done(_)) {
-            sc.nr_reclaimed += core::mem::take(&mut pass.reclaimed_slab);
+            sc.found.nr_reclaimed += core::mem::take(&mut pass.reclaimed_slab);
         }
         match step {
             NodeStep::Done(wait) if self.should_continue_reclaim(pass, sc) => {
@@ -54,8 +54,8 @@ impl<O: Owners> Manager<O> {
     /// reclaimed, no zone can be compacted yet, and the inactive lists are long enough.
     fn should_continue_reclaim(&self, pass: &ShrinkNode, sc: &ScanControl) -> bool {
         let for_compaction =
-            sc.order > PAGE_ALLOC_COSTLY_ORDER || sc.order > 0 && sc.priority < DEF_PRIORITY - 2;
-        if !for_compaction || sc.nr_reclaimed == pass.reclaimed_before {
+            sc.goal.order > PAGE_ALLOC_COSTLY_ORDER || sc.goal.order > 0 && sc.goal.priority < DEF_PRIORITY - 2;
+        if !for_compaction || sc.found.nr_reclaimed == pass.reclaimed_before {
             return false;
         }
         let stat = |stat| self.node_stat(pass.node, stat);
@@ -63,15 +63,15 @@ impl<O: Owners> Manager<O> {
         if self.swap.free() > 0 {
             inactive += stat(NodeStat::NrInactiveAnon);
         }
-        let gap = compact_gap(sc.order);
-        if self.era.reclaims_to_gap && sc.nr_reclaimed >= gap {
+        let gap = compact_gap(sc.goal.order);
+        if self.era.reclaims_to_gap && sc.found.nr_reclaimed >= gap {
             return false;
         }
         let flags = AllocFlags::at(Watermark::Min);
         let node = &self.mem.nodes[pass.node];
-        let zones = match sc.only_zone {
+        let zones = match sc.rules.only_zone {
             Some(zone) => &node.zones[zone..=zone],
-            None => &node.zones[..=sc.reclaim_idx],
+            None => &node.zones[..=sc.goal.reclaim_idx],
         };
         let ready = zones.iter().any(|zone| {
             zone.is_populated()
@@ -79,9 +79,9 @@ impl<O: Owners> Manager<O> {
                     zone,
                     &self.config,
                     &self.era,
-                    sc.order,
+                    sc.goal.order,
                     flags,
-                    sc.reclaim_idx,
+                    sc.goal.reclaim_idx,
                 ) != CompactResult::Skipped
         });
         !ready && inactive > gap
@@ -115,10 +115,10 @@ impl<O: Owners> Manager<O> {
                 },
                 NodePassStage::Soft(soft) => {
                     if self.soft_reclaim_step(soft, ctx) {
-                        sc.nr_reclaimed += soft.nr_reclaimed;
+                        sc.found.nr_reclaimed += soft.nr_reclaimed;
                         // kswapd judges its round by the regular scan alone.
                         if !sc.is_kswapd() {
-                            sc.nr_scanned += soft.nr_scanned;
+                            sc.found.nr_scanned += soft.nr_scanned;
                         }
                         self.shrink_node_begin(pass, sc);
                     }
@@ -140,9 +140,9 @@ impl<O: Owners> Manager<O> {
                         return NodeStep::Continue;
                     }
                     // A reclaimer with enough pages leaves after one group.
-                    let leaves = self.walks_in_part(sc) && sc.nr_reclaimed >= sc.nr_to_reclaim;
+                    let leaves = self.walks_in_part(sc) && sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
                     let most = if leaves { 1 } else { VISITS_A_STEP - visits };
-                    let root = sc.target.unwrap_or(ROOT);
+                    let root = sc.goal.target.unwrap_or(ROOT);
                     if let Some((passed, last)) =
                         self.skip_idle_groups(root, memcg, pass.node, sc, most)
                     {
@@ -158,7 +158,7 @@ impl<O: Owners> Manager<O> {
                     self.note_group_visit();
                     let visit = VisitedGroup { memcg, node: pass.node, walk: pass.walk };
                     let plan = match self.has_no_rules(memcg, sc) {
-                        true => GroupPlan { skip: false, priority: sc.priority, protected: 0 },
+                        true => GroupPlan { skip: false, priority: sc.goal.priority, protected: 0 },
                         false => self.plan_group(visit, sc),
                     };
                     if plan.skip {
@@ -172,7 +172,7 @@ impl<O: Owners> Manager<O> {
                     if memcg != ROOT && counts == [0; 4] && !self.must_age_anon(memcg, pass.node) {
                         let priority = self.slab_priority(memcg, sc);
                         if let Some(slab) =
-                            self.begin_shrink_slab(memcg, pass.node, priority, sc.gfp)
+                            self.begin_shrink_slab(memcg, pass.node, priority, sc.goal.gfp)
                         {
                             pass.stage = NodePassStage::Slab(position, slab);
                             continue;
@@ -184,8 +184,8 @@ impl<O: Owners> Manager<O> {
                         continue;
                     }
                     let proportional =
-                        !sc.is_kswapd() && sc.target.is_none() && plan.priority == DEF_PRIORITY;
-                    let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional, plan);
+                        !sc.is_kswapd() && sc.goal.target.is_none() && plan.priority == DEF_PRIORITY;
+                    let lruvec = ShrinkLruvec::new(counts, sc.goal.nr_to_reclaim, proportional, plan);
                     pass.stage = NodePassStage::Shrink(position, lruvec);
                 }
                 NodePassStage::Slab(at, slab) => {
@@ -207,15 +207,15 @@ impl<O: Owners> Manager<O> {
                 NodePassStage::Shrink(at, lruvec) => {
                     // A removed group passes its lists to its parent.
                     let Some(memcg) = self.at_position_in_walk(*at) else {
-                        sc.nr_reclaimed += lruvec.nr_reclaimed;
+                        sc.found.nr_reclaimed += lruvec.nr_reclaimed;
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
                     if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
-                        sc.nr_reclaimed += lruvec.nr_reclaimed;
+                        sc.found.nr_reclaimed += lruvec.nr_reclaimed;
                         let position = *at;
                         let priority = self.slab_priority(memcg, sc);
                         pass.stage =
-                            match self.begin_shrink_slab(memcg, pass.node, priority, sc.gfp) {
+                            match self.begin_shrink_slab(memcg, pass.node, priority, sc.goal.gfp) {
                                 Some(slab) => NodePassStage::Slab(position, slab),
                                 None => NodePassStage::After(position),
                             };
@@ -228,11 +228,11 @@ impl<O: Owners> Manager<O> {
 
     /// Starts the regular pass, after the soft-limit stage.
     fn shrink_node_begin(&mut self, pass: &mut ShrinkNode, sc: &mut ScanControl) {
-        pass.reclaimed_before = sc.nr_reclaimed;
-        pass.scanned_before = sc.nr_scanned;
+        pass.reclaimed_before = sc.found.nr_reclaimed;
+        pass.scanned_before = sc.found.nr_scanned;
         pass.walk = 0;
-        pass.walk_scanned = sc.nr_scanned;
-        sc.tally = Default::default();
+        pass.walk_scanned = sc.found.nr_scanned;
+        sc.found.tally = Default::default();
         self.prepare_scan_count(pass.node, sc);
         pass.stage = NodePassStage::Walk;
     }
@@ -255,11 +255,11 @@ impl<O: Owners> Manager<O> {
 
     /// Whether this reclaimer shares its walk with others and may leave it early.
     fn walks_in_part(&self, sc: &ScanControl) -> bool {
-        self.era.shares_walks && !sc.is_kswapd() && !sc.full_walk
+        self.era.shares_walks && !sc.is_kswapd() && !sc.goal.full_walk
     }
 
     fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
-        let root = sc.target.unwrap_or(ROOT);
+        let root = sc.goal.target.unwrap_or(ROOT);
         if !self.memcg_is_online(root) {
             return None;
         }
@@ -279,10 +279,10 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         sc: &mut ScanControl,
     ) -> Option<NodeStep> {
-        let root = sc.target.unwrap_or(ROOT);
+        let root = sc.goal.target.unwrap_or(ROOT);
         let next = self.next_memcg(root, memcg);
         if self.walks_in_part(sc) {
-            let enough = sc.nr_reclaimed >= sc.nr_to_reclaim;
+            let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
             let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
             self.memcgs[root].lruvecs[pass.node].reclaim_position = remembered;
             if enough {
@@ -292,12 +292,12 @@ impl<O: Owners> Manager<O> {
         match next {
             Some(next) => pass.stage = NodePassStage::At(self.position_of(next)),
             None => {
-                let scanned = sc.nr_scanned - pass.walk_scanned;
+                let scanned = sc.found.nr_scanned - pass.walk_scanned;
                 if !self.another_walk(WalkResult { number: pass.walk, scanned }, sc) {
                     return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
                 }
                 pass.walk += 1;
-                pass.walk_scanned = sc.nr_scanned;
+                pass.walk_scanned = sc.found.nr_scanned;
                 pass.stage = NodePassStage::Walk;
             }
         }
@@ -389,8 +389,8 @@ impl<O: Owners> Manager<O> {
 
     /// After all groups: sets node flags, and decides whether the reclaimer should sleep.
     fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
-        self.vmpressure(sc, sc.nr_scanned.saturating_sub(pass.scanned_before));
-        let tally = &sc.tally;
+        self.vmpressure(sc, sc.found.nr_scanned.saturating_sub(pass.scanned_before));
+        let tally = &sc.found.tally;
         let node = pass.node;
         let state = &mut self.nodes[node];
         let mut wait = None;
@@ -407,18 +407,18 @@ impl<O: Owners> Manager<O> {
         }
         // A group of version 1 stalls in writeback itself, page by page.
         let is_congested = tally.dirty > 0 && tally.dirty == tally.congested;
-        let target = sc.target.and_then(|target| self.memcgs[target].lruvecs.get_mut(node.idx()));
+        let target = sc.goal.target.and_then(|target| self.memcgs[target].lruvecs.get_mut(node.idx()));
         let congested = match target {
             None => &mut state.congested,
             Some(lruvec) => &mut lruvec.congested,
         };
-        if is_congested && (sc.target.is_none() || !self.era.group_reclaim_awaits_writes) {
+        if is_congested && (sc.goal.target.is_none() || !self.era.group_reclaim_awaits_writes) {
             *congested = true;
         }
         if !sc.is_kswapd() && *congested && self.era.congestion_nap == CongestionNap::Never {
             wait = Some((Throttle::Congested, TICK));
         }
-        if sc.nr_reclaimed > pass.reclaimed_before {
+        if sc.found.nr_reclaimed > pass.reclaimed_before {
             state.kswapd.failures = 0;
         }
         wait.map(|(reason, timeout)| self.reclaim_throttle(node, reason, timeout))

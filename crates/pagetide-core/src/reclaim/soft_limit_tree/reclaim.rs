@@ -142,21 +142,21 @@ impl<O: Owners> Manager<O> {
     /// at a group's own limit.
     pub(crate) fn begin_soft_reclaim(&self, node: NodeId, sc: &ScanControl) -> Option<SoftReclaim> {
         let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
-            && sc.target.is_none()
-            && sc.order == 0
+            && sc.goal.target.is_none()
+            && sc.goal.order == 0
             && !self.soft_limit_trees.trees[node].is_empty();
         if !wanted {
             return None;
         }
         let reclaimer = if sc.is_kswapd() { Reclaimer::Kswapd } else { Reclaimer::Direct };
-        let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.gfp, 0);
-        inner.priority = 0;
-        inner.overrules_plugins = sc.overrules_plugins;
-        inner.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
+        let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.goal.gfp, 0);
+        inner.goal.priority = 0;
+        inner.may.overrule_plugins = sc.may.overrule_plugins;
+        inner.goal.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
         let mut zones_left = 0;
         if self.era.soft_limits_by_zone {
             zones_left = self.small_zones(node);
-            inner.only_zone = (zones_left != 0).then(|| zones_left.trailing_zeros() as usize);
+            inner.rules.only_zone = (zones_left != 0).then(|| zones_left.trailing_zeros() as usize);
             zones_left &= zones_left.saturating_sub(1);
         }
         Some(SoftReclaim {
@@ -190,12 +190,12 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         state.nr_reclaimed += core::mem::take(&mut state.zone_reclaimed);
-        if state.sc.only_zone.is_none() {
+        if state.sc.rules.only_zone.is_none() {
             return true;
         }
         // The next zone starts the whole search again.
         let zones = state.zones_left;
-        state.sc.only_zone = (zones != 0).then(|| zones.trailing_zeros() as usize);
+        state.sc.rules.only_zone = (zones != 0).then(|| zones.trailing_zeros() as usize);
         state.zones_left &= zones.saturating_sub(1);
         state.top = None;
         state.next = None;
@@ -208,7 +208,7 @@ impl<O: Owners> Manager<O> {
             if let Some((at, lruvec)) = &mut state.victim {
                 let Some(victim) = self.at_position(*at) else {
                     state.total += lruvec.nr_reclaimed;
-                    state.nr_scanned += state.sc.nr_scanned;
+                    state.nr_scanned += state.sc.found.nr_scanned;
                     let (memcg, nr_reclaimed) = (at.id, lruvec.nr_reclaimed);
                     self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
                         memcg,
@@ -223,7 +223,7 @@ impl<O: Owners> Manager<O> {
                         nr_reclaimed: lruvec.nr_reclaimed,
                     });
                     state.total += lruvec.nr_reclaimed;
-                    state.nr_scanned += state.sc.nr_scanned;
+                    state.nr_scanned += state.sc.found.nr_scanned;
                     state.victim = None;
                     if self.soft_reclaim_victim_ended(state, victim) {
                         return self.soft_reclaim_of_top_ended(state);
@@ -254,17 +254,17 @@ impl<O: Owners> Manager<O> {
         self.mem.work.lruvecs_visited += 1;
         let sc = &mut state.sc;
         // Each member counts as short of memory itself.
-        sc.target = Some(victim);
-        sc.nr_scanned = 0;
+        sc.goal.target = Some(victim);
+        sc.found.nr_scanned = 0;
         // Since 5.8 this stage never ages lists; the older policies decide list by list.
-        sc.may_deactivate = 0;
+        sc.may.deactivate = 0;
         if let Some((top, excess)) = state.top {
             self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
                 memcg: victim,
                 top: top.id,
                 excess,
-                order: state.sc.order,
-                gfp_flags: state.sc.gfp,
+                order: state.sc.goal.order,
+                gfp_flags: state.sc.goal.gfp,
             });
         }
         let sc = &mut state.sc;
