@@ -4,7 +4,7 @@
 //!
 //! No function may panic, notes are single lines, and generated scenarios load.
 
-use pagetide_core::control::config::Sysctl;
+use pagetide_core::config::Sysctl;
 use pagetide_linux::console;
 use pagetide_linux::counts::{record, RunName};
 use pagetide_linux::host::block::BlockDevice;

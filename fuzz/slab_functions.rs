@@ -4,7 +4,7 @@
 //! No sequence of operations may violate the audit or differ from the model.
 
 use crate::slab_world::{SlabOp, SlabWorld};
-use pagetide_core::control::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
 
 /// Operations on slab caches and groups. The first byte selects the policies; each following group
 /// of four bytes is an operation.

@@ -11,7 +11,7 @@
 
 use criterion::{criterion_group, criterion_main, BatchSize, Throughput};
 use pagetide_bench::clock::CpuTime;
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::frames::page_alloc::Memory;

@@ -10,7 +10,7 @@ use criterion::measurement::WallTime;
 use criterion::{criterion_group, BatchSize, Criterion};
 use pagetide_bench::clock::{cpu_time, CpuTime};
 use pagetide_bench::driver::{one_zone, Driver};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::process::page_table::{Advice, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;

@@ -3,7 +3,7 @@
 use criterion::{criterion_group, criterion_main, Criterion};
 use pagetide_bench::clock::CpuTime;
 use pagetide_bench::driver::{one_zone, Driver};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::process::page_table::Advice;
 use std::hint::black_box;
 

@@ -12,7 +12,7 @@ use bitmap_allocator::{BitAlloc, BitAlloc1M};
 use buddy_system_allocator::FrameAllocator;
 use criterion::{criterion_group, criterion_main, Throughput};
 use pagetide_bench::clock::CpuTime;
-use pagetide_core::control::config::PcpPolicy;
+use pagetide_core::config::PcpPolicy;
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::frames::page_alloc::Memory;

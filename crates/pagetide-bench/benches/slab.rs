@@ -13,7 +13,7 @@ use criterion::{criterion_group, criterion_main, Throughput};
 use mimalloc::MiMalloc;
 use pagetide_bench::clock::CpuTime;
 use pagetide_bench::objects::{CacheMachine, Payer};
-use pagetide_core::control::config::{Config, ObjcgStock, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, ObjcgStock, SlabOwners, SlubPolicy};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::slab::Object;
 use pagetide_core::units::Cpu;

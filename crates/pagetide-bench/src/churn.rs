@@ -7,7 +7,7 @@
 //! Invariant: after the burst a tenth of the objects is in use at the end of every round.
 
 use super::objects::CacheMachine;
-use pagetide_core::control::config::{Config, SlubPolicy};
+use pagetide_core::config::{Config, SlubPolicy};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::units::Cpu;
 

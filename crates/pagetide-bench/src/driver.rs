@@ -4,7 +4,7 @@
 //! I/O ends at once. Each daemon that is awake makes one step per step of the task.
 
 use crate::no_bytes::NoBytes;
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::executor::Executor;

@@ -6,7 +6,7 @@
 //! Invariant: the machine is large enough for every allocation to succeed.
 
 use super::no_bytes::NoBytes;
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::groups::memcg::ROOT;

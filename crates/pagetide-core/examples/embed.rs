@@ -1,7 +1,7 @@
 //! Groups, limits and swap for memory inside a process: 64 MiB for two tenants of 48 MiB each, and
 //! a swap file. Safe Rust. A present page is pinned with one atomic operation, without a lock.
 
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
 use pagetide_core::frames::zone::ZONE_NORMAL;
 use pagetide_core::interface::effect::{Effect, Effects, Io};

@@ -5,7 +5,7 @@
 //! effects:
 //!
 //! ```
-//! use pagetide_core::control::config::Config;
+//! use pagetide_core::config::Config;
 //! use pagetide_core::interface::effect::Step;
 //! use pagetide_core::process::{Machine, ProcessCall, TouchResult};
 //! use pagetide_core::frames::node::NodeSpec;
@@ -50,11 +50,11 @@ extern crate std;
 pub mod ageing;
 pub mod audit;
 pub mod compaction;
+pub mod config;
 pub mod control;
 pub mod frames;
 pub mod groups;
 pub mod interface;
-pub mod plugin;
 pub mod process;
 pub mod reclaim;
 pub mod slab;

@@ -7,7 +7,7 @@
 use crate::counters::read_all;
 use crate::report::line;
 use crate::sys::mount::mount;
-use pagetide_core::control::config::CgroupVersion;
+use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::metric::declared::{MetricDecl, ON_REQUEST};
 use pagetide_scenario::model::Setup;

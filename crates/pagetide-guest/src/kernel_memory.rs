@@ -8,7 +8,7 @@
 //! not allocate.
 
 use crate::report::line;
-use pagetide_core::control::config::{Policy, PolicyChoice, SlabAccounting};
+use pagetide_core::config::{Policy, PolicyChoice, SlabAccounting};
 use pagetide_scenario::model::{BlockRequest, Setup};
 use pagetide_scenario::object_mix::KernelCache;
 use std::fs::{File, OpenOptions};

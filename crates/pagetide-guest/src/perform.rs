@@ -12,7 +12,7 @@ use crate::service::{self, split_io, GuestLatencies};
 use crate::shared::SharedWords;
 use crate::sys::memory::{MemoryMapping, PAGE_SIZE};
 use crate::sys::process::{self, ProcessUsage};
-use pagetide_core::control::config::{ControlValue, PolicyVariant, Sysctl, Thp};
+use pagetide_core::config::{ControlValue, PolicyVariant, Sysctl, Thp};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{Advice, Setup, TargetWrite, Task};
 use pagetide_scenario::names::MadviseKind;

@@ -9,7 +9,7 @@ use crate::perform::{disk_path, file_path};
 use crate::report::line;
 use crate::sys::memory::{drop_cached_pages, MemoryMapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
-use pagetide_core::control::config::Sysctl;
+use pagetide_core::config::Sysctl;
 use pagetide_core::control::{cache_and_file, ControlWrite};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::switches::{needed, of_patches, NeededSwitch};

@@ -234,7 +234,7 @@ fn settings(setup: &Setup) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::testing::report_of;
-    use pagetide_core::control::config::{ControlValue, Sysctl};
+    use pagetide_core::config::{ControlValue, Sysctl};
     use pagetide_core::control::ControlWrite;
     use pagetide_scenario::model::{DiskFaults, DiskSetup, File, Reference, Swap};
     use pagetide_scenario::names::DiskModel;

@@ -12,7 +12,7 @@ mod path;
 
 pub(crate) use path::group_and_file;
 
-use pagetide_core::control::config::{ControlFile, ControlForm};
+use pagetide_core::config::{ControlFile, ControlForm};
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;

@@ -11,7 +11,7 @@
 mod families;
 mod text;
 
-use pagetide_core::control::config::ControlValue;
+use pagetide_core::config::ControlValue;
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::timeline::{Timeline, TimelineSample};

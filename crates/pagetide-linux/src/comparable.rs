@@ -1,7 +1,7 @@
 //! The parts of a scenario that a real kernel in QEMU cannot reproduce. They are printed above
 //! every comparison. The guest adds what its kernel lacks or refuses.
 
-use pagetide_core::control::config::{ControlOrigin, PolicyChoice};
+use pagetide_core::config::{ControlOrigin, PolicyChoice};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::switches::{needed, NeededSwitch, Switch};
@@ -162,7 +162,7 @@ fn approximate(setup: &Setup) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_core::control::config::SoftLimitPolicy;
+    use pagetide_core::config::SoftLimitPolicy;
     use pagetide_scenario::load::{load_str, Overrides};
     use std::path::Path;
 

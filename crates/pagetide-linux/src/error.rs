@@ -1,6 +1,6 @@
 //! Errors of the kernel's side of a comparison.
 
-use pagetide_core::control::config::PolicyChoice;
+use pagetide_core::config::PolicyChoice;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

@@ -10,7 +10,7 @@ use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{StartMemory, StartZone};
 use crate::{disk_times, program_memory, program_times, slab_start};
-use pagetide_core::control::config::PolicySet;
+use pagetide_core::config::PolicySet;
 use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::metric::declared::{is_state, FREE_BLOCKS};
 use pagetide_scenario::model::Setup;

@@ -12,13 +12,14 @@ pub use task::{Mapping, Task};
 
 use crate::errors;
 use crate::values;
-use pagetide_core::control::config::Config;
-use pagetide_core::control::{ControlError, Errno};
+use pagetide_core::config::Config;
+use pagetide_core::control::ControlError;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::executor::Executor;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::units::errno::Errno;
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{Cpu, Nanos, NodeId};
 use pagetide_lab::execute::room::available;

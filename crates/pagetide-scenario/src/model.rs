@@ -16,7 +16,7 @@ pub use crate::object_mix::KernelCache;
 pub use crate::op::{Advice, BlockRequest};
 use crate::policies::PolicyChoices;
 pub use crate::workload::*;
-use pagetide_core::control::config::{CgroupVersion, ControlOrigin};
+use pagetide_core::config::{CgroupVersion, ControlOrigin};
 use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};
 pub use pagetide_core::frames::boot::free_lists::FreeLists;
 use pagetide_core::frames::node::ZoneSpec;

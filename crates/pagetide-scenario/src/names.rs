@@ -1,6 +1,6 @@
 //! The closed sets of names in a scenario: one table each, with the meaning of every name. The
 //! loader checks names against them, and the schema is generated from them. Policies and control
-//! files are in the core ([`pagetide_core::control::config`]).
+//! files are in the core ([`pagetide_core::config`]).
 
 mod caches;
 

@@ -3,7 +3,7 @@
 //! Invariant: at most one variant of each policy, sorted by the names of the policies. Choosing a
 //! kernel does not replace a variant that was chosen by itself.
 
-use pagetide_core::control::config::{Policy, PolicyChoice, PolicySet, PolicyVariant};
+use pagetide_core::config::{Policy, PolicyChoice, PolicySet, PolicyVariant};
 
 /// Variants of different policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl FromIterator<PolicyChoice> for PolicyChoices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_core::control::config::{FaultPolicy, GroupWalkPolicy, KswapdPolicy, Thp};
+    use pagetide_core::config::{FaultPolicy, GroupWalkPolicy, KswapdPolicy, Thp};
 
     #[test]
     fn one_variant_a_policy_by_name() {

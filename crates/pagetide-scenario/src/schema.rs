@@ -6,7 +6,7 @@
 use crate::load::raw::ScenarioTable;
 use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEY};
 use crate::load::{PluginNames, BUILT_IN};
-use pagetide_core::control::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
+use pagetide_core::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_core::units::page_size::PageSize;
 use schemars::generate::SchemaSettings;

@@ -7,7 +7,7 @@
 //! write either has no text or has the text of a freshly booted kernel.
 
 use crate::model::Setup;
-use pagetide_core::control::config::{
+use pagetide_core::config::{
     BackgroundCompaction, Policy, PolicyChoice, ShrinkPriorityPolicy, SoftLimitPolicy, Thp,
     ThpDefrag, WatermarkPolicy,
 };

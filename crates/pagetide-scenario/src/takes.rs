@@ -2,7 +2,7 @@
 //!
 //! Invariant: the words are derived only from the file's declaration in the core.
 
-use pagetide_core::control::config::{ControlFile, ControlForm};
+use pagetide_core::config::{ControlFile, ControlForm};
 use pagetide_core::units::page_size::PageSize;
 
 /// Unit and range of a file, such as `1/10000 of a zone: 1 to 3000`; bounds are for 4 KiB pages.

@@ -4,7 +4,7 @@
 //! Invariant: a setup is rejected if and only if its run, or the whole process, would fail.
 
 use crate::run::{caches_of, file_caches_of, files_of_groups, tune_cache, SimError};
-use pagetide_core::control::config::{Config, KmemAccounting, MemoryProtection};
+use pagetide_core::config::{Config, KmemAccounting, MemoryProtection};
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::frames::page::Page;
 use pagetide_core::process::Machine;

@@ -9,7 +9,7 @@ use crate::task::{
 };
 use crate::world::service::RequestResults;
 use crate::world::SimWorld;
-use pagetide_core::plugin::PolicyFault;
+use pagetide_core::reclaim::plugin::PolicyFault;
 use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared::{self, buddyinfo_name, MetricDecl, FREE_BLOCKS};

@@ -14,15 +14,15 @@ use crate::task::SimTask;
 use crate::world::groups::{make_group, GroupError};
 use crate::world::names::FileCaches;
 use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
-use pagetide_core::control::config::{
+use pagetide_core::config::{
     CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,
 };
 use pagetide_core::control::ControlError;
 use pagetide_core::frames::boot::SetupError;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::groups::memcg::ROOT;
-use pagetide_core::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::process::Machine;
+use pagetide_core::reclaim::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{BdiId, CacheId, MemcgId, Nanos};

@@ -2,7 +2,7 @@
 
 use pagetide_bench::churn::held;
 use pagetide_bench::objects::CacheMachine;
-use pagetide_core::control::config::{Config, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, SlabOwners, SlubPolicy};
 use pagetide_core::units::Cpu;
 
 const COUNT: usize = 1_000_000;

@@ -3,7 +3,6 @@
 //! Linux: `VM_BUG_ON`, page_owner, and checks that `CONFIG_DEBUG_VM` does not have. For tests only:
 //! the audit allocates, and takes time in proportion to the machine.
 
-pub mod planted;
 pub mod state_digest;
 
 mod groups;
@@ -17,7 +16,7 @@ pub use violation::Violation;
 pub(crate) use violation::check;
 
 use crate::ageing::lruvec::{Lru, NR_LRU_LISTS};
-use crate::control::era::Era;
+use crate::config::era::Era;
 use crate::frames::page::{PageFlags, Place};
 use crate::interface::effect::Throttle;
 use crate::interface::manager::Manager;

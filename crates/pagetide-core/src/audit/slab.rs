@@ -3,7 +3,7 @@
 //! Linux: the checks of `slub_debug=FZPU` and `kmem_cache_sanity_check`; the others are ours.
 
 use super::{check, Violation};
-use crate::control::config::SlabAccounting;
+use crate::config::SlabAccounting;
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;

@@ -73,7 +73,7 @@ impl<O: Owners> Manager<O> {
 
 #[cfg(test)]
 mod tests {
-    use crate::control::config::Config;
+    use crate::config::Config;
     use crate::frames::node::NodeSpec;
     use crate::groups::memcg::ROOT;
     use crate::interface::effect::{Effect, Step};

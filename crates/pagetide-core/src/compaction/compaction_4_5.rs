@@ -1,14 +1,14 @@
 //! Compaction of Linux 4.5, where its algorithm differs from the algorithm of 6.1.
 //!
 //! Linux: `__compaction_suitable`, `__reset_isolation_suitable` (mm/compaction.c). Smaller
-//! differences between the versions are in the other files, which ask the [era](crate::control::era).
+//! differences between the versions are in the other files, which ask the [era](crate::config::era).
 //!
 //! Invariant: these functions run only if the chosen policies use the algorithms of 4.5.
 
 use super::fragmentation::fragmentation_index;
 use super::suitable::compact_gap;
 use super::CompactResult;
-use crate::control::config::Config;
+use crate::config::Config;
 use crate::frames::gfp::{AllocFlags, Watermark};
 use crate::frames::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::frames::zone::Zone;

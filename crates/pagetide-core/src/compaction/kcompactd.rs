@@ -13,7 +13,7 @@
 mod work;
 
 use super::run::CompactRunId;
-use crate::control::config::Config;
+use crate::config::Config;
 use crate::frames::zone::{Zone, MAX_NR_ZONES};
 use crate::units::digest::State;
 use crate::units::{Nanos, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};

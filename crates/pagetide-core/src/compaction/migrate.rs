@@ -21,13 +21,13 @@
 use super::migrate_scanner::isolated_stat;
 use super::run::CompactRunId;
 use super::CompactControl;
-use crate::audit::planted::Defect;
 use crate::frames::buddy::clear_page;
 use crate::frames::page::{PageFlags, Place};
 use crate::interface::effect::{Effect, Effects};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::owners::{OwnerSlot, UnmapTarget};
+use crate::interface::planted::Defect;
 use crate::stats::vmstat::Event;
 use crate::units::{Cpu, Pfn, SwapSlot};
 

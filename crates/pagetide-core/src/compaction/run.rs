@@ -1,6 +1,6 @@
 //! One run over one zone, batch by batch.
 //!
-//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, or 4.5 if the [era](crate::control::era)
+//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, or 4.5 if the [era](crate::config::era)
 //! says so). A step isolates up to 32 pages and begins to migrate them; the next step continues
 //! after their copies. The machine keeps the runs, because the task that compacts can be killed
 //! between any two steps; its run then puts all pages back.

@@ -6,8 +6,8 @@
 use super::compaction_4_5::suitable_4_5;
 use super::fragmentation::fragmentation_index;
 use super::CompactResult;
-use crate::control::config::Config;
-use crate::control::era::Era;
+use crate::config::era::Era;
+use crate::config::Config;
 use crate::frames::gfp::{AllocFlags, Watermark};
 use crate::frames::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::frames::zone::Zone;

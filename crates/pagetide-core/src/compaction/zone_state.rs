@@ -5,7 +5,7 @@
 //! Invariant: cached positions lie in the zone's span; `defer_shift` is at most
 //! [`COMPACT_MAX_DEFER_SHIFT`](super::defer::COMPACT_MAX_DEFER_SHIFT).
 
-use crate::control::era::Era;
+use crate::config::era::Era;
 use crate::frames::gfp::MigrateType;
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;

@@ -9,13 +9,14 @@
 //!
 //! Invariant: a refused write changes nothing.
 
-use super::error::{quoted, ControlError, Errno};
+use super::error::{quoted, ControlError};
 use super::parse::Refusal;
-use crate::control::config::{ControlFile, ControlForm, ControlOrigin, SlubPolicy};
+use crate::config::{ControlFile, ControlForm, ControlOrigin, SlubPolicy};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::kmem_cache::SlabSeat;
 use crate::slab::{CacheTuning, KmemCache};
+use crate::units::errno::Errno;
 use crate::units::page_size::PageSize;
 use crate::units::{CacheId, Cpu, IdVec, NodeId};
 use alloc::format;

@@ -13,15 +13,16 @@ mod write;
 
 pub use write::GroupWrite;
 
-use super::error::{quoted, ControlError, Errno};
+use super::error::{quoted, ControlError};
 use super::parse::Refusal;
-use crate::control::config::CgroupVersion::{V1, V2};
-use crate::control::config::ControlOrigin::{Linux, Patch};
-use crate::control::config::{CgroupVersion, ControlFile, ControlForm, ControlValue};
+use crate::config::CgroupVersion::{V1, V2};
+use crate::config::ControlOrigin::{Linux, Patch};
+use crate::config::{CgroupVersion, ControlFile, ControlForm, ControlValue};
 use crate::groups::memcg::{MemoryEvent, NR_MEMORY_EVENTS, ROOT};
 use crate::groups::page_counter::UNLIMITED;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::units::errno::Errno;
 use crate::units::page_size::PageSize;
 use crate::units::{MemcgId, DEF_PRIORITY};
 use alloc::format;

@@ -7,13 +7,14 @@
 //!
 //! Invariant: a value passed to a handler was checked by its file.
 
-use super::error::{ControlError, Errno};
+use super::error::ControlError;
 use super::{u32_of, u64_of, write_inputs};
-use crate::control::config::{ControlValue, Policy, Special, Sysctl, Thp};
+use crate::config::{ControlValue, Policy, Special, Sysctl, Thp};
 use crate::frames::watermark;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
+use crate::units::errno::Errno;
 use crate::units::Cpu;
 use alloc::format;
 use alloc::string::String;

@@ -4,9 +4,10 @@
 //! is refused. Until one of the watermarks is written, they read as the values that follow from
 //! `vm.min_free_kbytes`.
 
-use super::error::{ControlError, Errno};
-use crate::control::config::{Sysctl, INT_MAX};
+use super::error::ControlError;
+use crate::config::{Sysctl, INT_MAX};
 use crate::frames::watermark::{WatermarkInputs, WatermarkPolicy, WmarkKbytes};
+use crate::units::errno::Errno;
 use alloc::format;
 use alloc::string::String;
 

@@ -4,7 +4,7 @@
 //! mm/compaction.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c, debugfs), `read_ahead_kb`
 //! (block/blk-sysfs.c; one for all disks here) and the files of transparent huge pages
 //! (mm/huge_memory.c, mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are Satoru Moriya's
-//! patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. [`crate::control::config`] declares
+//! patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. [`crate::config`] declares
 //! them. Files of caches have a cache in their names (control/cache.rs). The kernel has no files
 //! for policies; [`Manager::choose`] chooses them.
 //!
@@ -18,8 +18,7 @@
 //!
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 
-pub mod config;
-pub(crate) mod era;
+pub mod proc;
 
 mod cache;
 mod error;
@@ -31,12 +30,12 @@ mod policy;
 mod write;
 
 pub use cache::{cache_and_file, CacheControl};
-pub use error::{ControlError, Errno};
+pub use error::ControlError;
 pub use group::{GroupControl, GroupControlWrite, GroupWrite};
 pub use parse::{kernel_number, Refusal};
 pub use write::ControlWrite;
 
-use crate::control::config::{ControlValue, PolicyChoice, Special, Sysctl};
+use crate::config::{ControlValue, PolicyChoice, Special, Sysctl};
 use crate::frames::watermark::{self, WatermarkInputs};
 use crate::interface::effect::Effects;
 use crate::interface::manager::Manager;
@@ -108,7 +107,7 @@ impl<O: Owners> Manager<O> {
     /// The next [`Manager::take_work`] includes its cost (freed pages).
     ///
     /// ```
-    /// # use pagetide_core::{config::Config, control::Errno, node::NodeSpec, process::Machine};
+    /// # use pagetide_core::{config::Config, units::errno::Errno, node::NodeSpec, process::Machine};
     /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
     /// # let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
     /// machine.write_control("vm.swappiness", "0x64\n").unwrap().discard();

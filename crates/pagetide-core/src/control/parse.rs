@@ -11,7 +11,7 @@
 //! Linux takes the first numbers and reports a short write. An empty write is refused, where Linux
 //! ignores it.
 
-use crate::control::config::{ControlForm, ControlValue};
+use crate::config::{ControlForm, ControlValue};
 use crate::units::page_size::PageSize;
 use crate::units::MAX_NR_ZONES;
 
@@ -270,7 +270,7 @@ impl ControlForm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::config::{Policy, Thp};
+    use crate::config::{Policy, Thp};
     use alloc::string::ToString;
 
     fn one(text: &str) -> Result<i128, Refusal> {

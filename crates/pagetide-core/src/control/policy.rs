@@ -1,18 +1,19 @@
 //! Policies of a running machine: checks a choice, and puts the chosen variant in force.
 //!
 //! A kernel release has one mechanism for each policy; a comparison needs several in one program.
-//! [`crate::control::config`] declares the policies.
+//! [`crate::config`] declares the policies.
 //!
 //! Invariant: a refused choice changes nothing. `Manager::era` (the differences from Linux 6.1)
 //! always equals `Era::of` the configuration.
 
-use super::error::{quoted, ControlError, Errno};
-use crate::control::config::{Policy, PolicyChoice};
-use crate::control::era::Era;
+use super::error::{quoted, ControlError};
+use crate::config::era::Era;
+use crate::config::{Policy, PolicyChoice};
 use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effects;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::units::errno::Errno;
 use crate::units::MemcgId;
 use alloc::format;
 use alloc::vec::Vec;

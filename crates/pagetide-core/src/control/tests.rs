@@ -2,13 +2,14 @@
 //! write changes nothing. Then the figures of the tunable-watermarks patch.
 
 use super::*;
-use crate::control::config::{Config, ControlFile};
+use crate::config::{Config, ControlFile};
 use crate::frames::node::{NodeSpec, ZoneSpec};
 use crate::frames::zone::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
 use crate::interface::daemon::Daemon;
 use crate::interface::effect::{Effect, Effects, Token};
 use crate::process::Machine;
 use crate::stats::vmstat::Event;
+use crate::units::errno::Errno;
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
 use alloc::string::ToString;
 
@@ -574,7 +575,7 @@ fn a_machine_that_starts_with_huge_pages_has_their_reserve_once() {
     let spec = NodeSpec::x86_64(512 << 20, 0, 0);
     let mut machine = machine();
     machine.set_policy("thp", "always").unwrap().discard();
-    let config = Config { thp: crate::control::config::Thp::Always, ..Config::default() };
+    let config = Config { thp: crate::config::Thp::Always, ..Config::default() };
     let mut started = Machine::new(&[spec], 2, config).unwrap();
     assert_eq!(started.config, machine.config);
     started.set_policy("thp", "always").unwrap().discard();
@@ -699,7 +700,7 @@ proptest::proptest! {
 /// Values that do not come from a text: for another file, out of bounds, for other pages.
 #[test]
 fn values_made_by_hand_are_checked_as_texts_are() {
-    use crate::control::config::{ControlValue, PolicyChoice, SlubPolicy};
+    use crate::config::{ControlValue, PolicyChoice, SlubPolicy};
     let mut machine = machine();
     let before = machine.digest();
     let swappiness = ControlWrite::Sysctl(Sysctl::Swappiness, ControlValue::Number(10));

@@ -5,9 +5,10 @@
 //! Invariant: the text of a write ([`ControlWrite`]'s `Display`) parses to the same write.
 
 use super::cache::{is_cache_control, CacheControl};
-use super::error::{quoted, ControlError, Errno};
+use super::error::{quoted, ControlError};
 use super::parse::Refusal;
-use crate::control::config::{ControlFile, ControlForm, ControlValue, Sysctl};
+use crate::config::{ControlFile, ControlForm, ControlValue, Sysctl};
+use crate::units::errno::Errno;
 use crate::units::page_size::PageSize;
 use alloc::borrow::Cow;
 use alloc::format;

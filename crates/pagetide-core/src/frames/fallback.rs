@@ -14,7 +14,7 @@
 //! Invariant: fallback takes only blocks of the three ordinary types, so the high-atomic reserve
 //! shrinks only in `unreserve` and `nr_reserved_highatomic` stays exact.
 
-use crate::control::config::FallbackPolicy;
+use crate::config::FallbackPolicy;
 use crate::frames::buddy::MovedBlock;
 use crate::frames::gfp::{AllocFlags, MigrateType};
 use crate::frames::page_array::PageArray;

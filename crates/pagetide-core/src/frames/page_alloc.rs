@@ -54,7 +54,7 @@ pub struct Memory {
     pub(crate) wakeups: Vec<Wakeup>,
     #[state(skip)] // a guess without effect
     pub(crate) last_freed: LastFreed,
-    /// `vm.defrag_mode`, a copy of [`crate::control::config::Config::defrag_mode`].
+    /// `vm.defrag_mode`, a copy of [`crate::config::Config::defrag_mode`].
     pub(crate) defrag_mode: bool,
 }
 

@@ -373,7 +373,7 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::config::Config;
+    use crate::config::Config;
     use crate::frames::node::NodeSpec;
     use crate::frames::page_alloc::Wakeup;
     use crate::frames::zone::{ZONE_DMA, ZONE_MOVABLE};

@@ -17,8 +17,8 @@
 
 mod pageblocks;
 
-use crate::control::config::FallbackPolicy;
-pub use crate::control::config::PcpPolicy;
+use crate::config::FallbackPolicy;
+pub use crate::config::PcpPolicy;
 pub(crate) use pageblocks::{FrameWord, OpenBlocks};
 
 use crate::frames::buddy::clear_page;

@@ -9,7 +9,7 @@
 //!
 //! Invariant: min <= low <= high in every zone, and recomputing the watermarks clears the boost.
 
-pub use crate::control::config::{
+pub use crate::config::{
     default_min_free_kbytes, WatermarkInputs, WatermarkPolicy, WmarkKbytes, MIN_FREE_KBYTES_MAX,
     MIN_FREE_KBYTES_MAX_OLD, MIN_FREE_KBYTES_MIN,
 };

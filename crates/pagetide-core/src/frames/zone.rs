@@ -12,7 +12,7 @@
 pub use crate::units::MAX_NR_ZONES;
 
 use crate::compaction::ZoneCompaction;
-use crate::control::config::FallbackPolicy;
+use crate::config::FallbackPolicy;
 use crate::frames::gfp::{MigrateType, Watermark};
 use crate::frames::list::List;
 use crate::frames::pcp::{OpenBlocks, Pcp};

@@ -11,7 +11,6 @@
 
 mod kernel;
 
-use crate::audit::planted::Defect;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::{MemcgPosition, MemoryEvent, ROOT};
 use crate::groups::memcg_stock::{Stock, MEMCG_CHARGE_BATCH};
@@ -19,6 +18,7 @@ use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step, Throttle};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::interface::planted::Defect;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::digest::State;
 use crate::units::{Cpu, MemcgId, Pfn, Requester, PAGE_ALLOC_COSTLY_ORDER, TICK};

@@ -241,7 +241,7 @@ impl EffectQueue {
         self.without_bytes = true;
     }
 
-    /// Drops the newest effect: a planted defect ([`crate::audit::planted`]).
+    /// Drops the newest effect: a planted defect ([`crate::interface::planted`]).
     pub fn pop(&mut self) {
         self.queue.pop();
     }

@@ -8,12 +8,13 @@
 //! Invariant: an entry point calls the method `do_*` of its name, and does nothing else.
 
 pub(crate) use crate::audit::violation::Violation;
-pub(crate) use crate::control::{ControlError, ControlWrite, Errno, GroupControlWrite, GroupWrite};
+pub(crate) use crate::control::{ControlError, ControlWrite, GroupControlWrite, GroupWrite};
 pub(crate) use crate::interface::call::{Call, RequestOwners};
 pub(crate) use crate::interface::daemon::{Daemon, DaemonRest};
 pub(crate) use crate::interface::effect::{Effects, Io, Step};
 pub(crate) use crate::interface::manager::Manager;
 pub(crate) use crate::interface::outcome::Outcome;
+pub(crate) use crate::units::errno::Errno;
 pub(crate) use crate::units::{Cpu, MemcgId, Nanos, Pfn};
 
 pub(crate) type GroupWriteResult<'a> = Result<(Option<GroupWrite>, Effects<'a>), ControlError>;

@@ -9,8 +9,8 @@
 
 use crate::ageing::pagevec::LruBatches;
 use crate::compaction::Compactions;
-use crate::control::config::Config;
-use crate::control::era::Era;
+use crate::config::era::Era;
+use crate::config::Config;
 use crate::frames::boot::SetupError;
 use crate::frames::node::NodeSpec;
 use crate::frames::page::PageFlags;
@@ -24,7 +24,7 @@ use crate::interface::call::Call;
 use crate::interface::daemon::{Daemon, ThrottleQueue};
 use crate::interface::effect::{Effect, EffectQueue, Effects, Throttle, Token};
 use crate::interface::owners::Owners;
-use crate::plugin::{ActivePlugin, NamedPolicy, PolicyFault};
+use crate::reclaim::plugin::{ActivePlugin, NamedPolicy, PolicyFault};
 use crate::reclaim::quiet::IdleGroups;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
@@ -79,7 +79,7 @@ pub struct Manager<O> {
     pub(crate) daemon_sleeps: Vec<ThrottleQueue>,
     /// A planted defect, which tests should find.
     #[cfg(debug_assertions)]
-    pub planted: Option<crate::audit::planted::PlantedDefect>,
+    pub planted: Option<crate::interface::planted::PlantedDefect>,
     pub(crate) effects: EffectQueue,
     /// Buffers that steps reuse, so that a step does not allocate.
     pub(crate) scratch: Vec<Pfn>,

@@ -15,4 +15,5 @@ pub mod executor;
 pub mod manager;
 pub mod outcome;
 pub mod owners;
+pub mod planted;
 pub mod slots;

@@ -2,9 +2,9 @@
 //!
 //! Linux: `vm_fault_t`, and the return values of allocators.
 
-use crate::control::Errno;
 use crate::interface::bad_id::BadId;
 use crate::slab::Object;
+use crate::units::errno::Errno;
 use crate::units::Pfn;
 
 /// Where the requested page is.

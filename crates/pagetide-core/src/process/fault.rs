@@ -16,7 +16,7 @@ mod swap_in;
 #[cfg(test)]
 mod tests;
 
-use crate::control::config::KmemAccounting;
+use crate::config::KmemAccounting;
 use crate::frames::gfp::Gfp;
 use crate::frames::page::PageFlags;
 use crate::frames::page_request::{PageRequest, SlowRequest};

@@ -510,7 +510,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::config::Config;
+    use crate::config::Config;
     use crate::frames::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing};
     use crate::process::ProcessCall;

@@ -12,7 +12,7 @@
 
 use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
 use super::Machine;
-use crate::control::config::{Thp, ThpDefrag};
+use crate::config::{Thp, ThpDefrag};
 use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
 use crate::interface::owners::{BackingStore, OwnerSlot};

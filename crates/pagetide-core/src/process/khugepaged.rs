@@ -8,7 +8,7 @@
 //!
 //! Invariant: between two steps khugepaged holds no page.
 
-use crate::control::config::Thp;
+use crate::config::Thp;
 use crate::frames::page_request::SlowRequest;
 use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;

@@ -14,12 +14,12 @@ use super::huge_memory::region_of;
 use super::ids::NOT_BEGUN;
 use super::request::MadviseCollapse;
 use super::Machine;
-use crate::control::Errno;
 use crate::frames::page_request::SlowRequest;
 use crate::interface::bad_id::BadId;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
 use crate::interface::outcome::Outcome;
+use crate::units::errno::Errno;
 use crate::units::HPAGE_PMD_NR;
 
 impl CollapseError {

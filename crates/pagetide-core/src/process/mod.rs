@@ -39,8 +39,7 @@ pub use crate::units::Requester as MmId;
 pub use ids::{MapError, MAX_INDEX};
 pub use request::{ProcessCall, ProcessRequest};
 
-use crate::control::config::Config;
-use crate::control::Errno;
+use crate::config::Config;
 use crate::frames::boot::SetupError;
 use crate::frames::node::NodeSpec;
 use crate::frames::page::PageFlags;
@@ -50,6 +49,7 @@ use crate::interface::manager::Manager;
 use crate::slab::Object;
 use crate::stats::vmstat::NodeStat;
 use crate::units::digest::State;
+use crate::units::errno::Errno;
 use crate::units::{BdiId, Cpu, FileId, IdVec, MemcgId, Pfn};
 use alloc::vec::Vec;
 use buffer_heads::BufferHeads;

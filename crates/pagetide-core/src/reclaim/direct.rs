@@ -20,7 +20,7 @@ use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step, Throttle};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::PolicyFault;
+use crate::reclaim::plugin::PolicyFault;
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::Event;
 use crate::units::digest::State;
@@ -303,7 +303,7 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::config::Config;
+    use crate::config::Config;
     use crate::frames::node::NodeSpec;
     use crate::groups::memcg::ROOT;
     use crate::process::page_table::{Advice, Backing};

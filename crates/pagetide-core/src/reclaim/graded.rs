@@ -9,7 +9,7 @@
 //! Invariant: a group with its whole usage above the limit has priority 0; a group at its limit has
 //! the walk's priority.
 
-use crate::plugin::{GroupPlan, GroupPolicy, GroupVisit};
+use crate::reclaim::plugin::{GroupPlan, GroupPolicy, GroupVisit};
 use crate::units::digest::Digest;
 
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 //! A walk over the groups of a node asks for a *plan* for each group. The plan says whether to skip
 //! the group, at which priority to scan it, and how much of it is protected. Rules that need the
 //! manager ([`GroupRule`]) are part of the core. A rule that needs only facts about groups is a
-//! [`GroupPolicy`](crate::plugin::GroupPolicy), in the core (`graded`) or in another crate. The
+//! [`GroupPolicy`](crate::reclaim::plugin::GroupPolicy), in the core (`graded`) or in another crate. The
 //! plug-in's rule comes last. After a walk the rules are asked whether another walk is needed.
 //! docs/add-a-policy.md adds a rule, step by step. Calls of built-in rules are static: a rule that
 //! is off costs a comparison.
@@ -17,11 +17,11 @@ use super::protection::Protection;
 use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
-use crate::control::config::SoftLimitPolicy;
+use crate::config::SoftLimitPolicy;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::{
+use crate::reclaim::plugin::{
     GroupPlan, GroupPolicy, GroupViews, GroupVisit, GroupWalk, PolicyFault, PLAN_PRIORITIES,
     WALKS_MAX,
 };

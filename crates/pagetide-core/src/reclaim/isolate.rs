@@ -8,10 +8,10 @@
 
 use super::ScanControl;
 use crate::ageing::lruvec::Lru;
-use crate::audit::planted::Defect;
 use crate::frames::page::{PageFlags, Place};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::interface::planted::Defect;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn};
 use alloc::vec::Vec;

@@ -7,14 +7,14 @@
 //! Differs from Linux: LRU lists belong to nodes (as since 4.8), so a round is one pass over the
 //! node.
 //!
-//! Invariant: these functions run only if the [era](crate::control::era) chooses this algorithm.
+//! Invariant: these functions run only if the [era](crate::config::era) chooses this algorithm.
 
 use crate::frames::gfp::Watermark;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Throttle};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::PolicyFault;
+use crate::reclaim::plugin::PolicyFault;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
 impl<O: Owners> Manager<O> {

@@ -3,7 +3,7 @@
 //!
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone`, `zone_balanced`, `pgdat_balanced` (mm/vmscan.c)
 //! before and after Vlastimil Babka's "mm, kswapd: replace kswapd compaction with waking up
-//! kcompactd" of March 2016. [`BackgroundCompaction`](crate::control::config::BackgroundCompaction) chooses
+//! kcompactd" of March 2016. [`BackgroundCompaction`](crate::config::BackgroundCompaction) chooses
 //! between the two.
 //!
 //! Before (`kswapd`): a zone is balanced when it has its high watermark *at the order requested*. A

@@ -1,7 +1,7 @@
 //! Compaction by kswapd, as before kcompactd.
 //!
 //! Linux: `compact_pgdat` and its call in `balance_pgdat` (mm/vmscan.c, until 4.5). With
-//! [`BackgroundCompaction::Kswapd`](crate::control::config::BackgroundCompaction) kswapd compacts the node
+//! [`BackgroundCompaction::Kswapd`](crate::config::BackgroundCompaction) kswapd compacts the node
 //! at the end of a round that reclaimed more pages than it attempted, if no zone has a block. With
 //! the kswapd of 6.1 this models patch 0004 of kernels/linux-6.1. That kernel does not reclaim from
 //! zones with enough pages for compaction, and a descent with nothing to reclaim is not a failure.

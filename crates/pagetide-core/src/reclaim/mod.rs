@@ -23,6 +23,7 @@ mod kswapd_4_5;
 mod kswapd_compacts;
 pub(crate) mod old_balance;
 pub(crate) mod plan;
+pub mod plugin;
 mod protection;
 pub(crate) mod quiet;
 mod reclaim_pages;
@@ -242,7 +243,9 @@ impl ScanControl {
 
     /// Whether a group was spared that a last resort would take.
     pub(crate) fn has_spared(&self) -> bool {
-        self.rules.soft_limit_skipped || self.rules.shrink_priority_spared || self.found.plugin_spared
+        self.rules.soft_limit_skipped
+            || self.rules.shrink_priority_spared
+            || self.found.plugin_spared
     }
 
     /// Whether the reclaimer is kswapd.

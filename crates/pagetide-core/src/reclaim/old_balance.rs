@@ -12,11 +12,11 @@
 use super::scan_count::ScanBalance;
 use super::ScanControl;
 use crate::ageing::lruvec::Lru;
-use crate::control::config::LruPolicy;
+use crate::config::LruPolicy;
 use crate::frames::gfp::Watermark;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::GroupPlan;
+use crate::reclaim::plugin::GroupPlan;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{MemcgId, NodeId};
 

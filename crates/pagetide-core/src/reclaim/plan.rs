@@ -1,7 +1,7 @@
 //! Input of a group plan: a group that a walk has reached, and the end of a walk.
 //!
 //! Linux has no such types: its rules are in `shrink_node_memcgs` (mm/vmscan.c). The plan is a
-//! [`crate::plugin::GroupPlan`].
+//! [`crate::reclaim::plugin::GroupPlan`].
 
 use crate::units::{MemcgId, NodeId};
 

@@ -11,12 +11,12 @@
 use super::group_policy::GroupRule;
 use super::plan::VisitedGroup;
 use super::ScanControl;
-use crate::control::config::MemoryProtection;
+use crate::config::MemoryProtection;
 use crate::groups::memcg::{MemoryEvent, ROOT};
 use crate::groups::page_counter::{effective_protection, recursive_protection};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::GroupPlan;
+use crate::reclaim::plugin::GroupPlan;
 use crate::units::MemcgId;
 
 pub(crate) struct Protection;

@@ -17,7 +17,7 @@
 
 mod pass;
 
-use crate::control::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
+use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::units::{IdVec, MemcgId, NodeId};
 use alloc::vec::Vec;
 
@@ -156,7 +156,7 @@ fn idle_prefix_len(from: &[u8], priority: u8) -> usize {
 mod tests {
     use super::*;
     use crate::ageing::lruvec::Lru;
-    use crate::control::config::Config;
+    use crate::config::Config;
     use crate::frames::node::NodeSpec;
     use crate::groups::memcg::ROOT;
     use crate::process::Machine;

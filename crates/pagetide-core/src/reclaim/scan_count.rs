@@ -11,7 +11,7 @@ use crate::ageing::lruvec::{Lru, Lruvec};
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::GroupPlan;
+use crate::reclaim::plugin::GroupPlan;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 

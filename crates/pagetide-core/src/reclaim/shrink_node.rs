@@ -18,7 +18,7 @@ mod walk;
 use super::soft_limit_tree::SoftReclaim;
 use crate::groups::memcg::MemcgPosition;
 use crate::interface::effect::Sleep;
-use crate::plugin::GroupPlan;
+use crate::reclaim::plugin::GroupPlan;
 use crate::slab::shrinker::ShrinkSlab;
 use crate::units::digest::State;
 use crate::units::NodeId;

@@ -13,10 +13,10 @@
 use super::group_policy::GroupRule;
 use super::plan::VisitedGroup;
 use super::ScanControl;
-use crate::control::config::ShrinkPriorityPolicy;
+use crate::config::ShrinkPriorityPolicy;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::GroupPlan;
+use crate::reclaim::plugin::GroupPlan;
 use crate::units::{MemcgId, DEF_PRIORITY};
 
 pub(crate) struct ShrinkPriority;

@@ -18,11 +18,11 @@
 use super::group_policy::GroupRule;
 use super::plan::{VisitedGroup, WalkResult};
 use super::ScanControl;
-use crate::control::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
+use crate::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::GroupPlan;
+use crate::reclaim::plugin::GroupPlan;
 use crate::units::{MemcgId, NodeId};
 
 pub(crate) struct SoftLimit;
@@ -119,7 +119,7 @@ impl<O: Owners> Manager<O> {
 mod tests {
     use super::*;
     use crate::ageing::lruvec::Lru;
-    use crate::control::config::{Config, SoftLimitNode};
+    use crate::config::{Config, SoftLimitNode};
     use crate::frames::gfp::Gfp;
     use crate::frames::node::NodeSpec;
     use crate::process::Machine;

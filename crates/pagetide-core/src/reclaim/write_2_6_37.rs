@@ -8,7 +8,7 @@
 //! Invariant: under Linux 6.1 this file writes no page, skips no page and makes no task nap.
 
 use super::ScanControl;
-use crate::control::era::CongestionNap;
+use crate::config::era::CongestionNap;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::NodeId;

@@ -10,7 +10,7 @@
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
-use crate::control::config::SlabAccounting;
+use crate::config::SlabAccounting;
 use crate::frames::gfp::{AllocFlags, Gfp};
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
@@ -416,8 +416,8 @@ impl<O: Owners> Manager<O> {
             let it = &self.slabs.caches[object.cache];
             let slab_bytes = it.page_size() << it.slabs[slot].order;
             let used = u64::from(it.slabs[slot].objects) * u64::from(it.size);
-            let fits = self.slabs.owners == crate::control::config::SlabOwners::Ids
-                && slab_bytes - used >= bytes;
+            let fits =
+                self.slabs.owners == crate::config::SlabOwners::Ids && slab_bytes - used >= bytes;
             let vector = match fits {
                 true => Object::NONE,
                 false => {

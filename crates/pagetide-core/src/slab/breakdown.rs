@@ -10,7 +10,7 @@
 use super::cached::CachedKind;
 use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
-use crate::control::config::SlabAccounting;
+use crate::config::SlabAccounting;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;

@@ -8,7 +8,7 @@
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
-use crate::control::config::SlabAccounting;
+use crate::config::SlabAccounting;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
 use crate::groups::memcg_stock::MEMCG_CHARGE_BATCH;

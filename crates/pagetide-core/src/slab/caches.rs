@@ -4,10 +4,10 @@
 
 use super::order;
 use super::{CacheSpec, CacheTuning, KmemCache, SlabError, Slabs};
-use crate::control::config::SlubPolicy;
-use crate::control::Errno;
+use crate::config::SlubPolicy;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::units::errno::Errno;
 use crate::units::{CacheId, Cpu};
 
 impl Slabs {

@@ -32,7 +32,7 @@ pub mod slabinfo;
 #[cfg(test)]
 mod tests;
 
-use crate::control::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
+use crate::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::groups::memcg::MemcgPosition;
 #[cfg(doc)]
 use crate::interface::manager::Manager;

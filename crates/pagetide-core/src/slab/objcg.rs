@@ -8,7 +8,7 @@
 //!
 //! Differences from Linux: owners are 16-bit ids. Instead of a reference count an owner has the sum
 //! of charged bytes, which is 0 exactly when it has no object. A CPU may have more than one stock
-//! ([`Config::objcg_stock`](crate::control::config::Config::objcg_stock), 1 as in Linux).
+//! ([`Config::objcg_stock`](crate::config::Config::objcg_stock), 1 as in Linux).
 //!
 //! Invariant: the bytes of all objects, stocks and remainders equal the pages charged for objects
 //! times the page size, once loans are settled ([`super::loan`]). An owner that is not `online`

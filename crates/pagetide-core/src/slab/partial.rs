@@ -8,7 +8,7 @@
 //! Invariant: exactly the slabs of the node with [`SlabSeat::Partial`] are here, each once.
 
 use super::kmem_cache::{Slab, SlabSeat, NO_SLAB};
-use crate::control::config::SlubPolicy;
+use crate::config::SlubPolicy;
 use crate::units::digest::State;
 use alloc::vec::Vec;
 

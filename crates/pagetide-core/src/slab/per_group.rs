@@ -11,7 +11,7 @@
 //! clone is in its group's list. A group that is `dying` has clones or a descendant with clones.
 
 use super::{CacheShape, CacheSpec, DeferredWork, KmemCache, Object};
-use crate::control::config::SlabAccounting;
+use crate::config::SlabAccounting;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::{MemcgPosition, ROOT};
 use crate::interface::ctx::Ctx;

@@ -1,9 +1,8 @@
-//! Statistics: counters, pressure, tracepoints, and the text of /proc.
+//! Statistics: counters, pressure and tracepoints.
 //!
-//! Linux: `mm/vmstat.c`, `kernel/sched/psi.c`, `fs/proc`.
+//! Linux: `mm/vmstat.c`, `kernel/sched/psi.c`.
 
 pub mod event;
-pub mod proc;
 pub mod psi;
 pub mod vmstat;
 pub mod work;

@@ -5,6 +5,7 @@
 //! contain pages or bytes; times are integer nanoseconds ([`Nanos`]).
 
 pub mod digest;
+pub mod errno;
 pub mod id_vec;
 pub mod page_size;
 

@@ -2,7 +2,7 @@
 //! function panics, and the audit passes afterwards.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{Config, SlabAccounting, Thp};
+use pagetide_core::config::{Config, SlabAccounting, Thp};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::bad_id::BadId;
 use pagetide_core::interface::daemon::Daemon;

@@ -3,7 +3,7 @@
 //! Linux: fs/buffer.c under ext4 without a journal (6.1): 104 bytes for each written file page.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing};

@@ -5,7 +5,7 @@
 //! compaction runs, counted sleepers, objects and blocks.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{CgroupVersion, Config, Thp};
+use pagetide_core::config::{CgroupVersion, Config, Thp};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::effect::{Step, Throttle};
 use pagetide_core::interface::outcome::Outcome;

@@ -1,8 +1,7 @@
 //! MADV_COLLAPSE: which regions become huge pages, and what the call returns.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{Config, Thp};
-use pagetide_core::control::Errno;
+use pagetide_core::config::{Config, Thp};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::bad_id::BadId;
 use pagetide_core::interface::effect::Step;
@@ -10,6 +9,7 @@ use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::stats::vmstat::Event;
+use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{NodeId, HPAGE_PMD_NR as HUGE, PAGE_SIZE};
 use std::ops::Range;
 

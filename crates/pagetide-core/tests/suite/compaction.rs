@@ -1,7 +1,7 @@
 //! Compaction on whole machines: its results, what it does not move, and failures.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{
+use pagetide_core::config::{
     BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, PcpPolicy, Thp,
 };
 use pagetide_core::frames::gfp::Gfp;

@@ -1,7 +1,7 @@
 //! The protocol between core and world: effects cannot be lost unnoticed.
 
 use crate::world::CPU;
-use pagetide_core::control::config::{Config, Thp};
+use pagetide_core::config::{Config, Thp};
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::interface::daemon::{Daemon, DaemonRest};
 use pagetide_core::interface::effect::{Effect, Step, Token};

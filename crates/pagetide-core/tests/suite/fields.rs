@@ -6,7 +6,7 @@
 //! it, and the slabs of the page cache's nodes.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::daemon::Daemon;

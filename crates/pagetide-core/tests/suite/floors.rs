@@ -10,6 +10,37 @@ use std::path::{Path, PathBuf};
 /// Largest number of files that may import each other in a cycle.
 const LARGEST_CIRCLE: usize = 13;
 
+/// The rooms, lowest first. A room may import the rooms before it.
+const ROOMS: [&str; 14] = [
+    "units",
+    "stats",
+    "ageing",
+    "config",
+    "frames",
+    "groups",
+    "slab",
+    "swap",
+    "audit",
+    "compaction",
+    "reclaim",
+    "control",
+    "interface",
+    "process",
+];
+
+/// Imports of a higher room, with the reason. Each room may also import `interface`: its operations
+/// are methods of the machine's state, which is there.
+const UPWARD: [(&str, &str, &str); 8] = [
+    ("stats", "frames", "a tracepoint prints the flags of an allocation"),
+    ("ageing", "frames", "lists link page descriptors"),
+    ("ageing", "groups", "each group has its lists"),
+    ("frames", "groups", "a request charges its group before it takes a frame"),
+    ("frames", "compaction", "the slow path compacts; a zone has its state of compaction"),
+    ("frames", "reclaim", "the slow path reclaims; a node has its kswapd"),
+    ("groups", "slab", "a group has its caches and its stocks of objects"),
+    ("groups", "reclaim", "a charge above a limit reclaims"),
+];
+
 /// Source texts by module path (`reclaim::kswapd`), without comments and tests.
 fn sources() -> BTreeMap<String, String> {
     fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -195,4 +226,23 @@ fn circles_are_no_larger_than_a_concept() {
             circle.len()
         );
     }
+}
+
+#[test]
+fn rooms_import_the_rooms_below() {
+    let place = |room: &str| ROOMS.iter().position(|known| *known == room);
+    let mut upward = BTreeSet::new();
+    for (module, files) in imports() {
+        let room = module.split("::").next().unwrap();
+        assert!(place(room).is_some(), "{module} is in no room");
+        for file in files {
+            let other = file.split("::").next().unwrap().to_string();
+            if place(&other) > place(room) && other != "interface" {
+                upward.insert((room.to_string(), other));
+            }
+        }
+    }
+    let allowed: BTreeSet<_> =
+        UPWARD.iter().map(|(from, to, _)| (from.to_string(), to.to_string())).collect();
+    assert_eq!(upward, allowed);
 }

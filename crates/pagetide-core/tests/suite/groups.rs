@@ -2,8 +2,7 @@
 //! (random_groups.rs has random operations.)
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{CgroupVersion, Config};
-use pagetide_core::control::Errno;
+use pagetide_core::config::{CgroupVersion, Config};
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::groups::memcg::{MemoryEvent, ROOT};
 use pagetide_core::interface::effect::{Effect, Step};
@@ -13,6 +12,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::stats::vmstat::Event;
+use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;

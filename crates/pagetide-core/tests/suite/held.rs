@@ -1,7 +1,7 @@
 //! Pinned and locked pages in a machine that is short of memory.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{Config, Thp};
+use pagetide_core::config::{Config, Thp};
 use pagetide_core::frames::pin::PinError;
 use pagetide_core::interface::bad_id::BadId;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};

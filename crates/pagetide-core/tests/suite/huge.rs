@@ -1,7 +1,7 @@
 //! Huge pages: allocation by faults, failures, ageing, splitting, collapse and free.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{CompactionPolicy, Config, Thp, ThpDefrag};
+use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::page::{PageFlags, Place};
 use pagetide_core::frames::watermark::WatermarkInputs;

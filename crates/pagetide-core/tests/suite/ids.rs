@@ -1,7 +1,7 @@
 //! Reuse of ids, errors for bad ids, and the owner's policies for failures of memory or a disk.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{Config, Thp};
+use pagetide_core::config::{Config, Thp};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::bad_id::BadId;
 use pagetide_core::interface::daemon::{Daemon, DaemonRest};

@@ -1,7 +1,7 @@
 //! Scenarios and random operations on a whole machine, with the audit after every step.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{
+use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
     KswapdPolicy, LruPolicy, PcpPolicy, Thp, ThpDefrag,
 };
@@ -9,11 +9,11 @@ use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::frames::watermark::WatermarkInputs;
 use pagetide_core::interface::outcome::Outcome;
-use pagetide_core::plugin::NamedPolicy;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::reclaim::plugin::NamedPolicy;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::{NodeId, PAGE_SIZE};
 use proptest::prelude::*;

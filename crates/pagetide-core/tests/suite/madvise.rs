@@ -1,8 +1,7 @@
 //! Ranges of mappings: populate, lock and advise. Audits after every step.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::{Config, Thp};
-use pagetide_core::control::Errno;
+use pagetide_core::config::{Config, Thp};
 use pagetide_core::frames::page::PageFlags;
 use pagetide_core::interface::bad_id::BadId;
 use pagetide_core::interface::effect::Step;
@@ -10,6 +9,7 @@ use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::stats::vmstat::{Event, NodeStat};
+use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{NodeId, PAGE_SIZE};
 
 const NODE: NodeId = NodeId(0);

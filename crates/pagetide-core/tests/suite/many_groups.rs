@@ -6,7 +6,7 @@
 //! every walk visits every group, but stay below a measured bound.
 
 use crate::world::TestWorld;
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::stats::vmstat::Event;

@@ -1,7 +1,7 @@
 //! Machines with pages of 4, 16 and 64 KiB: equal values in bytes, smaller values in pages.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::frames::watermark::{default_min_free_kbytes, MIN_FREE_KBYTES_MAX};
 use pagetide_core::groups::memcg::ROOT;

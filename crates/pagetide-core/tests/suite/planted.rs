@@ -2,7 +2,7 @@
 //! nothing else.
 
 use crate::storm::Storm;
-use pagetide_core::audit::planted::{Defect, PlantedDefect};
+use pagetide_core::interface::planted::{Defect, PlantedDefect};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 const NR_OPERATIONS: u32 = 3000;

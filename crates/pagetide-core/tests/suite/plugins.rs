@@ -3,10 +3,10 @@
 
 use crate::strange::{RandomPolicy, SparingPolicy};
 use crate::world::TestWorld;
-use pagetide_core::control::config::{Config, LruPolicy};
+use pagetide_core::config::{Config, LruPolicy};
 use pagetide_core::groups::memcg::ROOT;
-use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, Plugins, PolicyFault};
 use pagetide_core::process::ProcessCall;
+use pagetide_core::reclaim::plugin::{GroupPlan, GroupPolicy, GroupVisit, Plugins, PolicyFault};
 use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::digest::Digest;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};

@@ -1,7 +1,7 @@
 //! Which reclaim counts as pressure: for PSI and for listeners of `vmpressure`.
 
 use crate::world::TestWorld;
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::Step;
 use pagetide_core::process::page_table::VmaId;

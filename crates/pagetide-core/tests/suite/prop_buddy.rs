@@ -1,6 +1,6 @@
 //! Random allocations and frees against a model that knows only the user of each frame.
 
-use pagetide_core::control::config::PcpPolicy;
+use pagetide_core::config::PcpPolicy;
 use pagetide_core::frames::fallback::HighAtomicRelease;
 use pagetide_core::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};

@@ -2,7 +2,7 @@
 //! slabs and storing owners, against a model that knows only the owner of each object.
 
 use crate::slab_world::{SlabOp, SlabWorld};
-use pagetide_core::control::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
 use proptest::prelude::*;
 
 const ACCOUNTING: [SlabAccounting; 4] = [

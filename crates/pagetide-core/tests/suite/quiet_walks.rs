@@ -7,12 +7,12 @@
 //! Invariant: the audit compares the idle state with the groups.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::outcome::Outcome;
-use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, NamedPolicy, Plugins};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{MmId, ProcessCall};
+use pagetide_core::reclaim::plugin::{GroupPlan, GroupPolicy, GroupVisit, NamedPolicy, Plugins};
 use pagetide_core::slab::cached::{CachedId, CachedKind};
 use pagetide_core::slab::CacheSpec;
 use pagetide_core::stats::event::TraceEvent;

@@ -2,15 +2,15 @@
 //! (groups.rs has scenarios.)
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::page::{Page, PageFlags};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::Effects;
-use pagetide_core::plugin::NamedPolicy;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::reclaim::plugin::NamedPolicy;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use proptest::prelude::*;
 

@@ -5,7 +5,7 @@
 //! to two batches.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::page_table::{Advice, Backing};

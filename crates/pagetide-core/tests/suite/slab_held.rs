@@ -9,7 +9,7 @@ mod no_bytes;
 mod objects;
 
 use churn::held;
-use pagetide_core::control::config::SlubPolicy;
+use pagetide_core::config::SlubPolicy;
 
 #[test]
 fn the_best_policy_holds_a_tenth_more_than_is_live_at_most() {

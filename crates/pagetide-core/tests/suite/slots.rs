@@ -1,7 +1,7 @@
 //! Tenants of an embedder: a page always has its last written contents, a fresh page is zero, a
 //! pinned page stays in place, and the audit passes after every operation.
 
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::interface::bad_id::BadId;
 use pagetide_core::interface::effect::{Effect, Io, Step};
@@ -108,7 +108,14 @@ impl Pool {
         let frames = vec![u64::MAX; manager.mem.pages.len()].into();
         let fail_one_in = [0, 0, 40][seed as usize % 3];
         let slots = vec![u64::MAX; 8192];
-        let world = Bytes { now: 0, frames, slots: slots.into(), pending: Vec::new(), random: seed, fail_one_in };
+        let world = Bytes {
+            now: 0,
+            frames,
+            slots: slots.into(),
+            pending: Vec::new(),
+            random: seed,
+            fail_one_in,
+        };
         let mut executor = Executor::new(manager, world, Cpu(2));
         let groups = executor.ask(|manager, _| {
             let mut make = |name: &str| manager.create_memcg(name.into(), MemcgId(0)).unwrap();

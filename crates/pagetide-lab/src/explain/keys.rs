@@ -4,7 +4,7 @@
 //! and policies are not here: the core declares them.
 
 use super::{Topic, TopicChoice, TopicKind};
-use pagetide_core::control::config::Policy;
+use pagetide_core::config::Policy;
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::schema::schema;

@@ -6,7 +6,7 @@
 //! Invariant: `set` of a topic is an option that the loader accepts, with placeholders in capitals.
 
 use super::{linux, Topic, TopicChoice, TopicKind};
-use pagetide_core::control::config::{
+use pagetide_core::config::{
     CgroupVersion, ControlFile, ControlForm, ControlOrigin, Policy, PolicyChoice, Sysctl,
 };
 use pagetide_core::control::{CacheControl, GroupControl};

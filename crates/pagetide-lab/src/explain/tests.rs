@@ -1,7 +1,7 @@
 //! Every declaration has a topic, and common spellings find it.
 
 use super::*;
-use pagetide_core::control::config::{Policy, Sysctl};
+use pagetide_core::config::{Policy, Sysctl};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::names::NameSet;
 use pagetide_scenario::workload::WorkloadKind;

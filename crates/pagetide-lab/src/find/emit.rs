@@ -8,7 +8,7 @@
 //! Invariant: every line of provenance is a comment, whatever the scenario's name is.
 
 use crate::knob::{group_and_file, Knob, KnobValue};
-use pagetide_core::control::config::{ControlOrigin, Sysctl};
+use pagetide_core::config::{ControlOrigin, Sysctl};
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;

@@ -3,7 +3,7 @@
 //! Invariant: paths are split as in the loader, so an accepted path sets the knob that it names.
 
 use super::clip;
-use pagetide_core::control::config::{ControlFile, Sysctl};
+use pagetide_core::config::{ControlFile, Sysctl};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::load;

@@ -9,7 +9,7 @@ use super::judge::{
     place_of_group, CounterGrade, STEADY,
 };
 use crate::stats;
-use pagetide_core::control::config::Thp;
+use pagetide_core::config::Thp;
 use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
 use pagetide_scenario::model::{MachineSetup, Setup};
 use pagetide_scenario::record::{RunRecord, Unit};

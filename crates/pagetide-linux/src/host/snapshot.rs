@@ -17,7 +17,7 @@ use super::swaps::{self, HostSwap};
 use super::sysctl;
 use super::vmstat::{self, NamedCounts};
 use super::zoneinfo::{self, HostZoneInfo};
-use pagetide_core::control::config::Sysctl;
+use pagetide_core::config::Sysctl;
 use std::path::Path;
 
 /// The contents of a system's files.

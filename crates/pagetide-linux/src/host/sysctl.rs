@@ -5,7 +5,7 @@
 //! accepts every text that [`parse`] returns.
 
 use super::note::{shown, ImportNote};
-use pagetide_core::control::config::{ControlForm, Sysctl};
+use pagetide_core::config::{ControlForm, Sysctl};
 use pagetide_core::units::page_size::PageSize;
 
 /// The path of a control file; `None` if it is not a single file.

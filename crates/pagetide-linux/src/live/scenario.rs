@@ -6,7 +6,7 @@
 //!
 //! Invariant: every combination of parts loads.
 
-use pagetide_core::control::config::{PolicySet, Sysctl};
+use pagetide_core::config::{PolicySet, Sysctl};
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Imports the saved systems below tests/data: the scenarios load. Damaged copies of their files
 //! give a scenario that loads, or an error.
 
-use pagetide_core::control::config::{PcpPolicy, WatermarkPolicy};
+use pagetide_core::config::{PcpPolicy, WatermarkPolicy};
 use pagetide_linux::host::error::HostError;
 use pagetide_linux::host::scenario::{write, HostImportOptions, ImportedScenario};
 use pagetide_linux::host::snapshot::HostSnapshot;

@@ -6,7 +6,7 @@
 use super::decode::expected;
 use super::span::{clip, ProblemSink, SourceSpan};
 use super::tree::{TomlEntry, TomlNode, TomlValue};
-use pagetide_core::control::config::Sysctl;
+use pagetide_core::config::Sysctl;
 
 /// A table with known keys.
 pub(crate) trait KeyTable: Default {

@@ -8,7 +8,7 @@ use super::key::ScopeKind;
 use super::COUNTED;
 use crate::record::Unit;
 
-use pagetide_core::plugin::PolicyFault;
+use pagetide_core::reclaim::plugin::PolicyFault;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::NR_PAGE_ORDERS;
 use std::borrow::Cow;

@@ -4,7 +4,7 @@
 //! A table stands between two comments, `<!-- NAME: ... -->` and `<!-- end of NAME -->`.
 //! To regenerate: `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test suite documents`.
 
-use pagetide_core::control::config::{ControlFile, Policy, PolicySet, Sysctl};
+use pagetide_core::config::{ControlFile, Policy, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::takes::takes;

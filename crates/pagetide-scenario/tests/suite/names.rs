@@ -1,6 +1,6 @@
 //! The kernel's caches that a scenario may name are those of a machine of the core.
 
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::process::Machine;
 use pagetide_scenario::names::kernel_caches;

@@ -9,7 +9,7 @@
 
 use super::{SimWorld, WorldEvent};
 use crate::scheduler::{CpuQuota, GroupId, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
-use pagetide_core::control::config::ControlValue;
+use pagetide_core::config::ControlValue;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared;

@@ -8,12 +8,13 @@
 use super::{drain, SimWorld, SliceEnd};
 use crate::scheduler::TaskId;
 use crate::task::{GroupCounts, GroupTotals, SimTask};
-use pagetide_core::control::config::Sysctl;
-use pagetide_core::control::{ControlError, ControlWrite, Errno};
+use pagetide_core::config::Sysctl;
+use pagetide_core::control::{ControlError, ControlWrite};
 use pagetide_core::groups::memcg::{MemoryEvent, ROOT};
 use pagetide_core::interface::effect::Effects;
 use pagetide_core::process::Machine;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared::{self, MetricDecl};

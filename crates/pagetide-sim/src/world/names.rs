@@ -13,7 +13,7 @@
 
 use super::SimWorld;
 use crate::task::{ObjectKey, ObjectStep, ObjectType};
-use pagetide_core::control::config::KmemAccounting;
+use pagetide_core::config::KmemAccounting;
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::Machine;

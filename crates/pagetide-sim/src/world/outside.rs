@@ -6,11 +6,12 @@
 //! work, and of the writer's waits.
 
 use super::{drain, SimWorld, WorldError, WorldThread};
-use pagetide_core::control::{ControlError, Errno, GroupControl, GroupControlWrite};
+use pagetide_core::control::{ControlError, GroupControl, GroupControlWrite};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::{Effect, Io, Step};
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{Cpu, MemcgId, Nanos, NodeId};
 
 /// Longest time between two polls of a sleeping writer, which an effect may wake before its

@@ -1,7 +1,7 @@
 //! The files of a cache: accepted and refused writes; a refused write changes nothing.
 
 use super::*;
-use crate::control::config::{Config, SlabAccounting};
+use crate::config::{Config, SlabAccounting};
 use crate::frames::gfp::Gfp;
 use crate::frames::node::NodeSpec;
 use crate::groups::memcg::ROOT;

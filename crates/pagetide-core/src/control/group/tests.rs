@@ -1,7 +1,7 @@
 //! The files of a group: accepted and refused writes; a refused write changes nothing.
 
 use super::*;
-use crate::control::config::Config;
+use crate::config::Config;
 use crate::frames::node::NodeSpec;
 use crate::process::Machine;
 

@@ -7,8 +7,8 @@
 //! Invariant: a refused write changes nothing.
 
 use super::{GroupControl, GroupControlWrite};
-use crate::control::config::{ControlValue, ShrinkPriorityPolicy};
-use crate::control::error::{ControlError, Errno};
+use crate::config::{ControlValue, ShrinkPriorityPolicy};
+use crate::control::error::ControlError;
 use crate::frames::gfp::Gfp;
 use crate::groups::charge::MAX_RECLAIM_RETRIES;
 use crate::groups::memcg::{MemcgPosition, MemoryEvent, ROOT};
@@ -19,6 +19,7 @@ use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
+use crate::units::errno::Errno;
 use crate::units::{MemcgId, TICK};
 use alloc::string::ToString;
 

@@ -1,7 +1,7 @@
 //! The allocator as a whole: shortcuts, pageblocks, watermarks and reserves.
 
 use super::*;
-use crate::control::config::PcpPolicy;
+use crate::config::PcpPolicy;
 use crate::frames::buddy::clear_tails;
 use crate::frames::buddy::Placement;
 use crate::frames::node::{NodeSpec, ZoneSpec};

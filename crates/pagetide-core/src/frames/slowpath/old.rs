@@ -5,12 +5,12 @@
 //! 4.6: one reclaim follows another without a check of the free lists, with a nap in between if
 //! disks are busy.
 //!
-//! Invariant: these functions run only if the [era](crate::control::era) chooses this algorithm.
+//! Invariant: these functions run only if the [era](crate::config::era) chooses this algorithm.
 
 use super::{AfterCompaction, SlowPath};
 use crate::compaction::direct::CompactPriority;
 use crate::compaction::CompactResult;
-use crate::control::config::ThpDefrag;
+use crate::config::ThpDefrag;
 use crate::frames::gfp::Gfp;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Step, Throttle};

@@ -11,7 +11,7 @@
 //!
 //! Invariant: an owner's `bytes` include the counters that are charged to it.
 
-use crate::control::config::SlabAccounting;
+use crate::config::SlabAccounting;
 use crate::frames::gfp::Gfp;
 use crate::interface::ctx::Ctx;
 use crate::interface::manager::Manager;

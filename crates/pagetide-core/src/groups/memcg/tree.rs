@@ -5,12 +5,12 @@
 
 use super::{Memcg, MemcgEvents, MemcgPosition, MemoryEvent, ReclaimScope, ROOT};
 use crate::ageing::lruvec::{Lru, Lruvec};
-use crate::control::config::SlabAccounting;
-use crate::control::Errno;
+use crate::config::SlabAccounting;
 use crate::groups::page_counter::UNLIMITED;
 use crate::interface::effect::Effects;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::units::errno::Errno;
 use crate::units::{MemcgId, NodeId};
 use alloc::string::String;
 

@@ -229,7 +229,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::config::Config;
+    use crate::config::Config;
     use crate::frames::node::NodeSpec;
     use crate::frames::page::Place;
     use crate::interface::effect::Effect;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::control::config::Config;
+use crate::config::Config;
 use crate::frames::node::NodeSpec;
 use crate::interface::effect::{Throttle, Token};
 use crate::process::page_table::Advice;

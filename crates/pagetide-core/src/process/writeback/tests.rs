@@ -1,4 +1,4 @@
-use crate::control::config::Config;
+use crate::config::Config;
 use crate::frames::node::NodeSpec;
 use crate::interface::daemon::Daemon;
 use crate::interface::effect::Step;

@@ -10,9 +10,9 @@ use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Step, Throttle};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::PolicyFault;
 use crate::reclaim::kswapd::Kswapd;
 use crate::reclaim::kswapd_compacts::balance_gap;
+use crate::reclaim::plugin::PolicyFault;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 

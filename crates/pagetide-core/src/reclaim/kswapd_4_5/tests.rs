@@ -1,5 +1,5 @@
 use super::*;
-use crate::control::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
+use crate::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::node::NodeSpec;
 use crate::interface::ctx::Ctx;

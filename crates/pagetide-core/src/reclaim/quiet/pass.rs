@@ -4,7 +4,7 @@
 
 use super::{arrivals_until, idle_prefix_len, idle_priority, IdleMargin, IdleRules, NEVER};
 use crate::ageing::lruvec::Lru;
-use crate::control::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
+use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::groups::memcg::ROOT;
 use crate::groups::page_counter::UNLIMITED;
 use crate::interface::manager::Manager;

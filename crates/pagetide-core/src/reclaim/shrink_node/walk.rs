@@ -8,7 +8,7 @@ use super::{NodePassStage, NodeStep, ShrinkLruvec, ShrinkNode, VISITS_A_STEP};
 use crate::ageing::lruvec::Lru;
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
-use crate::control::era::CongestionNap;
+use crate::config::era::CongestionNap;
 use crate::frames::gfp::{AllocFlags, Watermark};
 use crate::frames::page::PageFlags;
 use crate::groups::memcg::ROOT;
@@ -16,8 +16,8 @@ use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Throttle};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::plugin::GroupPlan;
 use crate::reclaim::plan::{VisitedGroup, WalkResult};
+use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::ScanControl;
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::{Event, NodeStat};
@@ -53,8 +53,8 @@ impl<O: Owners> Manager<O> {
     /// Whether to continue for a block of high order (Linux `should_continue_reclaim`): pages were
     /// reclaimed, no zone can be compacted yet, and the inactive lists are long enough.
     fn should_continue_reclaim(&self, pass: &ShrinkNode, sc: &ScanControl) -> bool {
-        let for_compaction =
-            sc.goal.order > PAGE_ALLOC_COSTLY_ORDER || sc.goal.order > 0 && sc.goal.priority < DEF_PRIORITY - 2;
+        let for_compaction = sc.goal.order > PAGE_ALLOC_COSTLY_ORDER
+            || sc.goal.order > 0 && sc.goal.priority < DEF_PRIORITY - 2;
         if !for_compaction || sc.found.nr_reclaimed == pass.reclaimed_before {
             return false;
         }
@@ -140,7 +140,8 @@ impl<O: Owners> Manager<O> {
                         return NodeStep::Continue;
                     }
                     // A reclaimer with enough pages leaves after one group.
-                    let leaves = self.walks_in_part(sc) && sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
+                    let leaves =
+                        self.walks_in_part(sc) && sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
                     let most = if leaves { 1 } else { VISITS_A_STEP - visits };
                     let root = sc.goal.target.unwrap_or(ROOT);
                     if let Some((passed, last)) =
@@ -183,9 +184,11 @@ impl<O: Owners> Manager<O> {
                         }
                         continue;
                     }
-                    let proportional =
-                        !sc.is_kswapd() && sc.goal.target.is_none() && plan.priority == DEF_PRIORITY;
-                    let lruvec = ShrinkLruvec::new(counts, sc.goal.nr_to_reclaim, proportional, plan);
+                    let proportional = !sc.is_kswapd()
+                        && sc.goal.target.is_none()
+                        && plan.priority == DEF_PRIORITY;
+                    let lruvec =
+                        ShrinkLruvec::new(counts, sc.goal.nr_to_reclaim, proportional, plan);
                     pass.stage = NodePassStage::Shrink(position, lruvec);
                 }
                 NodePassStage::Slab(at, slab) => {
@@ -407,7 +410,8 @@ impl<O: Owners> Manager<O> {
         }
         // A group of version 1 stalls in writeback itself, page by page.
         let is_congested = tally.dirty > 0 && tally.dirty == tally.congested;
-        let target = sc.goal.target.and_then(|target| self.memcgs[target].lruvecs.get_mut(node.idx()));
+        let target =
+            sc.goal.target.and_then(|target| self.memcgs[target].lruvecs.get_mut(node.idx()));
         let congested = match target {
             None => &mut state.congested,
             Some(lruvec) => &mut lruvec.congested,

@@ -3,7 +3,7 @@
 //! Linux: `mem_cgroup_soft_limit_reclaim`, `memcg_check_events`, `mem_cgroup_update_tree`
 //! (mm/memcontrol.c, 6.1).
 
-use crate::control::config::SoftLimitPolicy;
+use crate::config::SoftLimitPolicy;
 use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;
 use crate::interface::manager::Manager;
@@ -268,7 +268,7 @@ impl<O: Owners> Manager<O> {
             });
         }
         let sc = &mut state.sc;
-        let plan = crate::plugin::GroupPlan { skip: false, priority: 0, protected: 0 };
+        let plan = crate::reclaim::plugin::GroupPlan { skip: false, priority: 0, protected: 0 };
         let counts = self.get_scan_count(victim, state.node, sc, plan);
         let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false, plan);
         state.victim = Some((self.position_of(victim), lruvec));
@@ -326,7 +326,7 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::config::Config;
+    use crate::config::Config;
     use crate::frames::gfp::Gfp;
     use crate::frames::node::NodeSpec;
     use crate::process::Machine;

@@ -4,8 +4,7 @@
 //! Invariant: the machine's audit passes after every operation; each cache has as many objects in
 //! use as the model, each of them with the owner that the model expects.
 
-use pagetide_core::control::config::{Config, SlabAccounting};
-use pagetide_core::control::Errno;
+use pagetide_core::config::{Config, SlabAccounting};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
 use pagetide_core::frames::zone::ZONE_NORMAL;
@@ -18,6 +17,7 @@ use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::{CachedId, CachedKind};
 use pagetide_core::slab::{CacheSpec, CacheTuning, Object, SlabError};
+use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};
 
 const NR_CPUS: u16 = 2;

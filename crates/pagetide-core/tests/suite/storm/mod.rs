@@ -5,7 +5,7 @@
 //! says.
 
 use crate::world::TestWorld;
-use pagetide_core::control::config::{
+use pagetide_core::config::{
     CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, Thp, ThpDefrag,
 };
 use pagetide_core::frames::gfp::Gfp;

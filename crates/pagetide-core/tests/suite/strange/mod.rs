@@ -1,6 +1,8 @@
 //! Unreasonable policies: the machine must survive any answer of a plug-in.
 
-use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, GroupWalk, NamedPolicy, Plugins};
+use pagetide_core::reclaim::plugin::{
+    GroupPlan, GroupPolicy, GroupVisit, GroupWalk, NamedPolicy, Plugins,
+};
 use pagetide_core::units::digest::Digest;
 use std::cell::Cell;
 use std::sync::Mutex;

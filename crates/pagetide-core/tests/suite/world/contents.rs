@@ -408,9 +408,7 @@ impl ContentsModel {
         }
         let slot = pte.swap_slot().expect("an entry is one of these");
         match machine.swap().cached(slot) {
-            Some(pfn) if machine.mem.pages[pfn].has(PageFlags::UPTODATE) => {
-                Some(self.frames[pfn])
-            }
+            Some(pfn) if machine.mem.pages[pfn].has(PageFlags::UPTODATE) => Some(self.frames[pfn]),
             Some(_) => None,
             None => Some(self.slots.get(&slot.0).copied().unwrap_or([1 << 63; 4])),
         }

@@ -5,7 +5,7 @@
 pub mod contents;
 
 use contents::{ContentsModel, PageQuarters, Transfer};
-use pagetide_core::control::config::Config;
+use pagetide_core::config::Config;
 use pagetide_core::control::ControlError;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::interface::daemon::{Daemon, DaemonRest};

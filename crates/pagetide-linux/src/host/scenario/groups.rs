@@ -11,7 +11,7 @@ use crate::host::number::{plural, show_bytes};
 use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::vmstat;
-use pagetide_core::control::config::{ControlForm, Sysctl};
+use pagetide_core::config::{ControlForm, Sysctl};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::load::SCENARIO_BYTES_MAX;
 

@@ -6,7 +6,7 @@
 use super::page::{quoted, ScenarioText};
 use crate::host::note::ImportNote;
 use crate::host::snapshot::HostSnapshot;
-use pagetide_core::control::config::{
+use pagetide_core::config::{
     ControlForm, DirectReclaimPolicy, KswapdPolicy, PcpPolicy, Sysctl, WatermarkPolicy,
 };
 use pagetide_core::units::page_size::PageSize;

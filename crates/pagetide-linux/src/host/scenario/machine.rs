@@ -14,7 +14,7 @@ use crate::host::number::{plural, show_bytes, show_pages};
 use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::swaps::HostSwap;
-use pagetide_core::control::config::Sysctl;
+use pagetide_core::config::Sysctl;
 use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::{DiskModel, NameSet};
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::host::{block::BlockDevice, buddyinfo, cgroup, meminfo, pagetypeinfo, swaps, zoneinfo};
-use pagetide_core::control::config::{Policy, Sysctl};
+use pagetide_core::config::{Policy, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::model::{Scenario, Setup};

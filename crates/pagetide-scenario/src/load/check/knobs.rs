@@ -10,7 +10,7 @@ use crate::load::units::parse_size;
 use crate::load::PluginNames;
 use crate::load::BUILT_IN;
 use crate::policies::PolicyChoices;
-use pagetide_core::control::config::{
+use pagetide_core::config::{
     BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, Policy,
     PolicyChoice, Sysctl, WatermarkPolicy,
 };

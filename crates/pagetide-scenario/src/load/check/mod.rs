@@ -23,7 +23,7 @@ use super::raw;
 use super::span::{ProblemSink, SourceSpan};
 use crate::model::{Expectation, Reference, Setup};
 use crate::workload::WorkloadKeys;
-use pagetide_core::control::config::CgroupVersion;
+use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::GroupControl;
 use std::cell::RefCell;
 use std::path::Path;

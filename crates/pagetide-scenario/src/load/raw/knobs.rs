@@ -7,7 +7,7 @@ use crate::load::decode::{
 use crate::load::span::{ProblemSink, Spanned};
 use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
 use crate::names::SubtreeControl;
-use pagetide_core::control::config::{Policy, PolicyChoice, PolicySet, Sysctl};
+use pagetide_core::config::{Policy, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::{CacheSetup, PageSize};
-use pagetide_core::control::config::CgroupVersion;
+use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::names::DiskModel;
-use pagetide_core::control::config::{KswapdPolicy, WatermarkPolicy};
+use pagetide_core::config::{KswapdPolicy, WatermarkPolicy};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 
 fn write((name, text): (&str, &str)) -> ControlWrite {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::{PageSize, Setup, TargetWrite};
-use pagetide_core::control::config::{Policy, PolicyChoice};
+use pagetide_core::config::{Policy, PolicyChoice};
 use pagetide_core::control::GroupControlWrite;
 
 /// A group that a task creates, and a task with the workload `phase`.

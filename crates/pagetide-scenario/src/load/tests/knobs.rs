@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_policy_that_is_named_stays_whichever_kernel_is_compared_with() {
-    use pagetide_core::control::config::{FaultPolicy, GroupWalkPolicy, PolicyChoice, PolicySet};
+    use pagetide_core::config::{FaultPolicy, GroupWalkPolicy, PolicyChoice, PolicySet};
     let whole = PolicyChoice::from(GroupWalkPolicy::Whole);
     let named = sound(&format!("{SOUND}[policy]\n{} = \"{whole}\"\n", whole.policy().name()));
     for (mut scenario, walk) in

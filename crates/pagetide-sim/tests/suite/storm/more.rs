@@ -2,7 +2,7 @@
 //! kernel memory, larger pages, objects.
 
 use super::weather::{RandomDraw, PAGE};
-use pagetide_core::control::config::{ControlValue, Policy, PolicyChoice, Sysctl};
+use pagetide_core::config::{ControlValue, Policy, PolicyChoice, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{
     Advice, AdviseWorkload, BlockRequest, CacheSetup, CreateGroup, DiscardWorkload, Group,

@@ -2,7 +2,7 @@
 //! policies, files, and programs.
 
 use super::more;
-use pagetide_core::control::config::KswapdPolicy;
+use pagetide_core::config::KswapdPolicy;
 use pagetide_core::control::ControlWrite;
 use pagetide_scenario::build::Builder;
 use pagetide_scenario::model::{

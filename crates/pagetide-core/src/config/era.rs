@@ -1,6 +1,6 @@
 //! The differences of other kernels from Linux 6.1, with one field for each decision that differs.
 //!
-//! Linux has no such table. A policy ([`crate::control::config`]) names a kernel; the era lists how that
+//! Linux has no such table. A policy ([`crate::config`]) names a kernel; the era lists how that
 //! kernel differs. Code of the core reads the era, never the policy. An algorithm that differs as a
 //! whole has its own file: `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37,old_balance}.rs`,
 //! `slowpath/old.rs`, `compaction/compaction_4_5.rs`.
@@ -12,7 +12,7 @@
 //! Invariant: a machine's era is [`Era::of`] its configuration. It is computed when the machine is
 //! made and when a policy changes; the audit compares the two.
 
-use crate::control::config::{
+use crate::config::{
     BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, Config,
     DirectReclaimPolicy, FaultPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy,
     ShrinkPriorityPolicy,

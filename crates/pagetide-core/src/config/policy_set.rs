@@ -1,6 +1,6 @@
 //! Sets of policies: how a kernel release differs from Linux 6.1.
 //!
-//! A set names the variants of the policies ([`crate::control::config`]) that together describe a release;
+//! A set names the variants of the policies ([`crate::config`]) that together describe a release;
 //! all other policies are as in Linux 6.1. `[policy] kernel` of a scenario chooses a set, and
 //! `pagetide verify` chooses the set of the kernel that it compares with.
 //!

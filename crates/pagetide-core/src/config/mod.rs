@@ -16,6 +16,8 @@
 //! Invariant: the numbers of variants and the order of fields do not change, because the digest of
 //! a machine contains both. A new field, at the end of its section, changes every digest.
 
+pub(crate) mod era;
+
 mod declare;
 mod form;
 mod marks;

@@ -7,7 +7,7 @@
 //! Invariant: a policy only reads the machine; it changes only its plan and its own state.
 
 use crate::ageing::lruvec::{Lru, Lruvec};
-use crate::control::config::{Config, SoftLimitNode};
+use crate::config::{Config, SoftLimitNode};
 use crate::frames::page_alloc::Memory;
 use crate::frames::pgdat::NodeState;
 use crate::groups::memcg::{Memcg, ROOT};

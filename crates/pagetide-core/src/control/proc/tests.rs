@@ -2,7 +2,7 @@
 //! this host has the file, to the host's own.
 
 use super::*;
-use crate::control::config::Config;
+use crate::config::Config;
 use crate::frames::node::NodeSpec;
 use crate::interface::effect::{Effect, Step};
 use crate::interface::outcome::Outcome;

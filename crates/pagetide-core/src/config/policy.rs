@@ -1,7 +1,7 @@
 //! Finding policies by name. A policy chooses one of several mechanisms of the core.
 //!
 //! A kernel release has one mechanism for each policy; a comparison needs several in one program.
-//! The names are used in scenario files. [`crate::control::config`] declares the policies.
+//! The names are used in scenario files. [`crate::config`] declares the policies.
 //!
 //! Invariant: a policy's variants have different names.
 
@@ -60,7 +60,7 @@ impl fmt::Display for PolicyChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::config::{Config, Sysctl, ThpDefrag};
+    use crate::config::{Config, Sysctl, ThpDefrag};
     use alloc::collections::BTreeSet;
 
     #[test]

@@ -83,7 +83,7 @@ impl core::error::Error for UnknownPolicy {}
 ///
 /// ```
 /// use pagetide_core::units::digest::Digest;
-/// use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, Plugins};
+/// use pagetide_core::reclaim::plugin::{GroupPlan, GroupPolicy, GroupVisit, Plugins};
 ///
 /// /// Skips a group without page faults.
 /// #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! The macros behind [`crate::control::config`]: they generate code from the declarations of tunables.
+//! The macros behind [`crate::config`]: they generate code from the declarations of tunables.
 //!
 //! Linux: the initialisers of `struct ctl_table`, one table for names, modes and bounds.
 //!
@@ -106,7 +106,7 @@ macro_rules! policy_type {
 }
 pub(super) use policy_type;
 
-/// All tunables; [`crate::control::config`] describes the syntax and the result.
+/// All tunables; [`crate::config`] describes the syntax and the result.
 macro_rules! tunables {
     (
         with $page_size:ident;
