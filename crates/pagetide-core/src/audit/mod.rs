@@ -25,7 +25,6 @@ use crate::stats::vmstat::NodeStat;
 use crate::units::{IdVec, MemcgId, NodeId, Pfn};
 use alloc::format;
 use alloc::vec;
-use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
     pub(crate) fn do_audit(&self) -> Result<(), Violation> {

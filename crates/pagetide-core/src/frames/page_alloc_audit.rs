@@ -16,7 +16,6 @@ use crate::frames::pcp::Pcp;
 use crate::frames::zone::Zone;
 use crate::units::{IdVec, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use alloc::vec;
-use alloc::vec::Vec;
 use core::fmt;
 
 /// The first error that [`Memory::audit`] found.

@@ -175,7 +175,7 @@ impl Memcg {
             objcgs: Vec::new(),
             counters_owner: NO_OWNER,
             counters_bytes: 0,
-            clones: Vec::new().into(),
+            clones: Vec::new(),
             cached: alloc::vec![CachedLists::default(); nr_nodes].into(),
             cpu_events: Vec::new().into(),
         }

@@ -31,7 +31,6 @@ use crate::stats::vmstat::Event;
 use crate::units::digest::{self, Digest};
 use crate::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, Requester, SwapSlot, VmaId};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// A request of a tenant in progress.

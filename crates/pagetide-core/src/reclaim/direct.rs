@@ -167,7 +167,7 @@ impl<O: Owners> Manager<O> {
             return Step::Done(sc.found.nr_reclaimed.max(1));
         }
         // Only a shortage of the machine makes the task sleep here.
-        let stuck = !sc.is_for_group() && sc.goal.priority == 1 && sc.found.nr_reclaimed == 0;
+        let stuck = !sc.goal.is_for_group() && sc.goal.priority == 1 && sc.found.nr_reclaimed == 0;
         sc.goal.priority -= 1;
         if sc.goal.priority < 0 {
             self.snapshot_all_refaults(sc.goal.target);
@@ -192,7 +192,7 @@ impl<O: Owners> Manager<O> {
     /// reclaim can stop there (Linux `compaction_ready`). A single such zone is enough to end
     /// reclaim after this round.
     fn is_compaction_ready(&self, node: NodeId, sc: &mut ScanControl) -> bool {
-        if sc.goal.order <= PAGE_ALLOC_COSTLY_ORDER || sc.is_for_group() {
+        if sc.goal.order <= PAGE_ALLOC_COSTLY_ORDER || sc.goal.is_for_group() {
             return false;
         }
         let mut all = true;

@@ -42,7 +42,7 @@ fn visit_of<'m>(groups: GroupViews<'m>, at: VisitedGroup, sc: &ScanControl) -> G
     GroupVisit {
         group: groups.view(at.memcg),
         target: groups.view(sc.goal.target.unwrap_or(ROOT)),
-        is_for_limit: sc.is_for_group(),
+        is_for_limit: sc.goal.is_for_group(),
         reclaimer: sc.goal.reclaimer,
         priority: sc.goal.priority,
         walk: at.walk,
@@ -90,7 +90,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn another_walk(&mut self, ended: WalkResult, sc: &mut ScanControl) -> bool {
-        if self.is_second_pass_due(ended, sc) {
+        if self.is_second_pass_due(ended, &mut sc.rules) {
             return true;
         }
         let Some(plugin) = self.plugin.policy.as_mut().filter(|_| !sc.may.overrule_plugins) else {

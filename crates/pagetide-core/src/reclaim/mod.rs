@@ -98,6 +98,23 @@ pub struct ReclaimGoal {
     pub full_walk: bool,
 }
 
+impl ReclaimGoal {
+    /// Whether the shortage is the machine's: no target, or the root.
+    pub fn is_global(&self) -> bool {
+        self.target.is_none_or(|target| target == ROOT)
+    }
+
+    /// Whether this counts as reclaim for a group (Linux `cgroup_reclaim`).
+    pub fn is_for_group(&self) -> bool {
+        self.target.is_some()
+    }
+
+    /// Whether the reclaimer is kswapd.
+    pub fn is_kswapd(&self) -> bool {
+        self.reclaimer == Reclaimer::Kswapd
+    }
+}
+
 /// What a reclaimer may do.
 #[derive(Clone, Copy, Debug, State)]
 pub struct ReclaimPermissions {
@@ -207,16 +224,6 @@ impl ScanControl {
         }
     }
 
-    /// Whether the shortage is the machine's: no target, or the root.
-    pub fn is_global(&self) -> bool {
-        self.goal.target.is_none_or(|target| target == ROOT)
-    }
-
-    /// Whether this counts as reclaim for a group (Linux `cgroup_reclaim`).
-    pub fn is_for_group(&self) -> bool {
-        self.goal.target.is_some()
-    }
-
     /// Called after a descent that freed nothing. If a policy without protection skipped groups,
     /// restarts at `DEF_PRIORITY` without that exception and returns true.
     pub(crate) fn stop_sparing_groups(&mut self) -> bool {
@@ -246,10 +253,5 @@ impl ScanControl {
         self.rules.soft_limit_skipped
             || self.rules.shrink_priority_spared
             || self.found.plugin_spared
-    }
-
-    /// Whether the reclaimer is kswapd.
-    pub fn is_kswapd(&self) -> bool {
-        self.goal.reclaimer == Reclaimer::Kswapd
     }
 }

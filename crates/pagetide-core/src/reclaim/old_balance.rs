@@ -52,13 +52,13 @@ impl<O: Owners> Manager<O> {
         if !sc.may.swap || self.memcg_swap_left(memcg) == 0 {
             return ScanBalance::File;
         }
-        if sc.is_for_group() && swappiness == 0 {
+        if sc.goal.is_for_group() && swappiness == 0 {
             return ScanBalance::File;
         }
         if plan.priority == 0 && swappiness > 0 {
             return ScanBalance::Equal;
         }
-        if !sc.is_for_group() && self.is_page_cache_tiny(node) {
+        if !sc.goal.is_for_group() && self.is_page_cache_tiny(node) {
             let enough = self.config.lru == LruPolicy::Linux33
                 || (!self.inactive_is_low(memcg, node, false)
                     && size(Lru::InactiveAnon) >> plan.priority > 0);

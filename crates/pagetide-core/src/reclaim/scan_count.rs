@@ -117,7 +117,7 @@ impl<O: Owners> Manager<O> {
     /// How anonymous memory and page cache share the pressure.
     fn balance(&self, memcg: MemcgId, sc: &ScanControl, plan: GroupPlan) -> ScanBalance {
         let swappiness = u64::from(self.memcg_swappiness(memcg));
-        let may_swap = sc.may.swap && !(sc.is_for_group() && swappiness == 0);
+        let may_swap = sc.may.swap && !(sc.goal.is_for_group() && swappiness == 0);
         if !may_swap || self.memcg_swap_left(memcg) == 0 {
             ScanBalance::File
         } else if plan.priority == 0 && swappiness > 0 {

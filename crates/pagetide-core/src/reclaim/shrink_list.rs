@@ -10,7 +10,7 @@
 //! overlap).
 
 use super::isolate::IsolatedBatch;
-use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
+use super::{ReclaimGoal, ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::ageing::lruvec::Lru;
 use crate::ageing::shadow::Shadow;
 use crate::frames::gfp::Gfp;
@@ -46,8 +46,6 @@ enum ShrinkVerdict {
     Keep,
     Activate,
 }
-
-/// If a batch has at least this many pages, the next batch is probably from the same list.
 
 /// Decision about a page at the end of its inactive list (Linux `enum folio_references`).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,10 +100,10 @@ impl<O: Owners> Manager<O> {
         let mut taken = core::mem::take(&mut self.scratch);
         let IsolatedBatch { nr_scanned, nr_taken } =
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
-        let event = if sc.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
+        let event = if sc.goal.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
         self.memcgs[memcg].events.add(event, nr_scanned);
         // Reclaim for a group says nothing about memory pressure on the whole machine.
-        if !sc.is_for_group() {
+        if !sc.goal.is_for_group() {
             self.mem.vmstat.add(event, nr_scanned);
         }
         self.mem.vmstat.add(if file { Event::PgscanFile } else { Event::PgscanAnon }, nr_scanned);
@@ -142,9 +140,9 @@ impl<O: Owners> Manager<O> {
         self.scratch = taken;
 
         let events = &mut self.memcgs[memcg].events;
-        let event = if sc.is_kswapd() { Event::PgstealKswapd } else { Event::PgstealDirect };
+        let event = if sc.goal.is_kswapd() { Event::PgstealKswapd } else { Event::PgstealDirect };
         events.add(event, nr_reclaimed);
-        if !sc.is_for_group() {
+        if !sc.goal.is_for_group() {
             self.mem.vmstat.add(event, nr_reclaimed);
         }
         events.add(Event::Pgactivate, stat.activate);
@@ -310,7 +308,7 @@ impl<O: Owners> Manager<O> {
         if dirty && !writeback {
             stat.unqueued_dirty += 1;
         }
-        if self.writes_files(sc) {
+        if self.writes_files(&sc.goal) {
             stat.congested += u64::from(dirty && self.owners.is_write_congested());
             if page.has(PageFlags::WRITEBACK) {
                 return ShrinkVerdict::Keep;
@@ -321,9 +319,9 @@ impl<O: Owners> Manager<O> {
         if page.has(PageFlags::WRITEBACK) {
             let node = page.node();
             let marked = page.has(PageFlags::RECLAIM);
-            if sc.is_kswapd() && marked && self.nodes[node].writeback {
+            if sc.goal.is_kswapd() && marked && self.nodes[node].writeback {
                 stat.immediate += self.mem.pages[pfn].nr_pages();
-            } else if sc.is_for_group()
+            } else if sc.goal.is_for_group()
                 && self.era.group_reclaim_awaits_writes
                 && marked
                 && (sc.goal.gfp.has(Gfp::FS) || (!file && sc.goal.gfp.has(Gfp::IO)))
@@ -378,7 +376,7 @@ impl<O: Owners> Manager<O> {
             if references == PageVerdict::ReclaimClean || !may_enter_fs || !sc.may.writepage {
                 return ShrinkVerdict::Keep;
             }
-            if file && !self.may_write_to_queue(sc) {
+            if file && !self.may_write_to_queue(&sc.goal) {
                 return ShrinkVerdict::Keep;
             }
             self.pageout(pfn);
@@ -403,8 +401,10 @@ impl<O: Owners> Manager<O> {
     /// again and the node has only dirty pages at the tail.
     fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
         let page = &self.mem.pages[pfn];
-        self.writes_files(sc)
-            || (sc.is_kswapd() && page.has(PageFlags::RECLAIM) && self.nodes[page.node()].dirty)
+        self.writes_files(&sc.goal)
+            || (sc.goal.is_kswapd()
+                && page.has(PageFlags::RECLAIM)
+                && self.nodes[page.node()].dirty)
     }
 
     /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).
@@ -433,12 +433,12 @@ impl<O: Owners> Manager<O> {
     /// Counts and clears the references of a page's entries. Returns how many entries were
     /// referenced, and whether one of them is executable (Linux `folio_referenced`). Reclaim for a
     /// group counts only references from within it.
-    fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> (u32, bool) {
+    fn page_referenced(&mut self, pfn: Pfn, goal: &ReclaimGoal) -> (u32, bool) {
         let page = &self.mem.pages[pfn];
         if page.mapcount == 0 {
             return (0, false);
         }
-        let mut within = ReclaimScope::new(&self.memcgs, sc.goal.target);
+        let mut within = ReclaimScope::new(&self.memcgs, goal.target);
         if self.era.forgets_random {
             within = within.without_random();
         }
@@ -455,7 +455,7 @@ impl<O: Owners> Manager<O> {
         if sc.may.ignore_references {
             return PageVerdict::Reclaim;
         }
-        let (referenced_ptes, executable) = self.page_referenced(pfn, sc);
+        let (referenced_ptes, executable) = self.page_referenced(pfn, &sc.goal);
         let referenced_page = self.mem.pages[pfn].test_clear(PageFlags::REFERENCED);
         let page = &mut self.mem.pages[pfn];
         if referenced_ptes > 0 {
@@ -520,7 +520,7 @@ impl<O: Owners> Manager<O> {
         let mut taken = core::mem::take(&mut self.scratch);
         let IsolatedBatch { nr_scanned, nr_taken } =
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
-        if !sc.is_for_group() {
+        if !sc.goal.is_for_group() {
             self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
         }
         let mut nr_deactivate = 0;
@@ -531,7 +531,7 @@ impl<O: Owners> Manager<O> {
                 self.putback_page(pfn);
                 continue;
             }
-            let (referenced, executable) = self.page_referenced(pfn, sc);
+            let (referenced, executable) = self.page_referenced(pfn, &sc.goal);
             let page = &self.mem.pages[pfn];
             let nr_pages = page.nr_pages();
             nr_referenced += if referenced > 0 { nr_pages } else { 0 };

@@ -28,7 +28,7 @@ impl GroupRule for ShrinkPriority {
         sc: &mut ScanControl,
         plan: &mut GroupPlan,
     ) {
-        if !sc.is_global() || sc.rules.ignore_shrink_priority {
+        if !sc.goal.is_global() || sc.rules.ignore_shrink_priority {
             return;
         }
         let value = machine.shrink_priority(visit.memcg);
@@ -51,7 +51,7 @@ impl<O: Owners> Manager<O> {
     /// The patch changes it together with the lists' priority. Soft limits change only the lists'
     /// priority.
     pub(crate) fn slab_priority(&self, memcg: MemcgId, sc: &ScanControl) -> i8 {
-        if !sc.is_global() || sc.rules.ignore_shrink_priority {
+        if !sc.goal.is_global() || sc.rules.ignore_shrink_priority {
             return sc.goal.priority;
         }
         sc.goal.priority + (DEF_PRIORITY - self.shrink_priority(memcg))

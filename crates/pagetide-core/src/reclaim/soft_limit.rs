@@ -17,7 +17,7 @@
 
 use super::group_policy::GroupRule;
 use super::plan::{VisitedGroup, WalkResult};
-use super::ScanControl;
+use super::{OtherRules, ReclaimGoal, ScanControl};
 use crate::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
@@ -37,9 +37,9 @@ impl GroupRule for SoftLimit {
         match machine.config.soft_limit {
             SoftLimitPolicy::Off | SoftLimitPolicy::Tree | SoftLimitPolicy::Graded => {}
             SoftLimitPolicy::Hierarchical => {
-                if let Some(priority) = machine.soft_limit_priority(sc) {
+                if let Some(priority) = machine.soft_limit_priority(&sc.goal) {
                     let root = machine.config.soft_limit_root;
-                    if machine.is_over_soft_limit(visit.memcg, visit.node, sc, root) {
+                    if machine.is_over_soft_limit(visit.memcg, visit.node, &sc.goal, root) {
                         plan.priority = plan.priority.min(priority);
                     }
                 }
@@ -48,7 +48,7 @@ impl GroupRule for SoftLimit {
                 let included = SoftLimitRoot::Included;
                 plan.skip = visit.walk == 0
                     && !sc.rules.ignore_soft_limit
-                    && !machine.is_over_soft_limit(visit.memcg, visit.node, sc, included);
+                    && !machine.is_over_soft_limit(visit.memcg, visit.node, &sc.goal, included);
                 sc.rules.soft_limit_passed_over |= plan.skip;
             }
         }
@@ -57,28 +57,28 @@ impl GroupRule for SoftLimit {
 
 impl<O: Owners> Manager<O> {
     /// Whether the first of two walks has ended without scanning a page.
-    pub(super) fn is_second_pass_due(&self, walk: WalkResult, sc: &mut ScanControl) -> bool {
+    pub(super) fn is_second_pass_due(&self, walk: WalkResult, rules: &mut OtherRules) -> bool {
         if self.config.soft_limit != SoftLimitPolicy::TwoPass
             || walk.number > 0
-            || sc.rules.ignore_soft_limit
+            || rules.ignore_soft_limit
         {
             return false;
         }
-        let passed_over = core::mem::take(&mut sc.rules.soft_limit_passed_over);
+        let passed_over = core::mem::take(&mut rules.soft_limit_passed_over);
         if walk.scanned > 0 {
-            sc.rules.soft_limit_skipped |= passed_over;
+            rules.soft_limit_skipped |= passed_over;
         }
         walk.scanned == 0
     }
 
     /// The priority for groups over their soft limit; `None`: this reclaimer ignores soft limits.
-    pub(crate) fn soft_limit_priority(&self, sc: &ScanControl) -> Option<i8> {
-        if sc.is_kswapd() {
+    pub(crate) fn soft_limit_priority(&self, goal: &ReclaimGoal) -> Option<i8> {
+        if goal.is_kswapd() {
             return Some(0);
         }
         match self.config.soft_limit_direct {
             SoftLimitDirect::Full => Some(0),
-            SoftLimitDirect::Bounded => Some((sc.goal.priority - 2).max(0)),
+            SoftLimitDirect::Bounded => Some((goal.priority - 2).max(0)),
             SoftLimitDirect::Ignored => None,
         }
     }
@@ -88,10 +88,10 @@ impl<O: Owners> Manager<O> {
         &self,
         memcg: MemcgId,
         node: NodeId,
-        sc: &ScanControl,
+        goal: &ReclaimGoal,
         root: SoftLimitRoot,
     ) -> bool {
-        let target = sc.goal.target.unwrap_or(ROOT);
+        let target = goal.target.unwrap_or(ROOT);
         let mut at = memcg;
         while at.is_some() {
             if at == target && root == SoftLimitRoot::Excluded {
@@ -137,7 +137,7 @@ mod tests {
         let visit = VisitedGroup { memcg, node: NodeId(0), walk: 0 };
         SoftLimit::plan(machine, visit, sc, &mut plan);
         assert_eq!(
-            machine.is_second_pass_due(WalkResult { number: 0, scanned }, sc),
+            machine.is_second_pass_due(WalkResult { number: 0, scanned }, &mut sc.rules),
             scanned == 0 && plan.skip
         );
         plan.skip

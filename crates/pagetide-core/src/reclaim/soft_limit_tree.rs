@@ -22,7 +22,6 @@ use crate::reclaim::ScanControl;
 use crate::units::digest::State;
 use crate::units::{IdVec, MemcgId, NodeId};
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct SoftLimitTrees {

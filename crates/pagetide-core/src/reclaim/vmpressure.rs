@@ -13,7 +13,7 @@
 //!
 //! Invariant: a group's sum is less than a window.
 
-use super::ScanControl;
+use super::{ReclaimGoal, ScanControl};
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effect;
@@ -26,15 +26,15 @@ const WINDOW: u64 = SWAP_CLUSTER_MAX * 16;
 
 impl<O: Owners> Manager<O> {
     /// A pass over a node has scanned `scanned` pages for a group or for the machine.
-    pub(crate) fn vmpressure(&mut self, sc: &ScanControl, scanned: u64) {
+    pub(crate) fn vmpressure(&mut self, goal: &ReclaimGoal, scanned: u64) {
         // Freeing user memory helps only requests with one of these flags. (Reclaim for a group is
         // for any memory.)
         let flags = [Gfp::HIGHMEM, Gfp::MOVABLE, Gfp::IO, Gfp::FS];
-        let helps = sc.is_for_group() || flags.into_iter().any(|flag| sc.goal.gfp.has(flag));
-        if sc.goal.proactive || !helps {
+        let helps = goal.is_for_group() || flags.into_iter().any(|flag| goal.gfp.has(flag));
+        if goal.proactive || !helps {
             return;
         }
-        let target = sc.goal.target.unwrap_or(ROOT);
+        let target = goal.target.unwrap_or(ROOT);
         let Some(group) = self.memcgs.get_mut(target.idx()) else { return };
         group.vmpressure_scanned += scanned;
         if group.vmpressure_scanned >= WINDOW {

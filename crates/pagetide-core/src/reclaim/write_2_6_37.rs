@@ -7,7 +7,7 @@
 //!
 //! Invariant: under Linux 6.1 this file writes no page, skips no page and makes no task nap.
 
-use super::ScanControl;
+use super::{ReclaimGoal, ScanControl};
 use crate::config::era::CongestionNap;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -16,8 +16,8 @@ use crate::units::NodeId;
 impl<O: Owners> Manager<O> {
     /// Whether this reclaimer writes any dirty file page (old kernels).
     #[inline]
-    pub(super) fn writes_files(&self, sc: &ScanControl) -> bool {
-        if sc.is_kswapd() {
+    pub(super) fn writes_files(&self, goal: &ReclaimGoal) -> bool {
+        if goal.is_kswapd() {
             self.era.kswapd_writes_files
         } else {
             self.era.tasks_write_files
@@ -26,8 +26,8 @@ impl<O: Owners> Manager<O> {
 
     /// Whether a file page may be written now: only kswapd writes to a congested disk (Linux
     /// `may_write_to_queue`).
-    pub(super) fn may_write_to_queue(&self, sc: &ScanControl) -> bool {
-        sc.is_kswapd() || !self.owners.is_write_congested()
+    pub(super) fn may_write_to_queue(&self, goal: &ReclaimGoal) -> bool {
+        goal.is_kswapd() || !self.owners.is_write_congested()
     }
 
     /// Whether a direct reclaimer that freed little sleeps until the disks are less busy.

@@ -14,7 +14,6 @@
 
 use crate::units::digest::State;
 use crate::units::{Cpu, IdVec, Nanos, TICK};
-use alloc::vec::Vec;
 
 /// Interval at which means are computed while a group is not idle (`PSI_FREQ`).
 const PERIOD: Nanos = 2_000_000_000;

@@ -18,7 +18,6 @@
 use crate::units::digest::State;
 use crate::units::{Cpu, IdVec};
 use alloc::vec;
-use alloc::vec::Vec;
 
 /// Largest threshold in pages.
 const STAT_THRESHOLD_MAX: u64 = 125;

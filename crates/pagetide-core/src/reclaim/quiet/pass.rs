@@ -9,7 +9,7 @@ use crate::groups::memcg::ROOT;
 use crate::groups::page_counter::UNLIMITED;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::reclaim::ScanControl;
+use crate::reclaim::{ReclaimGoal, ScanControl};
 use crate::slab::cached::PAGES_A_SHADOW_NODE;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
 
@@ -86,11 +86,11 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether walks of this kind may skip groups at all.
-    fn may_pass(&self, sc: &ScanControl) -> bool {
+    fn may_pass(&self, goal: &ReclaimGoal) -> bool {
         // Old kernels age their counts of a group at each visit. The first of two passes records
         // which groups it skips. Plug-ins are asked about each group.
         self.idle_groups.rules == Some(self.rules_of_walks())
-            && sc.goal.priority >= 0
+            && goal.priority >= 0
             && !self.era.balances_by_rotation
             && self.config.soft_limit != SoftLimitPolicy::TwoPass
             && self.plugin.policy.is_none()
@@ -107,7 +107,7 @@ impl<O: Owners> Manager<O> {
         sc: &ScanControl,
         most: u32,
     ) -> Option<(u32, MemcgId)> {
-        if !self.may_pass(sc) {
+        if !self.may_pass(&sc.goal) {
             return None;
         }
         let quiet = &self.idle_groups;
@@ -124,7 +124,8 @@ impl<O: Owners> Manager<O> {
     /// plug-in.
     #[inline]
     pub(in crate::reclaim) fn has_no_rules(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
-        self.may_pass(sc) && !self.idle_groups.has_rules[self.idle_groups.places[memcg] as usize]
+        self.may_pass(&sc.goal)
+            && !self.idle_groups.has_rules[self.idle_groups.places[memcg] as usize]
     }
 
     #[inline]

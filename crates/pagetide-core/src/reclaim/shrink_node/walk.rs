@@ -18,7 +18,7 @@ use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::plan::{VisitedGroup, WalkResult};
 use crate::reclaim::plugin::GroupPlan;
-use crate::reclaim::ScanControl;
+use crate::reclaim::{ReclaimGoal, ScanControl};
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{
@@ -117,12 +117,12 @@ impl<O: Owners> Manager<O> {
                     if self.soft_reclaim_step(soft, ctx) {
                         sc.found.nr_reclaimed += soft.nr_reclaimed;
                         // kswapd judges its round by the regular scan alone.
-                        if !sc.is_kswapd() {
+                        if !sc.goal.is_kswapd() {
                             sc.found.nr_scanned += soft.nr_scanned;
                         }
                         self.shrink_node_begin(pass, sc);
                     }
-                    return self.legacy_wait(sc, pass.node);
+                    return self.legacy_wait(&sc.goal, pass.node);
                 }
                 NodePassStage::Walk => {
                     self.walk_begins();
@@ -140,8 +140,8 @@ impl<O: Owners> Manager<O> {
                         return NodeStep::Continue;
                     }
                     // A reclaimer with enough pages leaves after one group.
-                    let leaves =
-                        self.walks_in_part(sc) && sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
+                    let leaves = self.walks_in_part(&sc.goal)
+                        && sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
                     let most = if leaves { 1 } else { VISITS_A_STEP - visits };
                     let root = sc.goal.target.unwrap_or(ROOT);
                     if let Some((passed, last)) =
@@ -184,7 +184,7 @@ impl<O: Owners> Manager<O> {
                         }
                         continue;
                     }
-                    let proportional = !sc.is_kswapd()
+                    let proportional = !sc.goal.is_kswapd()
                         && sc.goal.target.is_none()
                         && plan.priority == DEF_PRIORITY;
                     let lruvec =
@@ -223,7 +223,7 @@ impl<O: Owners> Manager<O> {
                                 None => NodePassStage::After(position),
                             };
                     }
-                    return self.legacy_wait(sc, pass.node);
+                    return self.legacy_wait(&sc.goal, pass.node);
                 }
             }
         }
@@ -243,10 +243,10 @@ impl<O: Owners> Manager<O> {
     /// In version 1 tasks that dirty the pages of a group are not throttled. So reclaim for such a
     /// group waits for a page that it meets a second time under writeback. (kswapd waits for any
     /// write.)
-    fn legacy_wait(&mut self, sc: &ScanControl, node: NodeId) -> NodeStep {
+    fn legacy_wait(&mut self, goal: &ReclaimGoal, node: NodeId) -> NodeStep {
         match self.legacy_wait.take() {
             None => NodeStep::Continue,
-            Some(_) if sc.is_kswapd() => {
+            Some(_) if goal.is_kswapd() => {
                 NodeStep::Wait(self.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
             }
             Some(pfn) => {
@@ -257,8 +257,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether this reclaimer shares its walk with others and may leave it early.
-    fn walks_in_part(&self, sc: &ScanControl) -> bool {
-        self.era.shares_walks && !sc.is_kswapd() && !sc.goal.full_walk
+    fn walks_in_part(&self, goal: &ReclaimGoal) -> bool {
+        self.era.shares_walks && !goal.is_kswapd() && !goal.full_walk
     }
 
     fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
@@ -266,7 +266,7 @@ impl<O: Owners> Manager<O> {
         if !self.memcg_is_online(root) {
             return None;
         }
-        if self.walks_in_part(sc) {
+        if self.walks_in_part(&sc.goal) {
             let remembered = self.memcgs[root].lruvecs[pass.node].reclaim_position;
             if remembered.is_some() {
                 return self.next_memcg(root, remembered).or(Some(root));
@@ -284,7 +284,7 @@ impl<O: Owners> Manager<O> {
     ) -> Option<NodeStep> {
         let root = sc.goal.target.unwrap_or(ROOT);
         let next = self.next_memcg(root, memcg);
-        if self.walks_in_part(sc) {
+        if self.walks_in_part(&sc.goal) {
             let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
             let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
             self.memcgs[root].lruvecs[pass.node].reclaim_position = remembered;
@@ -392,12 +392,12 @@ impl<O: Owners> Manager<O> {
 
     /// After all groups: sets node flags, and decides whether the reclaimer should sleep.
     fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
-        self.vmpressure(sc, sc.found.nr_scanned.saturating_sub(pass.scanned_before));
+        self.vmpressure(&sc.goal, sc.found.nr_scanned.saturating_sub(pass.scanned_before));
         let tally = &sc.found.tally;
         let node = pass.node;
         let state = &mut self.nodes[node];
         let mut wait = None;
-        if sc.is_kswapd() {
+        if sc.goal.is_kswapd() {
             if tally.writeback > 0 && tally.writeback == tally.taken {
                 state.writeback = true;
             }
@@ -419,7 +419,7 @@ impl<O: Owners> Manager<O> {
         if is_congested && (sc.goal.target.is_none() || !self.era.group_reclaim_awaits_writes) {
             *congested = true;
         }
-        if !sc.is_kswapd() && *congested && self.era.congestion_nap == CongestionNap::Never {
+        if !sc.goal.is_kswapd() && *congested && self.era.congestion_nap == CongestionNap::Never {
             wait = Some((Throttle::Congested, TICK));
         }
         if sc.found.nr_reclaimed > pass.reclaimed_before {

@@ -148,7 +148,7 @@ impl<O: Owners> Manager<O> {
         if !wanted {
             return None;
         }
-        let reclaimer = if sc.is_kswapd() { Reclaimer::Kswapd } else { Reclaimer::Direct };
+        let reclaimer = if sc.goal.is_kswapd() { Reclaimer::Kswapd } else { Reclaimer::Direct };
         let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.goal.gfp, 0);
         inner.goal.priority = 0;
         inner.may.overrule_plugins = sc.may.overrule_plugins;
