@@ -13,7 +13,7 @@
 //!
 //! Invariant: a group's sum is less than a window.
 
-use super::{ReclaimGoal, ScanControl};
+use super::ReclaimGoal;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effect;

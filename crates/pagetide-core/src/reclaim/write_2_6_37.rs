@@ -7,7 +7,7 @@
 //!
 //! Invariant: under Linux 6.1 this file writes no page, skips no page and makes no task nap.
 
-use super::{ReclaimGoal, ScanControl};
+use super::ReclaimGoal;
 use crate::config::era::CongestionNap;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
