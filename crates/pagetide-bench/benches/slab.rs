@@ -15,7 +15,7 @@ use pagetide_bench::clock::CpuTime;
 use pagetide_bench::objects::{CacheMachine, Payer};
 use pagetide_core::config::{Config, ObjcgStock, SlabOwners, SlubPolicy};
 use pagetide_core::groups::memcg::ROOT;
-use pagetide_core::slab::Object;
+use pagetide_core::slab::object::Object;
 use pagetide_core::units::Cpu;
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;

@@ -13,7 +13,8 @@ use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::executor::Executor;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::{Machine, MmId, ProcessCall, Processes};
-use pagetide_core::slab::{CacheSpec, Object};
+use pagetide_core::slab::object::Object;
+use pagetide_core::slab::CacheSpec;
 use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};
 
 /// A task and its group.

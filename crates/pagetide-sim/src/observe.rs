@@ -8,7 +8,7 @@
 
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::daemon::Daemon;
-use pagetide_core::interface::effect::Throttle;
+use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::stats::event::{TraceEvent, TraceField};
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::record::RunRecord;

@@ -15,7 +15,7 @@ use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
-use pagetide_core::slab::Object;
+use pagetide_core::slab::object::Object;
 use pagetide_core::stats::psi::Psi;
 use pagetide_core::stats::vmstat::{Event, Vmstat};
 use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
@@ -215,7 +215,7 @@ pub enum Blocked {
     /// Waits until a disk accepts more requests.
     Disk,
     /// Throttled in reclaim or writeback.
-    Throttled(NodeId, pagetide_core::interface::effect::Throttle),
+    Throttled(NodeId, pagetide_core::interface::throttle::Throttle),
     Exited,
 }
 

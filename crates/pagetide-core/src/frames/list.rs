@@ -7,12 +7,10 @@
 //! Invariant: a frame is on at most one list, its `place` says which kind of list, and `len` is the
 //! number of frames reachable from `head`.
 
-use crate::frames::gfp::MigrateType;
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;
 use crate::units::digest::State;
 use crate::units::Pfn;
-use core::ops::{Index, IndexMut};
 
 /// A doubly linked list of frames. New entries go to the head; reclaim works from the tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
@@ -23,23 +21,6 @@ pub struct List {
     pub tail: Pfn,
     /// Number of frames.
     pub len: u64,
-}
-
-/// One list for each type.
-impl Index<MigrateType> for [List] {
-    type Output = List;
-
-    #[inline]
-    fn index(&self, mt: MigrateType) -> &List {
-        &self[mt as usize]
-    }
-}
-
-impl IndexMut<MigrateType> for [List] {
-    #[inline]
-    fn index_mut(&mut self, mt: MigrateType) -> &mut List {
-        &mut self[mt as usize]
-    }
 }
 
 impl Default for List {

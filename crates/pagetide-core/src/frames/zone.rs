@@ -23,6 +23,7 @@ use crate::units::{
 };
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 /// Memory below 16 MiB.
 pub const ZONE_DMA: usize = 0;
@@ -43,6 +44,23 @@ pub struct FreeArea {
     pub lists: [List; MigrateType::COUNT],
     /// Blocks on all lists together.
     pub nr_free: u64,
+}
+
+/// One list for each type.
+impl Index<MigrateType> for [List] {
+    type Output = List;
+
+    #[inline]
+    fn index(&self, mt: MigrateType) -> &List {
+        &self[mt as usize]
+    }
+}
+
+impl IndexMut<MigrateType> for [List] {
+    #[inline]
+    fn index_mut(&mut self, mt: MigrateType) -> &mut List {
+        &mut self[mt as usize]
+    }
 }
 
 /// One zone of one node.

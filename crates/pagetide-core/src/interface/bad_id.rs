@@ -7,7 +7,7 @@
 
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::slab::Object;
+use crate::slab::object::Object;
 use crate::units::{CacheId, Cpu, FileId, MemcgId, NodeId, Pfn, Requester, VmaId};
 use core::fmt;
 

@@ -11,11 +11,11 @@
 
 mod step;
 
-use crate::interface::effect::Throttle;
 #[cfg(doc)]
 use crate::interface::effect::Token;
 #[cfg(doc)]
 use crate::interface::owners::Owners;
+use crate::interface::throttle::Throttle;
 use crate::units::{Nanos, NodeId};
 
 /// A daemon of the machine.

@@ -11,7 +11,8 @@
 //! Invariant: between two calls no effect is waiting.
 
 use crate::interface::daemon::Daemon;
-use crate::slab::Object;
+use crate::interface::throttle::Throttle;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn, Requester, SwapSlot};
 use alloc::vec::Vec;
@@ -138,29 +139,6 @@ impl Effect {
                 | Effect::WriteIn { .. }
         )
     }
-}
-
-/// Why a task sleeps inside reclaim (Linux `enum vmscan_throttle_state`, plus the reserve).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
-pub enum Throttle {
-    /// Too many pages are under writeback: up to 100 ms, ended when writes complete.
-    Writeback,
-    /// Too many pages are isolated: up to 20 ms.
-    Isolated,
-    /// Reclaim made no progress: up to one tick.
-    NoProgress,
-    /// The node is congested: up to one tick.
-    Congested,
-    /// Reserves are below half: until kswapd has refilled them (Linux `pfmemalloc_wait`).
-    Reserves,
-    /// Linux 2.6.37's `congestion_wait`: up to 100 ms, ended when a disk stops being congested.
-    CongestionWait,
-    /// The writeback thread has filled the disk's request queue.
-    Requests,
-    /// A dirtier waits for writeback (`balance_dirty_pages`).
-    Dirty,
-    /// The task's group is above `memory.high`: up to 2 s.
-    MemoryHigh,
 }
 
 /// The event that a sleeper waits for; a wake-up names it as well.

@@ -22,8 +22,9 @@ use crate::groups::memcg_stock::Stock;
 #[cfg(doc)]
 use crate::interface::call::Call;
 use crate::interface::daemon::{Daemon, ThrottleQueue};
-use crate::interface::effect::{Effect, EffectQueue, Effects, Throttle, Token};
+use crate::interface::effect::{Effect, EffectQueue, Effects, Token};
 use crate::interface::owners::Owners;
+use crate::interface::throttle::Throttle;
 use crate::reclaim::plugin::{ActivePlugin, NamedPolicy, PolicyFault};
 use crate::reclaim::quiet::IdleGroups;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;

@@ -17,3 +17,4 @@ pub mod outcome;
 pub mod owners;
 pub mod planted;
 pub mod slots;
+pub mod throttle;

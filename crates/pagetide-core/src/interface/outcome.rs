@@ -3,7 +3,7 @@
 //! Linux: `vm_fault_t`, and the return values of allocators.
 
 use crate::interface::bad_id::BadId;
-use crate::slab::Object;
+use crate::slab::object::Object;
 use crate::units::errno::Errno;
 use crate::units::Pfn;
 

@@ -17,7 +17,7 @@
 mod attach;
 
 use crate::slab::call::KmemAlloc;
-use crate::slab::Object;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use alloc::vec::Vec;
 #[derive(Clone, Debug, Default, State)]

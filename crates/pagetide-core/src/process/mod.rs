@@ -46,7 +46,7 @@ use crate::frames::page::PageFlags;
 use crate::interface::bad_id::BadId;
 use crate::interface::effect::Effects;
 use crate::interface::manager::Manager;
-use crate::slab::Object;
+use crate::slab::object::Object;
 use crate::stats::vmstat::NodeStat;
 use crate::units::digest::State;
 use crate::units::errno::Errno;

@@ -11,7 +11,7 @@
 use crate::ageing::shadow::Shadow;
 use crate::process::page_table::VmaId;
 use crate::process::writeback::work::ForeignHistory;
-use crate::slab::Object;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
 use crate::units::{BdiId, Pfn};

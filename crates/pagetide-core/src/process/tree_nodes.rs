@@ -19,7 +19,7 @@
 
 use crate::interface::ctx::Ctx;
 use crate::process::Machine;
-use crate::slab::Object;
+use crate::slab::object::Object;
 use crate::units::{Cpu, FileId};
 
 impl Machine {

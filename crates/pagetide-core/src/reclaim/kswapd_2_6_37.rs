@@ -11,9 +11,10 @@
 
 use crate::frames::gfp::Watermark;
 use crate::interface::ctx::Ctx;
-use crate::interface::effect::{Sleep, Throttle};
+use crate::interface::effect::Sleep;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::interface::throttle::Throttle;
 use crate::reclaim::plugin::PolicyFault;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 

@@ -9,7 +9,7 @@
 //! Invariant: an allocation that returns no object leaves no charge.
 
 use super::objcg::NO_OWNER;
-use super::{Object, SlabError};
+use super::SlabError;
 use crate::config::SlabAccounting;
 use crate::frames::gfp::{AllocFlags, Gfp};
 use crate::frames::page::{PageFlags, Place};
@@ -18,6 +18,7 @@ use crate::interface::bad_id::BadId;
 use crate::interface::ctx::Ctx;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::slab::object::Object;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
 

@@ -7,7 +7,7 @@
 //! Invariant: exactly the objects that were allocated are charged.
 
 use super::objcg::NO_OWNER;
-use super::{Object, SlabError};
+use super::SlabError;
 use crate::config::SlabAccounting;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
@@ -16,6 +16,7 @@ use crate::interface::ctx::Ctx;
 use crate::interface::effect::Effects;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::slab::object::Object;
 use crate::units::{CacheId, Cpu, Requester};
 use alloc::vec::Vec;
 

@@ -17,7 +17,7 @@ mod shadow_nodes;
 
 pub(crate) use shadow_nodes::PAGES_A_SHADOW_NODE;
 
-use super::Object;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use alloc::vec::Vec;
 

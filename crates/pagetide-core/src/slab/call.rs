@@ -7,7 +7,6 @@
 //! Invariant: between two steps the task holds neither pages nor a charge.
 
 use super::allocate::SlabShortage;
-use super::Object;
 use crate::frames::gfp::Gfp;
 use crate::frames::page_request::{AttemptInput, RetryTiming, Shortage, SlowRequest};
 use crate::interface::ctx::Ctx;
@@ -15,6 +14,7 @@ use crate::interface::effect::Step;
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::Owners;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use crate::units::{CacheId, Order, Pfn};
 

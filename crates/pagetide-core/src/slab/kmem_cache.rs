@@ -17,8 +17,9 @@
 use super::cpu_slab::{kept_bits, low_bits, CpuSlab};
 use super::objcg::NO_OWNER;
 use super::partial::NodePartial;
-use super::{DiscardedSlab, Object, SlabError};
+use super::{DiscardedSlab, SlabError};
 use crate::config::SlubPolicy;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use crate::units::{CacheId, Cpu, IdVec, MemcgId, NodeId, Order, Pfn};
 use alloc::string::String;

@@ -23,6 +23,7 @@ pub(crate) mod cpu_slab;
 pub mod kmem_cache;
 pub(crate) mod loan;
 pub mod objcg;
+pub mod object;
 pub mod order;
 pub(crate) mod partial;
 pub(crate) mod per_group;
@@ -44,37 +45,7 @@ use alloc::vec::Vec;
 use kmem_cache::CacheShape;
 pub use kmem_cache::{CacheSpec, KmemCache};
 use objcg::ObjCgroups;
-
-/// An object allocated from a cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
-pub struct Object {
-    /// The cache of its slab; this may be a group's clone.
-    pub(crate) cache: CacheId,
-    /// Slot of its slab, and index in the slab.
-    pub(crate) number: u32,
-}
-
-impl Object {
-    /// The absent value.
-    pub const NONE: Object = Object { cache: CacheId::NONE, number: u32::MAX };
-
-    /// Whether this is not [`Object::NONE`].
-    #[inline]
-    pub const fn is_some(self) -> bool {
-        self.cache.is_some()
-    }
-
-    /// `None` for the absent value. (The compiler returns an [`Object`] in a register, but not an
-    /// `Option` of it.)
-    #[inline(always)]
-    pub(crate) const fn into_option(self) -> Option<Object> {
-        if self.is_some() {
-            Some(self)
-        } else {
-            None
-        }
-    }
-}
+use object::Object;
 
 /// Why a cache refuses a request. A refused request has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

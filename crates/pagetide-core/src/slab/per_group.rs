@@ -10,7 +10,7 @@
 //! Invariant: `clones` of a root cache has, for each group, the clone, [`PENDING`] or nothing. A
 //! clone is in its group's list. A group that is `dying` has clones or a descendant with clones.
 
-use super::{CacheShape, CacheSpec, DeferredWork, KmemCache, Object};
+use super::{CacheShape, CacheSpec, DeferredWork, KmemCache};
 use crate::config::SlabAccounting;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::{MemcgPosition, ROOT};
@@ -19,6 +19,7 @@ use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Effect, Step, Token};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::slab::object::Object;
 use crate::units::{CacheId, Cpu, MemcgId, Nanos, Requester};
 use alloc::format;
 

@@ -11,9 +11,9 @@
 //! the log is off, an event costs one branch.
 
 use crate::frames::gfp::{Gfp, MigrateType};
-use crate::interface::effect::Throttle;
 #[cfg(doc)]
 use crate::interface::manager::Manager;
+use crate::interface::throttle::Throttle;
 use crate::units::{MemcgId, NodeId, Order, Requester};
 use alloc::vec::Vec;
 

@@ -6,9 +6,10 @@
 //! Invariant: a page under I/O is LOCKED (reads) or WRITEBACK (writes), for one request at a time.
 
 use crate::frames::page::PageFlags;
-use crate::interface::effect::{Effects, Io, Throttle};
+use crate::interface::effect::{Effects, Io};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::interface::throttle::Throttle;
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{Cpu, Nanos, Pfn, SwapSlot, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 

@@ -10,10 +10,11 @@ use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
 use crate::frames::page_request::{PageRequest, SlowRequest};
 use crate::interface::ctx::Ctx;
-use crate::interface::effect::{Effect, Io, Sleep, Step, Throttle};
+use crate::interface::effect::{Effect, Io, Sleep, Step};
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::{OwnerSlot, Owners};
+use crate::interface::throttle::Throttle;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, Pfn, SwapSlot, TICK};
 

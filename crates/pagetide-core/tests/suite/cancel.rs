@@ -7,8 +7,9 @@
 use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{CgroupVersion, Config, Thp};
 use pagetide_core::frames::gfp::Gfp;
-use pagetide_core::interface::effect::{Step, Throttle};
+use pagetide_core::interface::effect::Step;
 use pagetide_core::interface::outcome::Outcome;
+use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::CacheSpec;

@@ -10,7 +10,7 @@ use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::policy::{FailedWritePolicy, OomPolicy};
 use pagetide_core::process::{Machine, MapError, MmId, ProcessCall};
-use pagetide_core::slab::Object;
+use pagetide_core::slab::object::Object;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::{Cpu, FileId, NodeId, Pfn, PAGE_SIZE};
 

@@ -10,7 +10,6 @@ mod corpus;
 mod door;
 mod embed;
 mod fields;
-mod floors;
 mod groups;
 mod held;
 mod huge;

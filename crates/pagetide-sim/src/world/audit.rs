@@ -7,7 +7,8 @@ use crate::disk::IoPlug;
 use crate::scheduler::TaskId;
 use crate::task::Blocked;
 use pagetide_core::audit::Violation;
-use pagetide_core::interface::effect::{Effect, Io, Throttle};
+use pagetide_core::interface::effect::{Effect, Io};
+use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::units::NodeId;
 
 macro_rules! check {

@@ -16,7 +16,7 @@
 use super::{SimWorld, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io, Token};
-use pagetide_core::slab::Object;
+use pagetide_core::slab::object::Object;
 use pagetide_core::stats::event::{TraceEvent, TraceField};
 use pagetide_core::units::digest::{Digest, State};
 use pagetide_core::units::{Cpu, Nanos};
@@ -157,7 +157,7 @@ impl fmt::Write for DigestWriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_core::interface::effect::Throttle;
+    use pagetide_core::interface::throttle::Throttle;
     use pagetide_core::units::{FileId, NodeId, Pfn, SwapSlot};
 
     const CPU: Cpu = Cpu(0);

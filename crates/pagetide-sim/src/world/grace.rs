@@ -25,7 +25,7 @@
 
 use super::{SimWorld, WorldEvent};
 use pagetide_core::process::Machine;
-use pagetide_core::slab::Object;
+use pagetide_core::slab::object::Object;
 use pagetide_core::units::{Cpu, IdVec, Nanos};
 use pagetide_scenario::costs::Price;
 

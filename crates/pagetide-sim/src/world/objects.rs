@@ -8,7 +8,7 @@ use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::CachedKind;
-use pagetide_core::slab::Object;
+use pagetide_core::slab::object::Object;
 use pagetide_core::units::{CacheId, Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::op::Op;

@@ -9,7 +9,7 @@ use super::{SimWorld, WorldThread};
 use crate::scheduler::TaskId;
 use crate::task::Blocked;
 use pagetide_core::groups::memcg::ROOT;
-use pagetide_core::interface::effect::Throttle;
+use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::stats::psi::TaskState;
 use pagetide_core::units::{Cpu, MemcgId};
 

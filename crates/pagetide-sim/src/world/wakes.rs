@@ -6,7 +6,7 @@ use super::{SimWorld, WorldThread};
 use crate::observe::WaitReason;
 use crate::task::Blocked;
 use pagetide_core::interface::daemon::Daemon;
-use pagetide_core::interface::effect::Throttle;
+use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::units::{NodeId, Pfn};
 
 impl SimWorld {

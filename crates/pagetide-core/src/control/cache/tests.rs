@@ -11,7 +11,8 @@ use crate::interface::outcome::Outcome;
 use crate::process::Machine;
 use crate::process::MmId;
 use crate::process::ProcessCall;
-use crate::slab::{CacheSpec, Object};
+use crate::slab::object::Object;
+use crate::slab::CacheSpec;
 use crate::units::NodeId;
 
 fn machine(config: Config) -> Machine {

@@ -13,9 +13,10 @@ use crate::compaction::CompactResult;
 use crate::config::ThpDefrag;
 use crate::frames::gfp::Gfp;
 use crate::interface::ctx::Ctx;
-use crate::interface::effect::{Step, Throttle};
+use crate::interface::effect::Step;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::interface::throttle::Throttle;
 use crate::units::Pfn;
 
 /// The nap before reclaiming again (Linux: HZ/50).

@@ -3,9 +3,10 @@
 //! Linux: `kthread_run`, and the counting in `reclaim_throttle` around `schedule_timeout` (6.1).
 
 use super::{Daemon, DaemonRest, ThrottleQueue};
-use crate::interface::effect::{Effects, Sleep, Step, Throttle, Token};
+use crate::interface::effect::{Effects, Sleep, Step, Token};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::interface::throttle::Throttle;
 use crate::units::{Cpu, Nanos, NodeId};
 
 impl<O: Owners> Manager<O> {

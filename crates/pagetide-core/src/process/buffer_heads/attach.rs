@@ -12,7 +12,7 @@ use crate::interface::effect::Step;
 use crate::interface::outcome::Outcome;
 use crate::process::{Machine, MmId};
 use crate::slab::call::KmemAlloc;
-use crate::slab::Object;
+use crate::slab::object::Object;
 use crate::units::{Cpu, FileId, Pfn};
 use alloc::format;
 

@@ -11,8 +11,9 @@
 use super::{Fault, FaultStage};
 use crate::frames::page_request::SlowRequest;
 use crate::interface::ctx::Ctx;
-use crate::interface::effect::{Sleep, Step, Throttle};
+use crate::interface::effect::{Sleep, Step};
 use crate::interface::outcome::Outcome;
+use crate::interface::throttle::Throttle;
 use crate::process::page_table::Backing;
 use crate::process::Machine;
 use crate::units::NodeId;

@@ -1,7 +1,8 @@
 use super::*;
 use crate::config::Config;
 use crate::frames::node::NodeSpec;
-use crate::interface::effect::{Throttle, Token};
+use crate::interface::effect::Token;
+use crate::interface::throttle::Throttle;
 use crate::process::page_table::Advice;
 use crate::process::{MmId, ProcessCall};
 use crate::units::{Cpu, NodeId, PAGE_SIZE};

@@ -6,7 +6,8 @@ use super::{CachedEntry, CachedId, CachedKind, NONE, PAGES_A_SHADOW_NODE, SHADOW
 use crate::interface::effect::Effect;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::slab::{Object, SlabError};
+use crate::slab::object::Object;
+use crate::slab::SlabError;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};
 
 impl<O: Owners> Manager<O> {

@@ -14,7 +14,7 @@
 use super::{NONE, SHADOW_NODES};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::slab::Object;
+use crate::slab::object::Object;
 use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, NodeId};
 

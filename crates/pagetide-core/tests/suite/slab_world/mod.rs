@@ -16,7 +16,8 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::{CachedId, CachedKind};
-use pagetide_core::slab::{CacheSpec, CacheTuning, Object, SlabError};
+use pagetide_core::slab::object::Object;
+use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};
 

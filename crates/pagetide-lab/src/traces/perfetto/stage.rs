@@ -1,6 +1,6 @@
 //! Kinds of slices and their names.
 
-use pagetide_core::interface::effect::Throttle;
+use pagetide_core::interface::throttle::Throttle;
 use pagetide_sim::observe::{ActivitySlice, CallKind, WaitReason};
 
 /// An activity of a thread.

@@ -3,7 +3,7 @@
 use super::schema::Trace;
 use super::{ftrace, Collected};
 use pagetide_core::interface::daemon::Daemon;
-use pagetide_core::interface::effect::Throttle;
+use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::stats::event::TraceEvent;
 use pagetide_core::units::{Cpu, MemcgId, NodeId};
 use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto};
