@@ -665,7 +665,7 @@ class Policy(_Table):
         lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = None,
         objcg_stock: Literal["1", "4", "8", "16", "64"] | None = None,
         pages: Literal["linux"] | None = None,
-        per_cpu_lists: Literal["linux-6.1", "linux-2.6.37", "pageblocks"] | None = None,
+        per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None,
         shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None,
         slab_accounting: Literal[
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",
@@ -698,8 +698,7 @@ class Policy(_Table):
         lru: How pages age, and how page cache and anonymous memory share the pressure. Default: linux-6.1.
         objcg_stock: Number of owners for which a CPU can hold bytes that are charged in advance. Default: 1.
         pages: A policy registered by the program: it decides how pages age.
-        per_cpu_lists: How large per-CPU lists are, how fast they drain, and where they get single pages.
-            Default: linux-6.1.
+        per_cpu_lists: How large per-CPU lists are, and how fast they drain. Default: linux-6.1.
         shrink_priority: The effect of memory.global_shrink_priority. Default: guarded.
         slab_accounting: Which group pays for small kernel objects. Default: per-object.
         slab_owners: How an object remembers its owner. Default: pointers.
@@ -728,7 +727,7 @@ class Policy(_Table):
         self.lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = lru
         self.objcg_stock: Literal["1", "4", "8", "16", "64"] | None = objcg_stock
         self.pages: Literal["linux"] | None = pages
-        self.per_cpu_lists: Literal["linux-6.1", "linux-2.6.37", "pageblocks"] | None = per_cpu_lists
+        self.per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = per_cpu_lists
         self.shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = shrink_priority
         self.slab_accounting: Literal[
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",

@@ -12,11 +12,9 @@ use bitmap_allocator::{BitAlloc, BitAlloc1M};
 use buddy_system_allocator::FrameAllocator;
 use criterion::{criterion_group, criterion_main, Throughput};
 use pagetide_bench::clock::CpuTime;
-use pagetide_core::config::PcpPolicy;
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::frames::page_alloc::Memory;
-use pagetide_core::frames::watermark::WatermarkInputs;
 use pagetide_core::units::{Cpu, NodeId, Pfn};
 use std::hint::black_box;
 
@@ -26,9 +24,6 @@ type Criterion = criterion::Criterion<CpuTime>;
 const FRAMES: usize = 1 << 20;
 /// Pages in use at once in the bulk benches.
 const BULK: usize = 500_000;
-/// Policies for our single pages.
-const OURS: [(&str, PcpPolicy); 2] =
-    [("pagetide", PcpPolicy::Linux61), ("pagetide, pageblocks", PcpPolicy::Pageblocks)];
 
 /// Interface of an allocator under test.
 trait Frames {
@@ -79,11 +74,8 @@ impl Frames for Box<BitAlloc1M> {
     }
 }
 
-fn ours(pcp: PcpPolicy) -> Memory {
-    let mut memory =
-        Memory::new(&[NodeSpec::x86_64(4 << 30, 0, 0)], 1).expect("the machine is valid");
-    memory.setup_watermarks(&WatermarkInputs { pcp, ..WatermarkInputs::default() });
-    memory
+fn ours() -> Memory {
+    Memory::new(&[NodeSpec::x86_64(4 << 30, 0, 0)], 1).expect("the machine is valid")
 }
 
 fn buddy_system() -> FrameAllocator {
@@ -137,16 +129,12 @@ fn bulk(c: &mut Criterion, group: &str, name: &str, order: &[usize], mut frames:
 }
 
 fn page_alloc(c: &mut Criterion) {
-    for (name, pcp) in OURS {
-        hot_pair(c, name, ours(pcp));
-    }
+    hot_pair(c, "pagetide", ours());
     hot_pair(c, "buddy_system_allocator", buddy_system());
     hot_pair(c, "bitmap-allocator", bitmap());
     let in_order: Vec<usize> = (0..BULK).collect();
     for (group, order) in [("bulk", in_order), ("bulk_random", shuffled())] {
-        for (name, pcp) in OURS {
-            bulk(c, group, name, &order, ours(pcp));
-        }
+        bulk(c, group, "pagetide", &order, ours());
         bulk(c, group, "buddy_system_allocator", &order, buddy_system());
         bulk(c, group, "bitmap-allocator", &order, bitmap());
     }

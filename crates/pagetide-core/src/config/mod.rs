@@ -105,7 +105,7 @@ tunables! {
             /// vm.wmark_high_kbytes each set their watermark; until one is written, as derived.
             Apart = 2, "apart";
         }
-        /// How large per-CPU lists are, how fast they drain, and where they get single pages.
+        /// How large per-CPU lists are, and how fast they drain.
         PerCpuLists = "per_cpu_lists" => pcp: PcpPolicy = Linux61 {
             /// Since Linux 5.14: the limit of each CPU's lists is an equal share of the low
             /// watermark, less during reclaim. While a CPU only frees, each batch that is drained
@@ -114,12 +114,6 @@ tunables! {
             /// Before 5.14: the limit is six batches of at most 31 pages; one batch is drained at a
             /// time.
             Linux2637 = 1, "linux-2.6.37";
-            /// Not in Linux; the idea is from LLFree. A free pageblock is opened: its frames are
-            /// allocated singly, lowest address first, and a bitmap records the free ones. So
-            /// frames in use stay in few pageblocks, and other pageblocks remain free for huge
-            /// pages. A free frame of an open pageblock counts as free memory, and as a block of
-            /// order 0 in /proc/buddyinfo. Larger blocks are as with `linux-6.1`.
-            Pageblocks = 2, "pageblocks";
         }
         /// How many pages a request takes if it falls back to a pageblock of another migrate type
         /// without claiming the pageblock.

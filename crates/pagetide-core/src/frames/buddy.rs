@@ -163,7 +163,7 @@ impl Zone {
 
     /// Adds a block that is already counted as free to the lists of type `mt`. Merges it as often
     /// as possible.
-    pub(crate) fn merge_block(
+    fn merge_block(
         &mut self,
         pages: &mut PageArray,
         pfn: Pfn,
@@ -234,7 +234,7 @@ impl Zone {
 
     /// Smallest order >= `order` with a free block on the lists of `mt`.
     #[inline]
-    pub(crate) fn smallest_block(&self, order: Order, mt: MigrateType) -> Option<Order> {
+    fn smallest_block(&self, order: Order, mt: MigrateType) -> Option<Order> {
         (order..=MAX_PAGE_ORDER).find(|&o| !self.free_area[usize::from(o)].lists[mt].is_empty())
     }
 

@@ -68,9 +68,6 @@ impl Zone {
             if let Some(pfn) = self.take_smallest(pages, order, mt) {
                 return Some(pfn);
             }
-            if (1..PAGEBLOCK_ORDER).contains(&order) && self.close_blocks(pages, Some(mt)) {
-                continue;
-            }
             if let FallbackResult::Taken(pfn) = self.steal(pages, notes, order, mt, flags)? {
                 self.stat.add(-(1i64 << order));
                 return Some(pfn);
@@ -100,7 +97,17 @@ impl Zone {
                 self.claim_or_take(pages, pfn, order, mt, &candidate, flags)?
             }
         };
-        self.note_fallback(notes, pfn, (order, mt), (candidate.order, candidate.mt));
+        notes.vmstat.count(Event::MmPageAllocExtfrag);
+        notes.events.record(TraceEvent::MmPageAllocExtfrag {
+            pfn: u64::from(pfn.0),
+            alloc_order: order,
+            fallback_order: candidate.order,
+            pageblock_order: PAGEBLOCK_ORDER,
+            alloc_migratetype: mt,
+            fallback_migratetype: candidate.mt,
+            fragmenting: candidate.order < PAGEBLOCK_ORDER,
+            change_ownership: self.block_type(pfn) == mt,
+        });
         if self.watermark_boost != boost {
             let watermark_boost = self.watermark_boost;
             notes.events.record(TraceEvent::BoostWatermark {
@@ -110,27 +117,6 @@ impl Zone {
             });
         }
         Some(fallen)
-    }
-
-    /// Counts and records that a request falls back to a block of another type.
-    pub(crate) fn note_fallback(
-        &self,
-        notes: &mut FallbackLog<'_>,
-        pfn: Pfn,
-        (alloc_order, alloc_migratetype): (Order, MigrateType),
-        (fallback_order, fallback_migratetype): (Order, MigrateType),
-    ) {
-        notes.vmstat.count(Event::MmPageAllocExtfrag);
-        notes.events.record(TraceEvent::MmPageAllocExtfrag {
-            pfn: u64::from(pfn.0),
-            alloc_order,
-            fallback_order,
-            pageblock_order: PAGEBLOCK_ORDER,
-            alloc_migratetype,
-            fallback_migratetype,
-            fragmenting: fallback_order < PAGEBLOCK_ORDER,
-            change_ownership: self.block_type(pfn) == alloc_migratetype,
-        });
     }
 
     /// Claims the candidate's pageblock for `mt`, or takes a block of `order` from the candidate
@@ -235,7 +221,7 @@ impl Zone {
 
     /// Raises the watermarks by one pageblock, up to the limit. Returns whether it raised them
     /// (Linux `boost_watermark`). Zones with fewer than four pageblocks are not boosted.
-    pub(crate) fn boost_watermark(&mut self) -> bool {
+    fn boost_watermark(&mut self) -> bool {
         let block = u64::from(PAGEBLOCK_NR_PAGES);
         if self.watermark_boost_factor == 0 || block * 4 > self.managed {
             return false;

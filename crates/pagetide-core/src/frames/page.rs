@@ -20,8 +20,7 @@ pub enum Place {
     /// Head of a free block on a buddy free list; `private` is its order.
     Buddy,
     /// A frame behind the first of a block, free or allocated; the first frame's descriptor
-    /// describes the block. Also a free frame of an open pageblock ([`crate::frames::pcp`], pageblocks),
-    /// where only a bit records that it is free.
+    /// describes the block.
     BuddyTail,
     /// On a per-CPU free list; `private` is its migrate type.
     Pcp,

@@ -18,6 +18,11 @@ use crate::frames::node::{Node, ZoneRef, Zonelists};
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;
 use crate::frames::pcp::{Pcp, PcpRequest};
+<<<<<<< here
+=======
+use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER};
+use crate::stats::vmstat::{Event, Vmstat};
+>>>>>>> ported
 use crate::frames::watermark::{self, zone_watermark_fast, WatermarkInputs};
 use crate::frames::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 use crate::stats::event::EventLog;
@@ -130,14 +135,8 @@ impl Memory {
         }
         let pcp = &mut zone.pcps[cpu];
         let list = Pcp::list_index(0, gfp.migrate_type());
-        let pfn = match pcp.words[list].take() {
-            Some(pfn) => pfn,
-            None => {
-                let pfn = pcp.lists[list].pop()?;
-                pcp.count -= 1;
-                pfn
-            }
-        };
+        let pfn = pcp.lists[list].pop()?;
+        pcp.count -= 1;
         pcp.free_factor >>= 1;
         mark_allocated(&mut self.pages, pfn, 0);
         self.vmstat.count(PGALLOC[usize::from(at.zone)]);
@@ -197,41 +196,14 @@ impl Memory {
         None
     }
 
-    /// Checks the watermark of one zone and takes a block. On failure closes open pageblocks and
-    /// retries.
+    /// Checks the watermark of one zone and takes a block.
     fn try_zone(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
-        let taken = self.has_mark(at, attempt).then(|| self.rmqueue(at, attempt)).flatten();
-        if taken.is_none() && self.close_blocks(at, attempt) && self.has_mark(at, attempt) {
-            return self.rmqueue(at, attempt);
-        }
-        taken
-    }
-
-    fn has_mark(&self, at: ZoneRef, attempt: &Attempt) -> bool {
         let zone = &self.nodes[at.node].zones[usize::from(at.zone)];
         let Attempt { order, gfp, highest_zoneidx, flags, .. } = *attempt;
-        flags.watermark == Watermark::None
-            || zone_watermark_fast(
-                zone,
-                order,
-                zone.wmark(flags.watermark),
-                highest_zoneidx,
-                flags,
-                gfp,
-            )
-    }
-
-    /// Moves the free frames of a zone's open pageblocks (less than a pageblock each) to the buddy
-    /// lists, if the zone has enough free pages but no block of the requested order. Returns
-    /// whether there were such frames.
-    fn close_blocks(&mut self, at: ZoneRef, attempt: &Attempt) -> bool {
-        let zone = &self.nodes[at.node].zones[usize::from(at.zone)];
-        let may_help = zone.open.is_on() && (1..PAGEBLOCK_ORDER).contains(&attempt.order);
-        if !may_help || !self.has_mark(at, &Attempt { order: 0, ..*attempt }) {
-            return false;
-        }
-        let zone = &mut self.nodes[at.node].zones[usize::from(at.zone)];
-        zone.close_blocks(&mut self.pages, None)
+        let mark = zone.wmark(flags.watermark);
+        let has_mark = flags.watermark == Watermark::None
+            || zone_watermark_fast(zone, order, mark, highest_zoneidx, flags, gfp);
+        has_mark.then(|| self.rmqueue(at, attempt)).flatten()
     }
 
     /// Takes a block from a zone that passed its watermark check (Linux `rmqueue`). If the zone is
@@ -255,7 +227,6 @@ impl Memory {
         } else {
             taken = rmqueue_buddy(zone, pages, notes, work, attempt);
         }
-        work.buddy_ops += zone.open.take_merges();
         let boosted = core::mem::take(&mut zone.boosted);
         if let Some(pfn) = taken {
             mark_allocated(pages, pfn, order);
@@ -295,28 +266,19 @@ impl Memory {
     fn free_hot(&mut self, cpu: Cpu, pfn: Pfn) -> bool {
         let LastFreed { at, mt, list } = self.last_freed;
         let zone = &mut self.nodes[at.node].zones[usize::from(at.zone)];
-        if !zone.spans(pfn.0) {
+        if !zone.spans(pfn.0) || zone.block_type(pfn) != mt {
             return false;
         }
-        if zone.open.is_on() {
-            if !zone.give_single(&mut self.pages, cpu, pfn) {
-                return false;
-            }
-        } else {
-            if zone.block_type(pfn) != mt {
-                return false;
-            }
-            let page = &mut self.pages[pfn];
-            let pcp = &mut zone.pcps[cpu];
-            let count = pcp.count + 1;
-            if page.place.is_unused() || count >= pcp.high_now(zone.reclaim_active, false) {
-                return false;
-            }
-            pcp.count = count;
-            pcp.lists[usize::from(list)].push(pfn);
-            clear_page(page, Place::Pcp);
-            page.private = mt as u32;
+        let page = &mut self.pages[pfn];
+        let pcp = &mut zone.pcps[cpu];
+        let count = pcp.count + 1;
+        if page.place.is_unused() || count >= pcp.high_now(zone.reclaim_active, false) {
+            return false;
         }
+        pcp.count = count;
+        pcp.lists[usize::from(list)].push(pfn);
+        clear_page(page, Place::Pcp);
+        page.private = mt as u32;
         self.vmstat.count(Event::Pgfree);
         self.work.pages_freed += 1;
         true
@@ -334,11 +296,6 @@ impl Memory {
         let zone = &mut nodes[at.node].zones[page.zone()];
         let mt = zone.block_type(pfn);
         vmstat.add(Event::Pgfree, 1 << order);
-        if order == 0 && zone.open.is_on() && zone.give_single(pages, cpu, pfn) {
-            work.pages_freed += 1;
-            self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };
-            return;
-        }
         if zone.pcps[cpu].keeps(order) && mt != MigrateType::Isolate {
             work.pages_freed += 1 << order;
             work.buddy_ops += zone.pcp_give(pages, cpu, pfn, order, mt);

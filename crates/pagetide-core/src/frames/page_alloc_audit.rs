@@ -5,8 +5,7 @@
 //!
 //! Checked invariant: every free frame is on exactly one list, or in exactly one block on a list,
 //! and its place says so. Lists are linked both ways and have the stored length. Blocks are aligned
-//! and merged. Open pageblocks have the counted number of set bits. The counts of zones and per-CPU
-//! sets are the sums of their lists.
+//! and merged. The counts of zones and per-CPU sets are the sums of their lists.
 
 use crate::frames::gfp::MigrateType;
 use crate::frames::list::List;
@@ -43,8 +42,6 @@ pub enum AuditError {
     FreeCount(Pfn, u64, u64),
     /// A per-CPU set's count is not the sum of its lists: (zone's first frame, counted, found).
     PcpCount(Pfn, u64, u64),
-    /// The open pageblock with this first frame has a wrong count of free frames.
-    OpenBlock(Pfn),
     /// The count of high-atomic pages does not match the zone's pageblocks: (first frame, counted,
     /// found).
     HighAtomicCount(Pfn, u64, u64),
@@ -76,7 +73,6 @@ impl fmt::Display for AuditError {
             E::PcpCount(zone, counted, found) => {
                 write!(f, "zone at {zone:?}: a per-CPU set counts {counted} pages, has {found}")
             }
-            E::OpenBlock(pfn) => write!(f, "{pfn:?}: an open pageblock miscounts its free pages"),
             E::HighAtomicCount(zone, counted, found) => {
                 write!(f, "zone at {zone:?}: counts {counted} pages reserved, has {found}")
             }
@@ -123,7 +119,6 @@ impl FreeListWalk<'_> {
                 return Err(AuditError::AreaCount(zone.start_pfn, order));
             }
         }
-        free += self.open_blocks(zone)?;
         if free != zone.free_pages() {
             return Err(AuditError::FreeCount(zone.start_pfn, zone.free_pages(), free));
         }
@@ -157,47 +152,7 @@ impl FreeListWalk<'_> {
         if found != u64::from(pcp.count) {
             return Err(AuditError::PcpCount(zone.start_pfn, pcp.count.into(), found));
         }
-        let words = pcp.words.iter();
-        words.flat_map(|word| word.frames()).try_for_each(|pfn| self.single(zone, pfn))
-    }
-
-    /// Checks the bits of open pageblocks; returns the number of set bits.
-    fn open_blocks(&mut self, zone: &Zone) -> Result<u64, AuditError> {
-        let mut all = 0;
-        for (block, words, counted) in zone.open.all() {
-            let first = zone.first_of_block(block);
-            if zone.whole_block(first).is_none() {
-                return Err(AuditError::Misplaced(first, PAGEBLOCK_ORDER));
-            }
-            let mut nr = 0;
-            for at in
-                (0..PAGEBLOCK_NR_PAGES).filter(|&at| words[at as usize / 64] >> (at % 64) & 1 == 1)
-            {
-                self.single(zone, Pfn(first.0 + at))?;
-                nr += 1;
-            }
-            // A block with all frames free returns to the buddy lists at once.
-            let is_right = nr == u32::from(counted) && nr < PAGEBLOCK_NR_PAGES;
-            if !is_right || zone.open.is_partial(block) != (nr > 0) {
-                return Err(AuditError::OpenBlock(first));
-            }
-            all += u64::from(nr);
-        }
-        // No other block is marked as having set bits.
-        let with_bits = zone.open.all().filter(|(_, _, counted)| *counted > 0).count();
-        if zone.open.nr_partial() != with_bits || zone.open.nr_bits() != all {
-            return Err(AuditError::OpenBlock(zone.start_pfn));
-        }
-        Ok(all)
-    }
-
-    /// Checks a free frame of an open pageblock.
-    fn single(&mut self, zone: &Zone, pfn: Pfn) -> Result<(), AuditError> {
-        self.check_span(zone, pfn, 0)?;
-        match self.memory.pages.peek(pfn.idx()).place {
-            Place::BuddyTail => self.cover(pfn, 0),
-            place => Err(AuditError::WrongPlace(pfn, place)),
-        }
+        Ok(())
     }
 
     /// Follows a list of free blocks of `order` and type `mt`.

@@ -15,11 +15,8 @@
 //! [`Place::Pcp`] and empty links; `private` is the migrate type of the list to which it returns.
 //! The other frames of a larger block have [`Place::BuddyTail`].
 
-mod pageblocks;
-
 use crate::config::FallbackPolicy;
 pub use crate::config::PcpPolicy;
-pub(crate) use pageblocks::{FrameWord, OpenBlocks};
 
 use crate::frames::buddy::clear_page;
 use crate::frames::fallback::{FallbackLog, FallbackResult};
@@ -51,8 +48,6 @@ pub struct Pcp {
     pub free_factor: u8,
     /// The policy that determines the size of the set.
     pub policy: PcpPolicy,
-    /// Single frames taken from open pageblocks, by type.
-    pub(crate) words: [FrameWord; MigrateType::PCP_COUNT],
     /// Heads of blocks, oldest first.
     pub(crate) lists: [Vec<Pfn>; NR_PCP_LISTS],
 }
@@ -66,14 +61,8 @@ impl Pcp {
             batch: 1,
             free_factor: 0,
             policy: PcpPolicy::default(),
-            words: [FrameWord::NONE; MigrateType::PCP_COUNT],
             lists: Default::default(),
         }
-    }
-
-    /// Pages on the lists and in the words.
-    pub fn nr_pages(&self) -> u32 {
-        self.count + self.words.iter().map(FrameWord::nr_free).sum::<u32>()
     }
 
     /// List of blocks of `order` and type `mt`. Types without a list share the movable one.
@@ -194,7 +183,7 @@ impl Zone {
     ) {
         let low = self.watermark_low + self.watermark_boost;
         let (batch, high) = match policy {
-            PcpPolicy::Linux61 | PcpPolicy::Pageblocks => {
+            PcpPolicy::Linux61 => {
                 let batch = zone_batchsize(managed, page_size);
                 (batch, zone_highsize(low, batch, nr_cpus))
             }
@@ -208,9 +197,6 @@ impl Zone {
             pcp.high = high;
             pcp.policy = policy;
         }
-        if policy == PcpPolicy::Pageblocks {
-            self.open.turn_on(self.pageblocks.len());
-        }
     }
 
     /// Takes a block from the CPU's set, and refills the list if it is empty (Linux
@@ -223,9 +209,6 @@ impl Zone {
         cpu: Cpu,
         request: PcpRequest,
     ) -> (Option<Pfn>, u32) {
-        if request.order == 0 && self.open.is_on() {
-            return self.take_single(pages, notes, cpu, request);
-        }
         let index = Pcp::list_index(request.order, request.mt);
         let mut buddy_ops = 0;
         if self.pcps[cpu].lists[index].is_empty() {
@@ -254,10 +237,16 @@ impl Zone {
         self.stat.this_cpu = cpu;
         let mut list = core::mem::take(&mut self.pcps[cpu].lists[Pcp::list_index(order, mt)]);
         while got < want {
-            let nr = self.take_run_to(pages, &mut list, order, mt, want - got);
-            got += nr;
-            let closes = nr == 0 && got == 0 && (1..PAGEBLOCK_ORDER).contains(&order);
-            if nr == 0 && !(closes && self.close_blocks(pages, Some(mt))) {
+            if let Some((first, nr)) = self.take_run(pages, order, mt, want - got) {
+                let frames = first.idx()..first.idx() + ((nr as usize) << order);
+                for page in pages[frames].iter_mut().step_by(1 << order) {
+                    page.place = Place::Pcp;
+                    page.private = mt as u32;
+                    page.index = 0;
+                }
+                list.extend((0..nr).map(|i| Pfn(first.0 + (i << order))));
+                got += nr;
+            } else {
                 match self.steal(pages, notes, order, mt, flags) {
                     Some(FallbackResult::OnLists) => {}
                     Some(FallbackResult::Taken(pfn)) => {
@@ -279,27 +268,6 @@ impl Zone {
         pcp.lists[Pcp::list_index(order, mt)] = list;
         pcp.count += got << order;
         got
-    }
-
-    /// Moves up to `count` neighbouring blocks from the buddy lists to a per-CPU list. Returns
-    /// their number; the zone's counter is not yet updated.
-    fn take_run_to(
-        &mut self,
-        pages: &mut PageArray,
-        list: &mut Vec<Pfn>,
-        order: Order,
-        mt: MigrateType,
-        count: u32,
-    ) -> u32 {
-        let Some((first, nr)) = self.take_run(pages, order, mt, count) else { return 0 };
-        let frames = first.idx()..first.idx() + ((nr as usize) << order);
-        for page in pages[frames].iter_mut().step_by(1 << order) {
-            page.place = Place::Pcp;
-            page.private = mt as u32;
-            page.index = 0;
-        }
-        list.extend((0..nr).map(|i| Pfn(first.0 + (i << order))));
-        nr
     }
 
     /// Frees a block to the CPU's set (Linux `free_unref_page_commit`). Returns how many blocks
@@ -397,11 +365,7 @@ impl Zone {
 
     /// Returns all pages of the CPU's set (Linux `drain_pages_zone`). Returns the number of blocks.
     pub(crate) fn pcp_drain(&mut self, pages: &mut PageArray, cpu: Cpu) -> u32 {
-        let mut blocks = self.pcp_shrink(pages, cpu, u32::MAX, 0);
-        if self.open.is_on() {
-            blocks += self.return_words(pages, cpu);
-        }
-        blocks
+        self.pcp_shrink(pages, cpu, u32::MAX, 0)
     }
 }
 

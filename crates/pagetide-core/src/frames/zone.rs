@@ -6,8 +6,8 @@
 //! [`crate::frames::watermark`] (watermarks).
 //!
 //! Invariant: `nr_free_pages` is the number of pages on the buddy lists, without those of type
-//! Isolate, plus the number of free frames of open pageblocks. Pages on per-CPU lists do not count
-//! as free here. `nr_reserved_highatomic` is 512 for each pageblock of type HighAtomic.
+//! Isolate. Pages on per-CPU lists do not count as free here. `nr_reserved_highatomic` is 512 for
+//! each pageblock of type HighAtomic.
 
 pub use crate::units::MAX_NR_ZONES;
 
@@ -15,7 +15,7 @@ use crate::compaction::ZoneCompaction;
 use crate::config::FallbackPolicy;
 use crate::frames::gfp::{MigrateType, Watermark};
 use crate::frames::list::List;
-use crate::frames::pcp::{OpenBlocks, Pcp};
+use crate::frames::pcp::Pcp;
 use crate::stats::zone_stat::{StatMarks, ZoneStat};
 use crate::units::digest::State;
 use crate::units::{
@@ -106,9 +106,13 @@ pub struct Zone {
     /// State of compaction.
     pub compaction: ZoneCompaction,
     /// Per-CPU free lists, one for each CPU of the machine.
+<<<<<<< here
     pub pcps: IdVec<Cpu, Pcp>,
     /// Open pageblocks, in which bits record the free frames.
     pub(crate) open: OpenBlocks,
+=======
+    pub pcps: Vec<Pcp>,
+>>>>>>> ported
     /// A fallback has boosted the watermarks, and kswapd has not been woken yet
     /// (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
@@ -149,8 +153,12 @@ impl Zone {
             nr_reserved_highatomic: 0,
             pageblocks: vec![MigrateType::Movable; nr_blocks],
             compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
+<<<<<<< here
             pcps: vec![Pcp::new(); nr_cpus.into()].into(),
             open: OpenBlocks::default(),
+=======
+            pcps: vec![Pcp::new(); nr_cpus.into()],
+>>>>>>> ported
             boosted: false,
             reclaim_active: false,
         }
@@ -161,8 +169,8 @@ impl Zone {
         ZONE_NAMES.get(self.index).copied().unwrap_or("?")
     }
 
-    /// Number of pages on the buddy lists and of free frames in open pageblocks (Linux
-    /// `zone_page_state_snapshot` of `NR_FREE_PAGES`). Pages on per-CPU lists are not included.
+    /// Number of pages on the buddy lists (Linux `zone_page_state_snapshot` of `NR_FREE_PAGES`).
+    /// Pages on per-CPU lists are not included.
     #[inline]
     pub const fn free_pages(&self) -> u64 {
         self.nr_free_pages
@@ -201,7 +209,7 @@ impl Zone {
 
     /// Pages on per-CPU lists.
     pub fn pcp_pages(&self) -> u64 {
-        self.pcps.iter().map(|pcp| u64::from(pcp.nr_pages())).sum()
+        self.pcps.iter().map(|pcp| u64::from(pcp.count)).sum()
     }
 
     /// Whether the zone has memory (Linux `managed_zone`).
@@ -257,15 +265,9 @@ impl Zone {
         (self.spans(first) && self.spans(last)).then_some(Pfn(first))
     }
 
-    /// Free blocks of each order, as in /proc/buddyinfo. Each free frame of an open pageblock
-    /// counts as a block of order 0.
+    /// Free blocks of each order, as in /proc/buddyinfo.
     pub fn buddyinfo(&self) -> [u64; NR_PAGE_ORDERS] {
-        let mut blocks = core::array::from_fn(|order| self.free_area[order].nr_free);
-        if self.open.is_on() {
-            let on_lists: u64 = blocks.iter().enumerate().map(|(order, nr)| nr << order).sum();
-            blocks[0] += self.nr_free_pages.saturating_sub(on_lists);
-        }
-        blocks
+        core::array::from_fn(|order| self.free_area[order].nr_free)
     }
 
     /// Free blocks of each order on the lists of one type, as in /proc/pagetypeinfo.

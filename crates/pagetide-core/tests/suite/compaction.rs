@@ -1,12 +1,9 @@
 //! Compaction on whole machines: its results, what it does not move, and failures.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::{
-    BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, PcpPolicy, Thp,
-};
+use pagetide_core::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, Thp};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::page::{Page, PageFlags, Place};
-use pagetide_core::frames::watermark::WatermarkInputs;
 use pagetide_core::interface::effect::{Effect, Step};
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
@@ -291,17 +288,6 @@ fn kcompactd_compacts_for_requests_that_only_wake_kswapd() {
         assert!(got >= 8, "{got} blocks");
         assert_eq!(machine.count(Event::CompactStall), 0);
     }
-}
-
-/// Compaction works on the buddy lists, so the free pages of open pageblocks go there first.
-#[test]
-fn what_open_pageblocks_have_is_compacted() {
-    let watermarks = WatermarkInputs { pcp: PcpPolicy::Pageblocks, ..WatermarkInputs::default() };
-    let mut machine = fragmented(64, Config { watermarks, ..Config::default() });
-    let got = core::iter::from_fn(|| machine.block(9, Gfp::KERNEL)).count();
-    assert!(got >= 8, "{got} blocks of 32");
-    assert!(machine.count(Event::PgmigrateSuccess) > 0);
-    machine.world.machine.audit().unwrap();
 }
 
 /// Kernel memory in every second frame: no larger block can be made.

@@ -149,7 +149,7 @@ impl World {
             Op::Drain { cpu } => {
                 self.memory.drain_cpu(Cpu(cpu));
                 let zones = self.zones();
-                assert!(zones.iter().all(|zone| zone.pcps[usize::from(cpu)].nr_pages() == 0));
+                assert!(zones.iter().all(|zone| zone.pcps[usize::from(cpu)].count == 0));
             }
             Op::DrainAll => self.memory.drain_all(),
             Op::Unreserve { mt, force } => {

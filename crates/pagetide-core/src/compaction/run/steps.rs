@@ -54,7 +54,6 @@ impl<O: Owners> Manager<O> {
         let mut run = CompactControl::new(goal, zone);
         let Memory { pages, nodes, .. } = &mut self.mem;
         let zone = &mut nodes[goal.zone.node].zones[usize::from(goal.zone.zone)];
-        zone.close_all_blocks(pages);
         if goal.order.is_some_and(|order| zone.compaction.is_restarting(order)) {
             zone.reset_isolation_suitable(pages, &self.era);
         }

@@ -165,7 +165,7 @@ fn put_pagesets(out: &mut String, zone: &Zone) {
     out.push_str("\n  pagesets");
     for (cpu, pcp) in zone.pcps.iter().enumerate() {
         put!(out, "\n    cpu: {cpu}");
-        put!(out, "\n              count: {}", pcp.nr_pages());
+        put!(out, "\n              count: {}", pcp.count);
         put!(out, "\n              high:  {}", pcp.high);
         put!(out, "\n              batch: {}", pcp.batch);
         put!(out, "\n  vm stats threshold: 0");

@@ -1,7 +1,6 @@
 //! The allocator as a whole: shortcuts, pageblocks, watermarks and reserves.
 
 use super::*;
-use crate::config::PcpPolicy;
 use crate::frames::buddy::clear_tails;
 use crate::frames::buddy::Placement;
 use crate::frames::node::{NodeSpec, ZoneSpec};
@@ -461,82 +460,4 @@ proptest! {
         }
         prop_assert_eq!(one_by_one, as_runs);
     }
-}
-
-/// A zone with single pages from open pageblocks.
-fn with_pageblocks(pages: u64) -> Memory {
-    let mut memory = normal(pages);
-    memory.setup_watermarks(&WatermarkInputs {
-        pcp: PcpPolicy::Pageblocks,
-        ..WatermarkInputs::default()
-    });
-    memory
-}
-
-/// Number of free blocks of pageblock order.
-fn free_pageblocks(memory: &mut Memory) -> u64 {
-    let [.., nine, ten] = zone(memory).buddyinfo();
-    nine + 2 * ten
-}
-
-#[test]
-fn what_is_in_use_stays_in_few_pageblocks() {
-    let free = [normal(64 * 1024), with_pageblocks(64 * 1024)].map(|mut memory| {
-        // One of twenty pages stays; then random pages of those are freed and others allocated.
-        let (mut pages, freed): (Vec<_>, Vec<_>) =
-            take_all(&mut memory, USER).into_iter().partition(|pfn| pfn.0 % 20 == 0);
-        freed.iter().for_each(|&pfn| memory.free_page(CPU, pfn, 0));
-        for round in 0..4000 {
-            let at = round * 7919 % pages.len();
-            memory.free_page(CPU, pages[at], 0);
-            pages[at] = memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
-        }
-        memory.drain_all();
-        memory.audit().unwrap();
-        free_pageblocks(&mut memory)
-    });
-    assert_eq!(free, [0, 121], "of 128; the pages would fit into 7");
-}
-
-#[test]
-fn a_larger_request_closes_open_pageblocks() {
-    let mut memory = with_pageblocks(8192);
-    let pages = take_all(&mut memory, USER);
-    assert_eq!(free_pageblocks(&mut memory), 0);
-    // The first eight frames of each pageblock are free, the others stay in use.
-    let free = pages.iter().filter(|pfn| pfn.0 % 512 < 8);
-    free.for_each(|&pfn| memory.free_page(CPU, pfn, 0));
-    assert_eq!(zone(&mut memory).free_pages(), 8 * 16);
-    let buddyinfo = zone(&mut memory).buddyinfo();
-    assert_eq!((buddyinfo[0], buddyinfo[1..].iter().sum::<u64>()), (8 * 16, 0), "all are bits");
-    memory.audit().unwrap();
-    let flags = AllocFlags::at(Watermark::None);
-    assert_eq!(memory.get_page_from_freelist(CPU, NODE, 9, USER, flags), None);
-    assert_eq!(zone(&mut memory).buddyinfo(), buddyinfo, "no whole pageblock could be among them");
-    let pfn = memory.get_page_from_freelist(CPU, NODE, 3, USER, flags).unwrap();
-    assert_eq!(pfn.0 % 512, 0);
-    memory.audit().unwrap();
-    let three = zone(&mut memory).buddyinfo()[3] + zone(&mut memory).pcp_pages() / 8;
-    assert_eq!(three, 15, "all their free frames are on the lists");
-}
-
-#[test]
-fn other_kinds_have_what_is_free_in_open_pageblocks() {
-    let mut memory = with_pageblocks(8192);
-    let pages = take_all(&mut memory, USER);
-    memory.free_page(CPU, pages[700], 0);
-    memory.drain_all();
-    let flags = AllocFlags::at(Watermark::None);
-    let kernel = memory.get_page_from_freelist(CPU, NODE, 0, Gfp::KERNEL, flags);
-    assert_eq!(kernel, Some(pages[700]));
-    memory.audit().unwrap();
-}
-
-#[test]
-#[should_panic(expected = "freed but not in use")]
-fn a_frame_that_is_a_bit_is_not_freed_twice() {
-    let mut memory = with_pageblocks(8192);
-    let pages = take_all(&mut memory, USER);
-    memory.free_page(CPU, pages[100], 0);
-    memory.free_page(CPU, pages[100], 0);
 }

@@ -325,14 +325,11 @@ impl<O: Owners> Manager<O> {
     fn kswapd_begin(&mut self, node: NodeId) {
         self.mem.vmstat.count(Event::MmVmscanKswapdWake);
         self.mem.vmstat.count(Event::Pageoutrun);
-        let Memory { pages, nodes, events, .. } = &mut self.mem;
+        let Memory { nodes, events, .. } = &mut self.mem;
         let zones = &mut nodes[node].zones;
         let kswapd = &mut self.nodes[node].kswapd;
         kswapd.alloc_order = kswapd.order;
         kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
-        if (1..PAGEBLOCK_ORDER).contains(&kswapd.alloc_order) {
-            zones[..=kswapd.zoneidx].iter_mut().for_each(|zone| zone.close_all_blocks(pages));
-        }
         kswapd.request_zoneidx = kswapd.zoneidx;
         let (zid, order) = (kswapd.zoneidx as u8, kswapd.alloc_order);
         events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });

@@ -123,7 +123,7 @@ fn policies(draw: &mut RandomDraw) -> PolicyChoices {
         set("direct_reclaim", direct);
     }
     if draw.one_in(3) {
-        set("per_cpu_lists", draw.of(&["linux-2.6.37", "pageblocks"]));
+        set("per_cpu_lists", "linux-2.6.37");
     }
     if draw.one_in(3) {
         set("watermarks", "derived");
