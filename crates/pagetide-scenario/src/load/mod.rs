@@ -12,6 +12,7 @@ pub(crate) mod decode;
 mod loader;
 mod named_files;
 pub(crate) mod raw;
+mod removed;
 pub(crate) mod span;
 pub(crate) mod table;
 mod trace_file;

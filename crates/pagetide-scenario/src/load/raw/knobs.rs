@@ -4,6 +4,7 @@
 use crate::load::decode::{
     expected, table, unknown_key, unknown_name, Decode, Int, KeyTable, NameKey,
 };
+use crate::load::removed::report_removed;
 use crate::load::span::{ProblemSink, Spanned};
 use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
 use crate::names::SubtreeControl;
@@ -65,13 +66,20 @@ fn decode_kernel(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<Po
 
 fn decode_choice(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<PolicyChoice>> {
     let Some(policy) = policy_keys().find(|policy| policy.name() == entry.key) else {
+<<<<<<< here
         let others = [KERNEL_KEY.0, PLUGIN_KEY.0];
+=======
+        if report_removed(&entry.key, None, entry.key_span, sink) {
+            return None;
+        }
+        let others = [KERNEL_KEY].into_iter().chain(PLUGIN_KEYS).map(|(key, _)| key);
+>>>>>>> ported
         unknown_key(entry, policy_keys().map(Policy::name).chain(others), sink);
         return None;
     };
     let text = String::decode(&entry.node, sink)?;
     let choice = policy.choice(&text);
-    if choice.is_none() {
+    if choice.is_none() && !report_removed(&entry.key, Some(&text), entry.node.span, sink) {
         let names = policy.variants().iter().map(|choice| choice.name());
         unknown_name("policy", &text, entry.node.span, names, sink);
     }

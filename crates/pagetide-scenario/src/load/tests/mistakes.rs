@@ -2,6 +2,7 @@
 
 use super::variants::with_sets;
 use super::*;
+use crate::load::removed::REMOVED;
 
 #[test]
 fn broken_files() {
@@ -24,6 +25,29 @@ fn the_number_of_reported_mistakes_is_bounded() {
     assert_eq!(errors.iter().count(), 100);
     assert_eq!(errors.count(), 500);
     assert!(errors.to_string().ends_with("500 errors in dir/case.toml (400 not shown)\n"));
+}
+
+#[test]
+fn what_was_removed_is_said_with_its_date() {
+    for removed in REMOVED {
+        let (key, variant) = (removed.key, removed.variant.unwrap_or("any"));
+        let in_file = format!("{SOUND}[policy]\n{key} = \"{variant}\"\n");
+        let set = [(format!("policy.{key}"), format!("\"{variant}\""))];
+        let set = with_sets(&set.each_ref().map(|(key, value)| (key.as_str(), value.as_str())));
+        let message = match removed.variant {
+            Some(variant) => format!("policy `{key}` has no variant `{variant}`"),
+            None => format!("there is no policy `{key}`"),
+        };
+        let hint = format!("it was removed on {}; {}", removed.date, removed.instead);
+        for errors in [load_text(&in_file, &Overrides::default()), load_text(SOUND, &set)] {
+            let errors = errors.unwrap_err();
+            assert_eq!(errors.count(), 1, "{errors}");
+            let error = errors.iter().next().unwrap();
+            assert_eq!((&error.message, error.hint.as_ref()), (&message, Some(&hint)));
+            assert_eq!(error.key, Some(format!("policy.{key}")));
+            assert!(error.line > 0 && error.column > 0, "{errors}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! Policies and variants of policies that were removed. A scenario that names one learns since when
+//! it is missing, and what to write instead.
+//!
+//! Invariant: no entry is a policy or a variant that exists.
+
+use super::span::{ProblemSink, SourceSpan};
+
+/// A removed variant, or a removed policy with all its variants.
+pub(crate) struct RemovedPolicy {
+    /// Key in `[policy]`.
+    pub(crate) key: &'static str,
+    pub(crate) variant: Option<&'static str>,
+    /// Day of the removal.
+    pub(crate) date: &'static str,
+    pub(crate) instead: &'static str,
+}
+
+const fn variant(
+    key: &'static str,
+    variant: &'static str,
+    date: &'static str,
+    instead: &'static str,
+) -> RemovedPolicy {
+    RemovedPolicy { key, variant: Some(variant), date, instead }
+}
+
+pub(crate) const REMOVED: &[RemovedPolicy] =
+    &[variant("per_cpu_lists", "pageblocks", "2026-11-27", "`linux-6.1` is Linux's own choice")];
+
+/// Reports a policy (`variant` is `None`) or a variant if it was removed; returns whether it was.
+pub(crate) fn report_removed(
+    key: &str,
+    variant: Option<&str>,
+    span: SourceSpan,
+    sink: &mut ProblemSink,
+) -> bool {
+    let found = REMOVED.iter().find(|removed| removed.key == key && removed.variant == variant);
+    let Some(RemovedPolicy { date, instead, .. }) = found else { return false };
+    let message = match variant {
+        Some(variant) => format!("policy `{key}` has no variant `{variant}`"),
+        None => format!("there is no policy `{key}`"),
+    };
+    sink.hinted(span, message, format!("it was removed on {date}; {instead}"));
+    true
+}
