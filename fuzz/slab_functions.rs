@@ -17,12 +17,7 @@ pub fn slab_ops(bytes: &[u8]) {
         2 => SlabAccounting::PerGroupCachesReparent,
         _ => SlabAccounting::Off,
     };
-    let slub = match policies >> 2 & 3 {
-        0 => SlubPolicy::Linux61,
-        1 => SlubPolicy::Linux55,
-        2 => SlubPolicy::Fullest,
-        _ => SlubPolicy::Lowest,
-    };
+    let slub = SlubPolicy::ALL[usize::from(policies >> 2 & 1)];
     let slab_owners = match policies >> 4 & 1 {
         0 => SlabOwners::Pointers,
         _ => SlabOwners::Ids,

@@ -671,7 +671,7 @@ class Policy(_Table):
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",
         ] | None = None,
         slab_owners: Literal["pointers", "ids"] | None = None,
-        slub: Literal["linux-6.1", "linux-5.5", "fullest", "lowest"] | None = None,
+        slub: Literal["linux-6.1", "linux-5.5"] | None = None,
         soft_limit: Literal["tree", "hierarchical", "two-pass", "graded", "off"] | None = None,
         soft_limit_direct: Literal["full", "bounded", "ignored"] | None = None,
         soft_limit_node: Literal["global", "local"] | None = None,
@@ -733,7 +733,7 @@ class Policy(_Table):
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",
         ] | None = slab_accounting
         self.slab_owners: Literal["pointers", "ids"] | None = slab_owners
-        self.slub: Literal["linux-6.1", "linux-5.5", "fullest", "lowest"] | None = slub
+        self.slub: Literal["linux-6.1", "linux-5.5"] | None = slub
         self.soft_limit: Literal["tree", "hierarchical", "two-pass", "graded", "off"] | None = soft_limit
         self.soft_limit_direct: Literal["full", "bounded", "ignored"] | None = soft_limit_direct
         self.soft_limit_node: Literal["global", "local"] | None = soft_limit_node

@@ -13,7 +13,7 @@ use criterion::{criterion_group, criterion_main, Throughput};
 use mimalloc::MiMalloc;
 use pagetide_bench::clock::CpuTime;
 use pagetide_bench::objects::{CacheMachine, Payer};
-use pagetide_core::config::{Config, ObjcgStock, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, ObjcgStock, SlabOwners};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::slab::object::Object;
 use pagetide_core::units::Cpu;
@@ -119,16 +119,15 @@ fn peer<A: GlobalAlloc>(allocator: A, size: u32) -> Peer<A> {
 }
 
 /// A cache with objects charged to no group.
-fn root(size: u32, slub: SlubPolicy) -> Ours {
-    let mut kernel = CacheMachine::new(MEMORY, size, Config { slub, ..Config::default() });
+fn root(size: u32) -> Ours {
+    let mut kernel = CacheMachine::new(MEMORY, size, Config::default());
     let payer = kernel.task(ROOT);
     Ours { kernel, payer, cpu: Cpu(0) }
 }
 
 /// A cache with objects charged to a group.
-fn group(size: u32, slab_owners: SlabOwners, slub: SlubPolicy) -> Ours {
-    let mut kernel =
-        CacheMachine::new(MEMORY, size, Config { slab_owners, slub, ..Config::default() });
+fn group(size: u32, slab_owners: SlabOwners) -> Ours {
+    let mut kernel = CacheMachine::new(MEMORY, size, Config { slab_owners, ..Config::default() });
     let payer = kernel.group();
     Ours { kernel, payer, cpu: Cpu(0) }
 }
@@ -183,11 +182,11 @@ fn hot_pairs(c: &mut Criterion) {
         let title = format!("slab_hot_pair_{size}");
         pair(c, &title, "mimalloc", peer(MiMalloc, size));
         pair(c, &title, "jemalloc", peer(Jemalloc, size));
-        pair(c, &title, "pagetide", root(size, SlubPolicy::Linux61));
+        pair(c, &title, "pagetide", root(size));
         for (name, owners) in
             [("pagetide, pointers", SlabOwners::Pointers), ("pagetide, ids", SlabOwners::Ids)]
         {
-            pair(c, &title, name, group(size, owners, SlubPolicy::Linux61));
+            pair(c, &title, name, group(size, owners));
         }
     }
 }
@@ -220,16 +219,9 @@ fn bulks(c: &mut Criterion) {
             let title = format!("slab_{what}_{size}");
             bulk(c, &title, "mimalloc", &order, peer(MiMalloc, size));
             bulk(c, &title, "jemalloc", &order, peer(Jemalloc, size));
-            for (name, slub) in [
-                ("linux-6.1", SlubPolicy::Linux61),
-                ("fullest", SlubPolicy::Fullest),
-                ("lowest", SlubPolicy::Lowest),
-            ] {
-                bulk(c, &title, &format!("pagetide, {name}"), &order, root(size, slub));
-            }
+            bulk(c, &title, "pagetide", &order, root(size));
             for (name, owners) in [("pointers", SlabOwners::Pointers), ("ids", SlabOwners::Ids)] {
-                let objects = group(size, owners, SlubPolicy::Linux61);
-                bulk(c, &title, &format!("pagetide, linux-6.1, {name}"), &order, objects);
+                bulk(c, &title, &format!("pagetide, {name}"), &order, group(size, owners));
             }
         }
     }

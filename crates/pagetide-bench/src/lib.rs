@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod churn;
 pub mod clock;
 pub mod driver;
 pub mod no_bytes;

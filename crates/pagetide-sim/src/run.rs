@@ -543,20 +543,12 @@ pub(crate) fn tune_cache(machine: &mut Machine, model: &model::CacheSetup) -> Re
         return refused("there is no such cache (ENOENT)".into(), hint);
     };
     let model::CacheSetup { name: _, order, min_partial, cpu_partial } = *model;
-    let none = CacheTuning::default();
-    if let Err(errno) = machine.tune_cache(cache, CacheTuning { order, ..none }) {
+    // Only an order can be refused.
+    if let Err(errno) = machine.tune_cache(cache, CacheTuning { order, min_partial, cpu_partial }) {
         let (least, most) = machine.order_bounds(cache).unwrap_or_default();
         let hint =
             format!("in [[machine.cache]], `order` must be from {least} to {most} for this cache");
         return refused(format!("order = {} ({errno})", order.unwrap_or_default()), hint);
-    }
-    if let Err(errno) = machine.tune_cache(cache, CacheTuning { cpu_partial, ..none }) {
-        let objects = cpu_partial.unwrap_or_default();
-        let hint = "in [[machine.cache]], write cpu_partial = 0: this `slub` policy has no chains";
-        return refused(format!("cpu_partial = {objects} ({errno})"), hint.into());
-    }
-    if let Err(errno) = machine.tune_cache(cache, CacheTuning { min_partial, ..none }) {
-        return refused(format!("min_partial ({errno})"), "check [[machine.cache]]".into());
     }
     Ok(())
 }

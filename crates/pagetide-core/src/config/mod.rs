@@ -446,12 +446,6 @@ tunables! {
                 /// As linux-6.1, but the chain is limited by free objects, counted when a slab is
                 /// added (up to 5.15).
                 Linux55 = 1, "linux-5.5";
-                /// No chains: the node's fullest partial slab is next, so that others become empty
-                /// (Pagetide's).
-                Fullest = 2, "fullest";
-                /// No chains: the node's partial slab with the lowest number is always next
-                /// (Pagetide's).
-                Lowest = 3, "lowest";
             }
             /// How an object remembers its owner.
             SlabOwners = "slab_owners", boot => slab_owners: SlabOwners = Pointers {

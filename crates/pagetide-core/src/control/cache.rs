@@ -11,7 +11,7 @@
 
 use super::error::{quoted, ControlError};
 use super::parse::Refusal;
-use crate::config::{ControlFile, ControlForm, ControlOrigin, SlubPolicy};
+use crate::config::{ControlFile, ControlForm, ControlOrigin};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::kmem_cache::SlabSeat;
@@ -58,7 +58,7 @@ const NUMBER: ControlForm = ControlForm::Sysfs { min: 0, max: u32::MAX as u64 };
 cache_controls! {
     /// Empty slabs that a node keeps.
     MinPartial = "min_partial", NUMBER, "slabs", default "half of log2 of the object's size, but 5 to 10";
-    /// Limit of free objects on a CPU's chain of slabs (policy slub = fullest and lowest: only 0).
+    /// Limit of free objects on a CPU's chain of slabs.
     CpuPartial = "cpu_partial", NUMBER, "objects", default "6 to 120, by the object's size";
     /// Frees empty slabs (workload write-control only).
     Shrink = "shrink", ControlForm::Action { max: 1 }, "", default "none (write-only)";
@@ -217,23 +217,12 @@ impl<O: Owners> Manager<O> {
         value: u32,
     ) -> Result<(CacheId, CacheWrite), ControlError> {
         let id = self.find_cache_of(cache, control)?;
-        let name = || format!("{PREFIX}{cache}.{}", control.file().name);
         let none = CacheTuning::default();
         let write = match control {
             CacheControl::MinPartial => {
                 CacheWrite::Tune(CacheTuning { min_partial: Some(value), ..none })
             }
             CacheControl::CpuPartial => {
-                let policy = self.slabs.caches[id].policy;
-                let has_chains = matches!(policy, SlubPolicy::Linux61 | SlubPolicy::Linux55);
-                if value > 0 && !has_chains {
-                    let name = name();
-                    let message = format!(
-                        "`{value}` is out of range for {name}; with policy slub = fullest or lowest it \
-                         takes only 0"
-                    );
-                    return Err(ControlError::new(Errno::Einval, &name, message));
-                }
                 CacheWrite::Tune(CacheTuning { cpu_partial: Some(value), ..none })
             }
             CacheControl::Shrink => CacheWrite::Shrink,
@@ -243,7 +232,7 @@ impl<O: Owners> Manager<O> {
             | CacheControl::Objects
             | CacheControl::Partial
             | CacheControl::CpuSlabs => {
-                let name = name();
+                let name = format!("{PREFIX}{cache}.{}", control.file().name);
                 let message = format!("{name} can only be read");
                 return Err(ControlError::new(Errno::Eacces, &name, message));
             }

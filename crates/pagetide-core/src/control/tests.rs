@@ -707,8 +707,8 @@ fn values_made_by_hand_are_checked_as_texts_are() {
     for (sysctl, value) in [
         (Sysctl::LowmemReserveRatio, ControlValue::Zones([0; 4], 9)),
         (Sysctl::Swappiness, ControlValue::Number(1_000_000)),
-        (Sysctl::Swappiness, ControlValue::Choice(PolicyChoice::Slub(SlubPolicy::Lowest))),
-        (Sysctl::ThpEnabled, ControlValue::Choice(PolicyChoice::Slub(SlubPolicy::Lowest))),
+        (Sysctl::Swappiness, ControlValue::Choice(PolicyChoice::Slub(SlubPolicy::Linux55))),
+        (Sysctl::ThpEnabled, ControlValue::Choice(PolicyChoice::Slub(SlubPolicy::Linux55))),
         (Sysctl::DirtyBytes, ControlValue::Number(1)),
     ] {
         let bad = ControlWrite::Sysctl(sysctl, value);

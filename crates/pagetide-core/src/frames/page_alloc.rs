@@ -18,11 +18,6 @@ use crate::frames::node::{Node, ZoneRef, Zonelists};
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;
 use crate::frames::pcp::{Pcp, PcpRequest};
-<<<<<<< here
-=======
-use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER};
-use crate::stats::vmstat::{Event, Vmstat};
->>>>>>> ported
 use crate::frames::watermark::{self, zone_watermark_fast, WatermarkInputs};
 use crate::frames::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 use crate::stats::event::EventLog;

@@ -106,13 +106,7 @@ pub struct Zone {
     /// State of compaction.
     pub compaction: ZoneCompaction,
     /// Per-CPU free lists, one for each CPU of the machine.
-<<<<<<< here
     pub pcps: IdVec<Cpu, Pcp>,
-    /// Open pageblocks, in which bits record the free frames.
-    pub(crate) open: OpenBlocks,
-=======
-    pub pcps: Vec<Pcp>,
->>>>>>> ported
     /// A fallback has boosted the watermarks, and kswapd has not been woken yet
     /// (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
@@ -153,12 +147,7 @@ impl Zone {
             nr_reserved_highatomic: 0,
             pageblocks: vec![MigrateType::Movable; nr_blocks],
             compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
-<<<<<<< here
             pcps: vec![Pcp::new(); nr_cpus.into()].into(),
-            open: OpenBlocks::default(),
-=======
-            pcps: vec![Pcp::new(); nr_cpus.into()],
->>>>>>> ported
             boosted: false,
             reclaim_active: false,
         }

@@ -4,7 +4,6 @@
 
 use super::order;
 use super::{CacheSpec, CacheTuning, KmemCache, SlabError, Slabs};
-use crate::config::SlubPolicy;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::errno::Errno;
@@ -68,11 +67,11 @@ impl<O: Owners> Manager<O> {
     /// # Errors
     ///
     /// ENOENT if the cache does not exist; EINVAL if the order is too small for an object or larger
-    /// than any block, or if the policy has no chains; EBUSY if the cache has slabs of another
-    /// order. In these cases nothing has changed.
+    /// than any block; EBUSY if the cache has slabs of another order. In these cases nothing has
+    /// changed.
     pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
         self.slabs.settle_all();
-        let (policy, owner_bytes) = (self.slabs.policy, self.slabs.owner_bytes());
+        let owner_bytes = self.slabs.owner_bytes();
         let Some(it) = self.slabs.caches.get_mut(cache.idx()).filter(|it| !it.name.is_empty())
         else {
             return Err(Errno::Enoent);
@@ -90,12 +89,6 @@ impl<O: Owners> Manager<O> {
             if !it.slabs.is_empty() && order != it.order {
                 return Err(Errno::Ebusy);
             }
-        }
-        let has_chains = matches!(policy, SlubPolicy::Linux61 | SlubPolicy::Linux55);
-        if tuning.cpu_partial.is_some_and(|objects| objects > 0) && !has_chains {
-            return Err(Errno::Einval);
-        }
-        if let Some(order) = tuning.order {
             it.set_order(order);
         }
         if let Some(min_partial) = tuning.min_partial {

@@ -55,8 +55,6 @@ pub(crate) struct Slab {
     pub node: NodeId,
     /// Whether there is memory to record the owners of its objects.
     pub has_owners: bool,
-    /// Class of fullness, if the node's list is sorted by fullness.
-    pub bucket: u8,
     /// Neighbours on a list. On a CPU's chain only `next` is a link; `prev` is the number of free
     /// objects on the chain when this slab was added.
     pub prev: u32,
@@ -167,7 +165,7 @@ impl KmemCache {
             free_bits: Vec::new(),
             entries: Vec::new(),
             slabs: Vec::new(),
-            nodes: (0..nr_nodes).map(|_| NodePartial::new(policy)).collect(),
+            nodes: alloc::vec![NodePartial::EMPTY; nr_nodes].into(),
             free_slots: Vec::new(),
             size,
             object_size: spec.object_size,
@@ -194,7 +192,6 @@ impl KmemCache {
         let budget = match policy {
             SlubPolicy::Linux55 => super::order::cpu_partial_objects_5_5(size.into(), page_size),
             SlubPolicy::Linux61 => super::order::cpu_partial_objects(size.into(), page_size),
-            SlubPolicy::Fullest | SlubPolicy::Lowest => 0,
         };
         cache.set_cpu_partial(budget);
         cache
@@ -330,8 +327,7 @@ impl KmemCache {
             return Some(slot);
         }
         let home = node.idx();
-        let first = self.nodes[home].first();
-        if let Some(slot) = first {
+        if let Some(slot) = self.nodes[home].first() {
             self.nodes[home].remove(&mut self.slabs, slot);
             self.fill_chain(cpu, home, u32::from(self.slabs[slot as usize].free));
             return Some(slot);
@@ -358,7 +354,6 @@ impl KmemCache {
                     self.cpu_partial_slabs == 0 || slabs > self.cpu_partial_slabs / 2
                 }
                 SlubPolicy::Linux55 => self.cpu_partial == 0 || objects > self.cpu_partial / 2,
-                SlubPolicy::Fullest | SlubPolicy::Lowest => true,
             };
             if is_enough {
                 return;
@@ -448,7 +443,6 @@ impl KmemCache {
             order,
             node,
             has_owners: false,
-            bucket: 0,
             prev: NO_SLAB,
             next: NO_SLAB,
             owner_vector: Object::NONE,
@@ -547,12 +541,11 @@ impl KmemCache {
         slab.free += 1;
         let (seat, node, is_empty) = (slab.seat, slab.node.idx(), slab.free == slab.objects);
         match seat {
-            SlabSeat::Active(_) | SlabSeat::CpuPartial => {}
             SlabSeat::Partial if is_empty && self.nodes[node].len() >= self.min_partial => {
                 self.nodes[node].remove(&mut self.slabs, slot);
                 self.discard(slot, discarded);
             }
-            SlabSeat::Partial => self.nodes[node].refile(&mut self.slabs, slot),
+            SlabSeat::Active(_) | SlabSeat::CpuPartial | SlabSeat::Partial => {}
             SlabSeat::Full if self.cpu_partial_slabs > 0 => {
                 self.put_cpu_partial(cpu, slot, discarded)
             }
@@ -568,7 +561,7 @@ impl KmemCache {
         let mine = &self.cpus[cpu];
         let is_full = match self.policy {
             SlubPolicy::Linux61 => mine.nr_partial >= self.cpu_partial_slabs,
-            _ => mine.partial_objects > self.cpu_partial,
+            SlubPolicy::Linux55 => mine.partial_objects > self.cpu_partial,
         };
         if is_full {
             self.flush_chain(cpu, discarded);
@@ -635,7 +628,8 @@ impl KmemCache {
             self.flush_cpu(Cpu(cpu as u16), discarded);
         }
         for node in 0..self.nodes.len() {
-            let mut slots = self.nodes[node].take_all(&mut self.slabs);
+            let list = core::mem::replace(&mut self.nodes[node], NodePartial::EMPTY);
+            let mut slots = list.slots(&self.slabs);
             slots.sort_by_key(|&slot| self.slabs[slot as usize].free);
             for slot in slots {
                 let slab = &self.slabs[slot as usize];
@@ -684,7 +678,6 @@ impl Slab {
             order: 0,
             node: NodeId(0),
             has_owners: false,
-            bucket: 0,
             prev: NO_SLAB,
             next: NO_SLAB,
             owner_vector: Object::NONE,

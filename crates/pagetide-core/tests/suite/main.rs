@@ -29,7 +29,6 @@ mod prop_watermark;
 mod quiet_walks;
 mod random_groups;
 mod shadows;
-mod slab_held;
 mod slab_world;
 mod slots;
 mod storm;

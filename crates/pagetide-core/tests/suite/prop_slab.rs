@@ -11,8 +11,6 @@ const ACCOUNTING: [SlabAccounting; 4] = [
     SlabAccounting::PerGroupCachesReparent,
     SlabAccounting::PerObject,
 ];
-const SLUB: [SlubPolicy; 4] =
-    [SlubPolicy::Linux61, SlubPolicy::Linux55, SlubPolicy::Fullest, SlubPolicy::Lowest];
 const OWNERS: [SlabOwners; 2] = [SlabOwners::Pointers, SlabOwners::Ids];
 
 proptest! {
@@ -31,7 +29,7 @@ proptest! {
         objcg_stock in prop::sample::select(ObjcgStock::ALL),
     ) {
         for slab_accounting in ACCOUNTING {
-            for slub in SLUB {
+            for &slub in SlubPolicy::ALL {
                 for slab_owners in OWNERS {
                     let config = Config {
                         slab_accounting,

@@ -24,8 +24,17 @@ const fn variant(
     RemovedPolicy { key, variant: Some(variant), date, instead }
 }
 
-pub(crate) const REMOVED: &[RemovedPolicy] =
-    &[variant("per_cpu_lists", "pageblocks", "2026-11-27", "`linux-6.1` is Linux's own choice")];
+pub(crate) const REMOVED: &[RemovedPolicy] = &[
+    RemovedPolicy {
+        key: "pages",
+        variant: None,
+        date: "2026-11-27",
+        instead: "a program can register a policy of groups (docs/add-a-policy.md)",
+    },
+    variant("per_cpu_lists", "pageblocks", "2026-11-27", "`linux-6.1` is Linux's own choice"),
+    variant("slub", "fullest", "2026-11-27", "`linux-6.1` is Linux's own choice"),
+    variant("slub", "lowest", "2026-11-27", "`linux-6.1` is Linux's own choice"),
+];
 
 /// Reports a policy (`variant` is `None`) or a variant if it was removed; returns whether it was.
 pub(crate) fn report_removed(

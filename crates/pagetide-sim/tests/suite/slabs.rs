@@ -161,12 +161,6 @@ fn a_tuning_that_cannot_be_is_refused_with_a_hint() {
             "cache `kmalloc-64k` cannot be tuned: there is no such cache (ENOENT)",
             "did you mean `kmalloc-4k`?",
         ),
-        (
-            "chains",
-            "name = \"dentry\"\ncpu_partial = 3\n[policy]\nslub = \"fullest\"",
-            "cpu_partial = 3 (EINVAL)",
-            "cpu_partial = 0",
-        ),
     ] {
         let error = run_with(name, &format!("[[machine.cache]]\n{keys}\n")).record.unwrap_err();
         assert!(error.to_string().contains(said), "{error}");

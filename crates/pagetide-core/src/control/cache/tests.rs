@@ -127,18 +127,6 @@ fn a_list_of_writes_is_made_whole_or_not_at_all() {
 }
 
 #[test]
-fn policies_without_chains_refuse_them() {
-    for policy in ["fullest", "lowest"] {
-        let mut machine =
-            Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
-        machine.set_policy("slub", policy).unwrap().discard();
-        let name = "slab.kmalloc-64.cpu_partial";
-        assert_eq!(refused(&mut machine, name, "1").errno, Errno::Einval);
-        machine.write_control(name, "0").unwrap().discard();
-    }
-}
-
-#[test]
 fn groups_caches_are_tuned_with_theirs() {
     let config = Config { slab_accounting: SlabAccounting::PerGroupCaches, ..Config::default() };
     let mut machine = machine(config);

@@ -66,14 +66,10 @@ fn decode_kernel(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<Po
 
 fn decode_choice(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<PolicyChoice>> {
     let Some(policy) = policy_keys().find(|policy| policy.name() == entry.key) else {
-<<<<<<< here
-        let others = [KERNEL_KEY.0, PLUGIN_KEY.0];
-=======
         if report_removed(&entry.key, None, entry.key_span, sink) {
             return None;
         }
-        let others = [KERNEL_KEY].into_iter().chain(PLUGIN_KEYS).map(|(key, _)| key);
->>>>>>> ported
+        let others = [KERNEL_KEY.0, PLUGIN_KEY.0];
         unknown_key(entry, policy_keys().map(Policy::name).chain(others), sink);
         return None;
     };

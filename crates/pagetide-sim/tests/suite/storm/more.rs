@@ -56,7 +56,7 @@ pub fn compact(setup: &mut Setup, seed: u64) {
         "slab_accounting",
         draw.of(&["per-object", "per-group-caches", "per-group-caches-reparent", "off"]),
     );
-    set("slub", draw.of(&["linux-6.1", "linux-5.5", "fullest", "lowest"]));
+    set("slub", draw.of(&["linux-6.1", "linux-5.5"]));
     set("slab_owners", draw.of(&["pointers", "ids"]));
     set("objcg_stock", draw.of(&["1", "4", "64"]));
     set("thp_defrag", draw.of(&["always", "defer", "defer+madvise", "madvise", "never"]));
@@ -406,7 +406,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
     setup.caches = mix.caches();
     for (policy, values) in [
         ("slab_accounting", ["per-object", "per-group-caches", "per-group-caches-reparent", "off"]),
-        ("slub", ["linux-6.1", "linux-5.5", "fullest", "lowest"]),
+        ("slub", ["linux-6.1", "linux-5.5", "linux-6.1", "linux-5.5"]),
         ("slab_owners", ["pointers", "ids", "pointers", "ids"]),
         ("objcg_stock", ["1", "1", "4", "64"]),
     ] {
