@@ -172,13 +172,14 @@ class Search:
     def __new__(
         cls,
         scenario: Scenario,
-        knobs: dict[str, Any],
+        knob: str,
+        range: Any,
         want: str,
         *,
         largest: bool,
         price: Sequence[str],
         share: float,
-        seeds: int | None,
+        seeds: int,
         variant: str | None,
     ) -> Search: ...
     @property

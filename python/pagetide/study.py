@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pickle
 from contextlib import ExitStack
-from typing import Any, Callable, Mapping, Sequence, TypeAlias, Union
+from typing import Any, Callable, Sequence, TypeAlias, Union
 
 from . import _pagetide, traces
-from ._errors import Failure, Interrupted, RunError, ScenarioError
+from ._errors import Failure, InputError, Interrupted, RunError, ScenarioError
 from ._pagetide import Answer, Scenario
 from .crews import Crew, crew
 from .dispatch import dispatch
@@ -30,14 +30,14 @@ Progress: TypeAlias = Union[bool, Callable[[int, int], object], None]
 
 def find(
     scenario: Scenario,
-    knob: str | Mapping[str, Range | None],
+    knob: str,
     want: str,
     *,
     range: Range | None = None,
     largest: bool = False,
     price: str | Sequence[str] = (),
     share: float = 0.95,
-    seeds: int | None = None,
+    seeds: int = 20,
     variant: str | None = None,
     jobs: int | None = None,
     executor: Any = None,
@@ -46,20 +46,23 @@ def find(
     """Finds the smallest (or largest) value of a knob at which a criterion holds, as `pagetide
     find`.
 
-    `knob`: a knob, with its `range`; or one or two knobs -> their ranges (`None`: the kernel's
-    own). `want`: the criterion, like `"allocstall == 0"`. `share`: the share of the seeds in which
-    it must hold. `price`: metrics for which the change is reported. `seeds`: the number of seeds
-    for all values; the same number of fresh seeds confirms the answer. `variant`: the variant to
-    search in, default is the first; values of the search override what the variant sets.
-    `executor`: performs the runs, default is `jobs` threads of this process.
+    `range`: the values of `knob` (`None`: the kernel's own range). `want`: the criterion, like
+    `"allocstall == 0"`. `share`: the share of the seeds in which it must hold. `price`: metrics for
+    which the change is reported. `seeds`: the number of seeds for all values; the same number of
+    fresh seeds confirms the answer. `variant`: the variant to search in, default is the first;
+    values of the search override what the variant sets. `executor`: performs the runs, default is
+    `jobs` threads of this process.
 
     Raises `InputError` for an invalid knob, range or criterion, `ScenarioError` for a value that
     the scenario rejects, `RunError` if the unchanged scenario cannot be run, `ExecutorError` if the
     executor is unusable, `Interrupted` on ^C.
     """
+    if not isinstance(knob, str):
+        raise InputError("a search has one knob, given by its name", "pagetide.sweep runs a grid of several")
     search = _pagetide.Search(
         scenario,
-        {knob: range} if isinstance(knob, str) else dict(knob),
+        knob,
+        range,
         want,
         largest=largest,
         price=[price] if isinstance(price, str) else list(price),

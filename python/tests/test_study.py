@@ -18,7 +18,7 @@ def test_a_search_finds_a_threshold(small: pt.Scenario) -> None:
     assert "MemoryLow=" in found.emit("systemd") and found.result in str(found)
     with pytest.raises(pt.InputError):
         found.emit("sysctl.d")
-    nothing = pt.find(small, {"vm.swappiness": [0, 100]}, "service.pgmajfault < 0", seeds=1)
+    nothing = pt.find(small, "vm.swappiness", "service.pgmajfault < 0", range=[0, 100], seeds=1)
     assert not nothing.found and nothing.set == {}
     for knob, want in (("vm.swapiness", "allocstall == 0"), ("vm.swappiness", "alocstall == 0"),
                        ("vm.swappiness", "allocstall")):  # fmt: skip
@@ -26,6 +26,8 @@ def test_a_search_finds_a_threshold(small: pt.Scenario) -> None:
             pt.find(small, knob, want, seeds=1)
     with pytest.raises(ValueError):
         pt.find(small, "vm.swappiness", "allocstall == 0", share=1.5)
+    with pytest.raises(pt.InputError, match="one knob"):
+        pt.find(small, {"vm.swappiness": [0, 100], "machine.cpus": [1, 2]}, "allocstall == 0")
 
 
 def test_a_miss_ratio_curve(tree: Path) -> None:

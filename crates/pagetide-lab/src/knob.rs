@@ -68,15 +68,6 @@ impl Knob {
         Ok(Knob { path: path.to_owned(), values, how, is_list })
     }
 
-    /// The knob with about `n` of its values, including both ends.
-    pub fn thinned(&self, n: usize) -> Knob {
-        let last = self.values.len() - 1;
-        let mut places: Vec<usize> = spread(last, n);
-        places.dedup();
-        let values = places.into_iter().map(|at| self.values[at].clone()).collect();
-        Knob { values, ..self.clone() }
-    }
-
     /// The present value: set in the setup, or the kernel's default.
     pub fn now(&self, setup: &Setup) -> Option<String> {
         now(&self.path, setup)

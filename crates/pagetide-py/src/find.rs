@@ -2,7 +2,7 @@
 //! (docs/questions.md). The caller performs the runs.
 
 use crate::errors;
-use crate::knobs::{knobs, range_text};
+use crate::knobs::knob;
 use crate::rows;
 use crate::scenario::Scenario;
 use crate::table::preformatted;
@@ -10,7 +10,7 @@ use pagetide_lab::find::answer::FindAnswer as LabAnswer;
 use pagetide_lab::find::emit::{self, DeployFormat};
 use pagetide_lab::find::question::{Find, FindJob, FindResult, Question};
 use pagetide_lab::find::search::WantedEnd;
-use pagetide_lab::find::{json, plane, text};
+use pagetide_lab::find::{json, text};
 use pagetide_scenario::load;
 use pagetide_scenario::model;
 use pagetide_scenario::near::nearest;
@@ -18,11 +18,6 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Number of seeds that all values share, and of fresh seeds.
-const SEEDS: u32 = 20;
-/// Number of seeds for the points of a grid.
-const SEEDS_OF_GRID: u32 = 8;
 
 /// The answer of a search: the value, its confidence, and its costs. `str(a)` is the text that the
 /// command prints.
@@ -44,8 +39,8 @@ impl Answer {
     #[getter]
     fn set<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (knob, value) in self.answer.to_deploy().into_iter().flat_map(|point| &point.sets) {
-            dict.set_item(knob, value)?;
+        if let Some(point) = self.answer.to_deploy() {
+            dict.set_item(&self.find.question().knob.path, self.find.value(point.place))?;
         }
         Ok(dict)
     }
@@ -104,7 +99,8 @@ impl Answer {
             format!("machine: {}", self.answer.machine),
             format!("load: {}", self.answer.load),
         ];
-        emit::render(*form, &point.sets, setup, &comments).map_err(|it| errors::mistake(py, it))
+        let (path, value) = (&self.find.question().knob.path, self.find.value(point.place));
+        emit::render(*form, path, value, setup, &comments).map_err(|it| errors::mistake(py, it))
     }
 
     fn __str__(&self) -> String {
@@ -124,8 +120,8 @@ impl Answer {
 /// [`tell`](Search::tell) and [`fail`](Search::fail) report their outcomes, until `ask` returns
 /// none.
 ///
-/// `knobs`: one or two knobs -> `None` (the kernel's range), `(LOW, HIGH)`, a list, or a range as
-/// text. `want`: the criterion, like `"allocstall == 0"`. `share`: the share of the seeds in which
+/// `range`: values of `knob`: `None` (the kernel's range), a list, or a range as text. `want`: the
+/// criterion, like `"allocstall == 0"`. `share`: the share of the seeds in which
 /// the criterion must hold. `price`: metrics for which the change is reported.
 #[pyclass(frozen, module = "pagetide._pagetide")]
 pub struct Search {
@@ -146,17 +142,18 @@ struct SearchState {
 #[pymethods]
 impl Search {
     #[new]
-    #[pyo3(signature = (scenario, knobs, want, *, largest, price, share, seeds, variant))]
+    #[pyo3(signature = (scenario, knob, range, want, *, largest, price, share, seeds, variant))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn new<'py>(
         py: Python<'py>,
         scenario: &Scenario,
-        knobs: &Bound<'py, PyDict>,
+        knob: &str,
+        range: &Bound<'py, PyAny>,
         want: &str,
         largest: bool,
         price: Vec<String>,
         share: f64,
-        seeds: Option<u32>,
+        seeds: u32,
         variant: Option<String>,
     ) -> PyResult<Search> {
         if !(share > 0.0 && share <= 1.0) {
@@ -166,31 +163,19 @@ impl Search {
         let model = scenario.0.model(py)?;
         let first = model.variants.first().map(|it| it.name.clone()).unwrap_or_default();
         let scenario = scenario.with_variants(py, vec![variant.unwrap_or(first)])?;
-        let default = if knobs.len() > 1 { SEEDS_OF_GRID } else { SEEDS };
-        let repeats = seeds.unwrap_or(default);
-        let base = model::Scenario { repeats, ..scenario.0.model(py)?.clone() };
+        let base = model::Scenario { repeats: seeds, ..scenario.0.model(py)?.clone() };
         let mistake = |it| errors::mistake(py, it);
         let setup = &base.variants[0].setup;
-        let mut given = self::knobs(py, knobs, setup, false)?;
-        if let [_, _] = given.as_slice() {
-            for (knob, (_, range)) in given.iter_mut().zip(knobs.iter()) {
-                let counts = range_text(&range, "")?.is_some_and(|it| it.contains('/'));
-                if knob.values.len() > plane::VALUES && !counts {
-                    *knob = knob.thinned(plane::VALUES);
-                }
-            }
-        }
+        let knob = self::knob(knob, range, setup, false)?;
         let criterion = load::criterion(want, setup).map_err(mistake)?;
         let wanted = if largest { WantedEnd::Largest } else { WantedEnd::Smallest };
-        let question =
-            Question { scenario: base, knobs: given, criterion, wanted, share, prices: price };
+        let question = Question { scenario: base, knob, criterion, wanted, share, prices: price };
         let find = Find::new(question).map_err(mistake)?;
-        for knob in &find.question().knobs {
-            let last = knob.values.len().saturating_sub(1);
-            let checked = knob.values.iter().enumerate();
-            for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
-                scenario.with_sets(py, vec![(knob.path.clone(), value.text.clone())])?;
-            }
+        let knob = &find.question().knob;
+        let last = knob.values.len() - 1;
+        let checked = knob.values.iter().enumerate();
+        for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
+            scenario.with_sets(py, vec![(knob.path.clone(), value.text.clone())])?;
         }
         Ok(Search { scenario, state: Mutex::new(SearchState { find, asked: Vec::new() }) })
     }

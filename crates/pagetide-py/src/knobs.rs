@@ -20,35 +20,29 @@ pub fn knob_values<'py>(
     grid: &Bound<'py, PyDict>,
 ) -> PyResult<Vec<(String, Vec<String>)>> {
     let setup = &scenario.0.model(py)?.variants[0].setup;
-    let knobs = knobs(py, grid, setup, true)?;
-    let texts = |knob: Knob| {
-        let values = knob.values.into_iter().map(|value| value.text).collect();
-        (knob.path, values)
+    let values = |(path, range): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let knob = knob(&path.extract::<String>()?, &range, setup, true)?;
+        Ok((knob.path, knob.values.into_iter().map(|value| value.text).collect()))
     };
-    Ok(knobs.into_iter().map(texts).collect())
+    grid.iter().map(values).collect()
 }
 
-/// The knobs of a mapping: path -> a list of values, or a range as text (`"10..3000/7"`).
-pub fn knobs(
-    py: Python<'_>,
-    grid: &Bound<'_, PyDict>,
+/// A knob with a list of values, a range as text (`"10..3000/7"`), or `None`.
+pub fn knob(
+    path: &str,
+    range: &Bound<'_, PyAny>,
     setup: &model::Setup,
     coarse: bool,
-) -> PyResult<Vec<Knob>> {
-    let mut knobs = Vec::new();
-    for (path, range) in grid.iter() {
-        let path: String = path.extract()?;
-        let text = match range_text(&range, &path)? {
-            Some(range) => format!("{path}={range}"),
-            None => path,
-        };
-        knobs.push(Knob::parse(&text, setup, coarse).map_err(|it| errors::mistake(py, it))?);
-    }
-    Ok(knobs)
+) -> PyResult<Knob> {
+    let text = match range_text(range, path)? {
+        Some(range) => format!("{path}={range}"),
+        None => path.to_owned(),
+    };
+    Knob::parse(&text, setup, coarse).map_err(|it| errors::mistake(range.py(), it))
 }
 
 /// The range in the syntax of the command.
-pub fn range_text(range: &Bound<'_, PyAny>, path: &str) -> PyResult<Option<String>> {
+fn range_text(range: &Bound<'_, PyAny>, path: &str) -> PyResult<Option<String>> {
     if range.is_none() {
         return Ok(None);
     }

@@ -5,7 +5,7 @@
 //! fresh seeds, which did not choose the value. Costs are means over the shared seeds, on which
 //! both sides were run.
 
-use super::question::{Find, FindOutcome};
+use super::question::Find;
 use super::search::{SearchOutcome, SearchPlace, SearchResult, SeedCount, WantedEnd};
 use crate::heading;
 use crate::report::Report;
@@ -24,16 +24,16 @@ pub const CONFIDENCE: f64 = 0.95;
 #[derive(Clone, Debug)]
 pub struct FindAnswer {
     pub kind: AnswerKind,
-    /// The points that meet the criterion: one, none, or for two knobs those of the front.
-    pub points: Vec<AnswerPoint>,
+    /// The value that meets the criterion.
+    pub point: Option<AnswerPoint>,
     /// How often the criterion holds in the unchanged scenario.
     pub before: SeedCount,
-    /// The values tried, ascending, with the counts of all their runs.
-    pub looked_at: Vec<(Vec<(String, String)>, SeedCount)>,
-    /// Index of the nearest value, if none meets the criterion.
-    pub best: Option<usize>,
-    /// The present value of each knob, if known.
-    pub now: Vec<Option<String>>,
+    /// The values tried, by index, ascending, with the counts of all their runs.
+    pub looked_at: Vec<(usize, SeedCount)>,
+    /// The nearest value, if none meets the criterion.
+    pub best: Option<(usize, SeedCount)>,
+    /// The present value of the knob, if known.
+    pub now: Option<String>,
     pub machine: String,
     pub load: String,
     /// Values tried, including the unchanged scenario.
@@ -56,14 +56,13 @@ pub enum AnswerKind {
     Nothing,
     /// Along the knob the criterion holds, fails and holds again.
     NotMonotone,
-    /// Pareto front of two knobs.
-    Front,
 }
 
-/// A point that meets the criterion.
+/// A value that meets the criterion.
 #[derive(Clone, Debug)]
 pub struct AnswerPoint {
-    pub sets: Vec<(String, String)>,
+    /// Index of the value.
+    pub place: usize,
     /// Shared seeds.
     pub shared: SeedCount,
     /// Fresh seeds.
@@ -73,7 +72,7 @@ pub struct AnswerPoint {
     /// Lower bound of the share of all seeds in which it holds, with [`CONFIDENCE`].
     pub bound: f64,
     /// The next value that does not meet it.
-    pub failing: Option<(String, SeedCount)>,
+    pub failing: Option<(usize, SeedCount)>,
     /// The `--price` metrics.
     pub prices: Vec<MetricCost>,
     /// Other rows that got significantly worse.
@@ -103,42 +102,22 @@ impl FindAnswer {
     pub fn of(find: &Find) -> Option<FindAnswer> {
         let question = find.question();
         let setup = &question.scenario.variants.first()?.setup;
-        let (kind, points, best) = match find.verdict()? {
-            FindOutcome::Line(SearchOutcome::Found(found)) => {
+        let (kind, found, best) = match find.verdict()? {
+            SearchOutcome::Found(found) => {
                 let kind = if found.all { AnswerKind::Everything } else { AnswerKind::Threshold };
-                (kind, vec![point(find, found)], None)
+                (kind, Some(found), None)
             }
-            FindOutcome::Line(SearchOutcome::Nothing { best }) => {
-                (AnswerKind::Nothing, Vec::new(), Some(best))
-            }
-            FindOutcome::Line(SearchOutcome::NotMonotone { found }) => (
-                AnswerKind::NotMonotone,
-                found.iter().map(|found| point(find, *found)).collect(),
-                None,
-            ),
-            FindOutcome::Plane(front) if front.is_empty() => {
-                let looked_at = find.search().tried();
-                let best = looked_at.iter().max_by_key(|(_, count)| count.held);
-                (AnswerKind::Nothing, Vec::new(), best.map(|(at, _)| *at))
-            }
-            FindOutcome::Plane(front) => (
-                AnswerKind::Front,
-                front.into_iter().map(|at| point(find, on_front(find, at))).collect(),
-                None,
-            ),
+            SearchOutcome::Nothing { best } => (AnswerKind::Nothing, None, Some(best)),
+            SearchOutcome::NotMonotone { found } => (AnswerKind::NotMonotone, found, None),
         };
-        let looked_at = find.search().tried();
         let failures = find.failures().into_iter();
         Some(FindAnswer {
             kind,
-            points,
+            point: found.map(|found| point(find, found)),
             before: find.count(SearchPlace::Before),
-            looked_at: looked_at
-                .iter()
-                .map(|(at, count)| (find.sets(SearchPlace::At(*at)), *count))
-                .collect(),
-            best: best.and_then(|best| looked_at.iter().position(|(at, _)| *at == best)),
-            now: question.knobs.iter().map(|knob| knob.now(setup)).collect(),
+            looked_at: find.search().tried(),
+            best: best.map(|at| (at, find.search().count_all(SearchPlace::At(at)))),
+            now: question.knob.now(setup),
             machine: heading::machine(&setup.machine),
             load: load(setup),
             nr_values: find.nr_places(),
@@ -153,29 +132,15 @@ impl FindAnswer {
         self.to_deploy().is_some()
     }
 
-    /// The point to deploy: confirmed on fresh seeds, and points beyond it meet the criterion, too.
+    /// The value to deploy: confirmed on fresh seeds, and values beyond it meet the criterion, too.
     pub fn to_deploy(&self) -> Option<&AnswerPoint> {
-        let mut points = self.points.iter().filter(|_| self.kind != AnswerKind::NotMonotone);
-        points.find(|point| point.is_confirmed)
+        let point = self.point.as_ref().filter(|_| self.kind != AnswerKind::NotMonotone);
+        point.filter(|point| point.is_confirmed)
     }
-
-    /// Index of this point in `looked_at`.
-    pub fn position(&self, point: &AnswerPoint) -> Option<usize> {
-        self.looked_at.iter().position(|(sets, _)| *sets == point.sets)
-    }
-}
-
-fn on_front(find: &Find, at: usize) -> SearchResult {
-    let search = find.search();
-    let count = |seeds| search.count(SearchPlace::At(at), seeds);
-    let (shared, fresh) = (count(search.shared()), count(search.fresh()));
-    let is_confirmed = search.is_met(fresh);
-    SearchResult { place: at, shared, fresh, is_confirmed, failing: None, all: false }
 }
 
 fn point(find: &Find, found: SearchResult) -> AnswerPoint {
-    let place = SearchPlace::At(found.place);
-    let report = find.side_by_side(place);
+    let report = find.side_by_side(found.place);
     let prices = &find.question().prices;
     let cost = |key: &str| report.as_ref().and_then(|report| cost(report, key));
     let shown = report.as_ref().map(rows::rows).unwrap_or_default();
@@ -188,13 +153,9 @@ fn point(find: &Find, found: SearchResult) -> AnswerPoint {
     };
     let names = KeyNames::of(setup);
     let others = shown.iter().filter(|key| !prices.contains(key) && !is_in_background(key));
-    let failing = found.failing.map(|at| {
-        let sets = find.sets(SearchPlace::At(at));
-        let text = sets.into_iter().map(|(_, value)| value).collect::<Vec<String>>().join(", ");
-        (text, find.search().count_all(SearchPlace::At(at)))
-    });
+    let failing = found.failing.map(|at| (at, find.search().count_all(SearchPlace::At(at))));
     AnswerPoint {
-        sets: find.sets(place),
+        place: found.place,
         shared: found.shared,
         fresh: found.fresh,
         is_confirmed: found.is_confirmed,

@@ -40,36 +40,21 @@ impl DeployFormat {
     }
 }
 
-/// The text of a file that sets these knobs. `comments`: lines of provenance.
-/// Fails if the form cannot hold one of the knobs.
+/// The text of a file that sets the knob. `comments`: lines of provenance.
+/// Fails if the form cannot hold the knob.
 pub fn render(
     form: DeployFormat,
-    sets: &[(String, String)],
+    path: &str,
+    value: &str,
     setup: &Setup,
     comments: &[String],
 ) -> Result<String, Mistake> {
-    let mut out: String = comments
+    let comments: String = comments
         .iter()
         .flat_map(|comment| comment.lines())
         .map(|line| format!("# {}\n", line.chars().filter(|c| !c.is_control()).collect::<String>()))
         .collect();
-    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
-    for (path, value) in sets {
-        let (section, line) = line(form, path, value, setup)?;
-        match sections.iter_mut().find(|(known, _)| *known == section) {
-            Some((_, lines)) => lines.push(line),
-            None => sections.push((section, vec![line])),
-        }
-    }
-    for (section, lines) in sections {
-        if !section.is_empty() {
-            out += &format!("{section}\n");
-        }
-        for line in lines {
-            out += &format!("{line}\n");
-        }
-    }
-    Ok(out)
+    Ok(comments + &line(form, path, value, setup)?)
 }
 
 /// Fails if the form cannot hold the knob, or one of its values.
@@ -87,33 +72,27 @@ pub fn check(form: DeployFormat, knob: &Knob, setup: &Setup) -> Result<(), Mista
     Ok(())
 }
 
-fn line(
-    form: DeployFormat,
-    path: &str,
-    value: &str,
-    setup: &Setup,
-) -> Result<(String, String), Mistake> {
-    let own = |section: &str, line: String| Ok((section.to_owned(), line));
+/// The lines of a file that set the knob.
+fn line(form: DeployFormat, path: &str, value: &str, setup: &Setup) -> Result<String, Mistake> {
     match form {
-        DeployFormat::SysctlD if is_kernel_sysctl(path) => own("", format!("{path} = {value}")),
+        DeployFormat::SysctlD if is_kernel_sysctl(path) => Ok(format!("{path} = {value}\n")),
         DeployFormat::Tuned if is_kernel_sysctl(path) => {
-            own("[sysctl]", format!("{path} = {value}"))
+            Ok(format!("[sysctl]\n{path} = {value}\n"))
         }
         DeployFormat::Tuned if path == "transparent_hugepage.enabled" => {
-            own("[vm]", format!("transparent_hugepages = {value}"))
+            Ok(format!("[vm]\ntransparent_hugepages = {value}\n"))
         }
         DeployFormat::Tuned if path == "block.read_ahead_kb" => {
             // tuned's readahead is in sectors without a unit; `>` would only raise it.
-            own("[disk]", format!("readahead = {value} KiB"))
+            Ok(format!("[disk]\nreadahead = {value} KiB\n"))
         }
         DeployFormat::Systemd => match systemd(path) {
             Some((group, key)) => {
                 let unit = if group.ends_with("slice") { "Slice" } else { "Service" };
                 let value = if value == "max" { "infinity" } else { value };
-                let to = format!(
-                    "# for group {group}: save as UNIT.d/50-pagetide.conf of its unit\n[{unit}]"
-                );
-                Ok((to, format!("{key}={value}")))
+                Ok(format!(
+                    "# for group {group}: save as UNIT.d/50-pagetide.conf of its unit\n[{unit}]\n{key}={value}\n"
+                ))
             }
             None => refuse(form, path),
         },
@@ -147,7 +126,7 @@ fn systemd(path: &str) -> Option<(String, &'static str)> {
 }
 
 /// The kubelet reserves memory from pods: it sets `memory.max` of kubepods to the rest of the node.
-fn kubelet(path: &str, value: &str, setup: &Setup) -> Result<(String, String), Mistake> {
+fn kubelet(path: &str, value: &str, setup: &Setup) -> Result<String, Mistake> {
     const HEAD: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration";
     let mebibytes = |bytes: u64| format!("{}Mi", bytes.div_ceil(1 << 20));
     let bytes = match Quantity::read(value, PageSize::Kib4) {
@@ -156,11 +135,8 @@ fn kubelet(path: &str, value: &str, setup: &Setup) -> Result<(String, String), M
         _ => None,
     };
     let reserve = |bytes: u64| {
-        let lines = format!(
-            "systemReserved:\n  memory: {}\nenforceNodeAllocatable: [pods]",
-            mebibytes(bytes)
-        );
-        Ok((HEAD.to_owned(), lines))
+        let memory = mebibytes(bytes);
+        Ok(format!("{HEAD}\nsystemReserved:\n  memory: {memory}\nenforceNodeAllocatable: [pods]\n"))
     };
     match (path, bytes) {
         ("machine.reserved", Some(bytes)) => reserve(bytes),
@@ -170,14 +146,13 @@ fn kubelet(path: &str, value: &str, setup: &Setup) -> Result<(String, String), M
         }
         ("machine.swap" | "machine.swap.size", Some(bytes)) => {
             let behavior = if bytes == 0 { "NoSwap" } else { "LimitedSwap" };
-            let lines = format!("failSwapOn: false\nmemorySwap:\n  swapBehavior: {behavior}");
-            Ok((HEAD.to_owned(), lines))
+            Ok(format!("{HEAD}\nfailSwapOn: false\nmemorySwap:\n  swapBehavior: {behavior}\n"))
         }
         _ => refuse(DeployFormat::Kubelet, path),
     }
 }
 
-fn refuse(form: DeployFormat, path: &str) -> Result<(String, String), Mistake> {
+fn refuse(form: DeployFormat, path: &str) -> Result<String, Mistake> {
     let fits = if is_kernel_sysctl(path) {
         "sysctl.d, tuned and json can"
     } else if systemd(path).is_some() {
@@ -206,8 +181,7 @@ mod tests {
 
     fn emit(form: DeployFormat, path: &str, value: &str) -> Result<String, Mistake> {
         let setup = scenario(&["a"]).variants.remove(0).setup;
-        let sets = [(path.to_owned(), value.to_owned())];
-        render(form, &sets, &setup, &["from a test\nof two lines".to_owned()])
+        render(form, path, value, &setup, &["from a test\nof two lines".to_owned()])
     }
 
     #[test]

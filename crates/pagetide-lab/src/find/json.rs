@@ -3,31 +3,25 @@
 //! `{"scenario", "version", "machine", "load", "knobs", "criterion", "wanted", "share", "verdict",
 //! "points":[{"set", "shared", "fresh", "lower_bound", "confirmed", "failing", "prices", "worse"}],
 //! "before", "before_measured", "looked_at", "values", "runs", "unfinished", "result"}`. `verdict`
-//! is `threshold`, `everything`, `nothing`, `not-monotone` or `front`.
+//! is `threshold`, `everything`, `nothing` or `not-monotone`.
 
 use super::answer::{wanted_word, AnswerKind, AnswerPoint, FindAnswer, MetricCost};
 use super::question::Find;
 use super::search::{SearchPlace, SeedCount};
 use super::text;
 use crate::stats::{MeanChange, Statistics};
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
 /// Renders the answer, indented. `command`: the command line.
 pub fn render(find: &Find, answer: &FindAnswer, command: &str) -> String {
     let question = find.question();
-    let knobs: Vec<Value> = question
-        .knobs
-        .iter()
-        .zip(&answer.now)
-        .map(|(knob, now)| json!({ "path": knob.path, "values": knob.how, "now": now }))
-        .collect();
+    let knob = &question.knob;
     let looked_at: Vec<Value> = answer
         .looked_at
         .iter()
-        .zip(find.search().tried())
-        .map(|((set, of), (at, _))| {
-            let measured = measured(find, SearchPlace::At(at));
-            json!({ "set": sets(set), "seeds": count(*of), "measured": measured })
+        .map(|(at, of)| {
+            let measured = measured(find, SearchPlace::At(*at));
+            json!({ "set": set(find, *at), "seeds": count(*of), "measured": measured })
         })
         .collect();
     let document = json!({
@@ -36,12 +30,12 @@ pub fn render(find: &Find, answer: &FindAnswer, command: &str) -> String {
         "command": command,
         "machine": answer.machine,
         "load": answer.load,
-        "knobs": knobs,
+        "knobs": [{ "path": knob.path, "values": knob.how, "now": answer.now }],
         "criterion": question.criterion.to_string(),
         "wanted": wanted_word(question.wanted),
         "share": question.share,
         "verdict": verdict(answer.kind),
-        "points": answer.points.iter().map(point).collect::<Vec<Value>>(),
+        "points": answer.point.iter().map(|it| point(find, it)).collect::<Vec<Value>>(),
         "before": count(answer.before),
         "before_measured": measured(find, SearchPlace::Before),
         "looked_at": looked_at,
@@ -61,16 +55,15 @@ const fn verdict(kind: AnswerKind) -> &'static str {
         AnswerKind::Everything => "everything",
         AnswerKind::Nothing => "nothing",
         AnswerKind::NotMonotone => "not-monotone",
-        AnswerKind::Front => "front",
     }
 }
 
-fn point(point: &AnswerPoint) -> Value {
+fn point(find: &Find, point: &AnswerPoint) -> Value {
     let costs = |costs: &[MetricCost]| costs.iter().map(cost).collect::<Vec<Value>>();
     let failing =
-        point.failing.as_ref().map(|(value, of)| json!({ "value": value, "seeds": count(*of) }));
+        point.failing.map(|(at, of)| json!({ "value": find.value(at), "seeds": count(of) }));
     json!({
-        "set": sets(&point.sets),
+        "set": set(find, point.place),
         "shared": count(point.shared),
         "fresh": count(point.fresh),
         "lower_bound": point.bound,
@@ -107,10 +100,8 @@ fn measured(find: &Find, place: SearchPlace) -> Value {
     Value::Object(find.measured_metrics().iter().filter_map(of).collect())
 }
 
-fn sets(sets: &[(String, String)]) -> Value {
-    let map: Map<String, Value> =
-        sets.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
-    Value::Object(map)
+fn set(find: &Find, at: usize) -> Value {
+    json!({ (find.question().knob.path.as_str()): find.value(at) })
 }
 
 fn count(count: SeedCount) -> Value {

@@ -4,7 +4,6 @@
 //! first job is one run of the unchanged scenario, which checks names and units of the criterion
 //! ([`Find::check`]) before anything else runs.
 
-use super::plane;
 use super::search::{
     SearchOutcome, SearchPlace, SearchStep, SearchTask, SeedCount, ValueSearch, WantedEnd, MOVES,
 };
@@ -25,8 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Question {
     /// The unchanged scenario: one variant, first seed; repeats is the number of shared seeds.
     pub scenario: Scenario,
-    /// One knob, or two.
-    pub knobs: Vec<Knob>,
+    pub knob: Knob,
     pub criterion: Criterion,
     pub wanted: WantedEnd,
     /// Share of the seeds in which the criterion must hold.
@@ -46,7 +44,7 @@ impl Question {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FindJob {
     pub place: SearchPlace,
-    /// The settings; empty for the unchanged scenario.
+    /// The setting; empty for the unchanged scenario.
     pub sets: Vec<(String, String)>,
     pub seed: u64,
 }
@@ -59,15 +57,6 @@ pub enum FindResult {
     Failed(String),
 }
 
-/// Outcome of a search.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FindOutcome {
-    /// One knob.
-    Line(SearchOutcome),
-    /// Two knobs: the points of the front.
-    Plane(Vec<usize>),
-}
-
 /// A search in progress.
 #[derive(Clone, Debug)]
 pub struct Find {
@@ -77,31 +66,8 @@ pub struct Find {
 }
 
 impl Find {
-    /// Fails for too many knobs, points or seeds, or a knob given twice.
+    /// Fails for too many seeds.
     pub fn new(question: Question) -> Result<Find, Mistake> {
-        let values = match question.knobs.as_slice() {
-            [one] => one.values.len(),
-            [first, second] => first.values.len() * second.values.len(),
-            knobs => {
-                return Err(Mistake::new(
-                    format!("{} knobs are too many for this search", knobs.len()),
-                    "give one, or two for a grid; for more, let an optimiser call `pagetide run --set ... \
-                     --format json`",
-                ))
-            }
-        };
-        if question.knobs.len() == 2 && values > plane::POINTS_MAX {
-            return Err(Mistake::new(
-                format!("{values} points are too many"),
-                format!("thin the ranges, like LOW..HIGH/6: at most {} points", plane::POINTS_MAX),
-            ));
-        }
-        if question.knobs.len() == 2 && question.knobs[0].path == question.knobs[1].path {
-            return Err(Mistake::new(
-                format!("{} is given twice", question.knobs[0].path),
-                "give each knob once; a list of values is A,B,C",
-            ));
-        }
         let (seed, seeds) = (question.scenario.seed, question.scenario.repeats);
         if seeds == 0 || seeds > plan::MAX_REPEATS / 2 {
             return Err(Mistake::new(
@@ -116,7 +82,7 @@ impl Find {
             ));
         }
         let search = ValueSearch::new(SearchTask {
-            values,
+            values: question.knob.values.len(),
             wanted: question.wanted,
             share: question.share,
             seed,
@@ -139,40 +105,29 @@ impl Find {
         if self.records.is_empty() {
             return vec![self.job(SearchPlace::Before, self.question.scenario.seed)];
         }
-        let missing = match self.step() {
+        let missing = match self.search.next_step() {
             SearchStep::Done(_) => Vec::new(),
             SearchStep::Run(missing) => missing,
         };
         missing.into_iter().map(|(place, seed)| self.job(place, seed)).collect()
     }
 
-    fn step(&self) -> SearchStep {
-        match self.columns() {
-            None => self.search.next_step(),
-            Some(columns) => match plane::front(&self.search, columns) {
-                Ok(_) => SearchStep::Done(SearchOutcome::Nothing { best: 0 }),
-                Err(missing) => SearchStep::Run(missing),
-            },
-        }
-    }
-
     /// The outcome, once no more runs are needed.
-    pub fn verdict(&self) -> Option<FindOutcome> {
-        match self.columns() {
-            None => match self.search.next_step() {
-                SearchStep::Done(outcome) => Some(FindOutcome::Line(outcome)),
-                SearchStep::Run(_) => None,
-            },
-            Some(columns) => plane::front(&self.search, columns).ok().map(FindOutcome::Plane),
+    pub fn verdict(&self) -> Option<SearchOutcome> {
+        match self.search.next_step() {
+            SearchStep::Done(outcome) => Some(outcome),
+            SearchStep::Run(_) => None,
         }
-    }
-
-    fn columns(&self) -> Option<usize> {
-        self.question.knobs.get(1).map(|knob| knob.values.len())
     }
 
     fn job(&self, place: SearchPlace, seed: u64) -> FindJob {
-        FindJob { place, sets: self.sets(place), seed }
+        let sets = match place {
+            SearchPlace::Before => Vec::new(),
+            SearchPlace::At(at) => {
+                vec![(self.question.knob.path.clone(), self.value(at).to_owned())]
+            }
+        };
+        FindJob { place, sets, seed }
     }
 
     /// The key of a job in a store. A sweep's run with the same settings has the same key.
@@ -181,28 +136,14 @@ impl Find {
         SweepKey { variant, knobs: job.sets.iter().cloned().collect(), seed: job.seed }
     }
 
-    /// About how many runs a search of this kind takes from its start to its end.
-    pub fn nr_runs_expected(&self) -> usize {
-        match self.columns() {
-            None => self.search.nr_runs_expected(),
-            // The front may have as many points as the shorter side.
-            Some(columns) => {
-                let (points, seeds) = (self.search.task().values, self.search.task().seeds);
-                (1 + points + columns.min(points / columns)) * seeds as usize
-            }
-        }
+    /// The value of the knob with this index.
+    pub fn value(&self, at: usize) -> &str {
+        &self.question.knob.values[at].text
     }
 
-    /// The settings at a place.
-    pub fn sets(&self, place: SearchPlace) -> Vec<(String, String)> {
-        let SearchPlace::At(at) = place else { return Vec::new() };
-        let set = |knob: &Knob, at: usize| (knob.path.clone(), knob.values[at].text.clone());
-        match (self.question.knobs.as_slice(), self.columns()) {
-            ([first, second], Some(columns)) => {
-                vec![set(first, at / columns), set(second, at % columns)]
-            }
-            (knobs, _) => knobs.iter().map(|knob| set(knob, at)).collect(),
-        }
+    /// `vm.swappiness = 10`.
+    pub fn setting(&self, at: usize) -> String {
+        format!("{} = {}", self.question.knob.path, self.value(at))
     }
 
     /// Takes the result of a job.
@@ -342,29 +283,18 @@ impl Find {
         self.search.count(place, self.search.shared())
     }
 
-    /// The unchanged scenario and a place side by side, on the shared seeds.
-    pub fn side_by_side(&self, place: SearchPlace) -> Option<Report> {
+    /// The unchanged scenario and a value side by side, on the shared seeds.
+    pub fn side_by_side(&self, at: usize) -> Option<Report> {
         let variant = &self.question.scenario.variants[0];
-        let name = |place| match place {
-            SearchPlace::Before => "before".to_owned(),
-            SearchPlace::At(_) => {
-                let sets = self.sets(place);
-                let sets: Vec<String> =
-                    sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                sets.join(", ")
-            }
-        };
-        let places = [SearchPlace::Before, place];
+        let names =
+            ["before".to_owned(), format!("{}={}", self.question.knob.path, self.value(at))];
         let scenario = Scenario {
-            variants: places
-                .iter()
-                .map(|&place| Variant { name: name(place), ..variant.clone() })
-                .collect(),
+            variants: names.map(|name| Variant { name, ..variant.clone() }).into(),
             ..self.question.scenario.clone()
         };
         let plan = RunPlan::new(scenario).ok()?;
         let mut runs = Vec::new();
-        for (variant, place) in places.into_iter().enumerate() {
+        for (variant, place) in [SearchPlace::Before, SearchPlace::At(at)].into_iter().enumerate() {
             for seed in self.search.shared() {
                 let outcome = match self.records.get(&(place, seed)) {
                     Some(FindResult::Record(record)) => {

@@ -128,7 +128,7 @@ mod tests {
         let knob = Knob::parse("vm.swappiness=10..200", &base.setup, false).unwrap();
         let question = Question {
             scenario,
-            knobs: vec![knob],
+            knob,
             criterion: Criterion::parse(want, base.setup.machine.page_size).unwrap(),
             wanted: WantedEnd::Smallest,
             share: 0.95,
@@ -162,6 +162,11 @@ mod tests {
         Ok(record(&value.to_string(), seed, &metrics))
     }
 
+    /// The value of the answer.
+    fn value<'a>(find: &'a Find, answer: &FindAnswer) -> &'a str {
+        find.value(answer.point.as_ref().unwrap().place)
+    }
+
     #[test]
     fn a_threshold_its_price_and_its_words() {
         let find = ask("allocstall == 0", |value, seed| {
@@ -170,10 +175,7 @@ mod tests {
         })
         .unwrap();
         let answer = FindAnswer::of(&find).unwrap();
-        assert_eq!(
-            (answer.kind, answer.points[0].sets[0].1.as_str()),
-            (AnswerKind::Threshold, "77")
-        );
+        assert_eq!((answer.kind, value(&find, &answer)), (AnswerKind::Threshold, "77"));
         assert_eq!(
             text::result(&find, &answer),
             "Result: vm.swappiness = 77 (now 60): allocstall == 0 in 10 of 10 fresh seeds (at least 74 % of all \
@@ -220,7 +222,7 @@ mod tests {
         })
         .unwrap();
         let answer = FindAnswer::of(&find).unwrap();
-        assert_eq!(answer.points[0].sets[0].1, "150");
+        assert_eq!(value(&find, &answer), "150");
         assert_eq!(answer.failures[0].0, "no room");
         assert!(answer.nr_unfinished > 0);
         let text = text::render(&find, &answer);
@@ -244,7 +246,7 @@ mod tests {
         })
         .unwrap();
         let answer = FindAnswer::of(&find).unwrap();
-        assert_eq!(answer.points[0].sets[0].1, "90");
+        assert_eq!(value(&find, &answer), "90");
         assert!(answer.nr_unfinished > 0);
         let text = text::render(&find, &answer);
         assert!(text.contains("because a task was killed"), "{text}");
@@ -258,8 +260,8 @@ mod tests {
         })
         .unwrap();
         let answer = FindAnswer::of(&find).unwrap();
-        assert_eq!(answer.points[0].sets[0].1, "90");
-        assert!(answer.points[0].is_confirmed);
+        assert_eq!(value(&find, &answer), "90");
+        assert!(answer.point.unwrap().is_confirmed);
         assert!(find.record(SearchPlace::Before, 11).is_some());
     }
 
@@ -270,14 +272,14 @@ mod tests {
         })
         .unwrap();
         let answer = FindAnswer::of(&unconfirmed).unwrap();
-        assert!(!answer.points.is_empty() && !answer.is_answer());
+        assert!(answer.point.is_some() && !answer.is_answer());
         let comes_and_goes = ask("allocstall == 0", |value, seed| {
             let value = value.unwrap_or(60);
             stalls(value, seed, u32::from(!(40..140).contains(&value)))
         })
         .unwrap();
         let answer = FindAnswer::of(&comes_and_goes).unwrap();
-        assert!(!answer.points.is_empty() && !answer.is_answer());
+        assert!(answer.point.is_some() && !answer.is_answer());
     }
 
     #[test]

@@ -230,11 +230,7 @@ impl ValueSearch {
     }
 
     /// `Err`: the missing runs.
-    pub(super) fn need(
-        &self,
-        places: &[SearchPlace],
-        seeds: RangeInclusive<u64>,
-    ) -> Result<(), Missing> {
+    fn need(&self, places: &[SearchPlace], seeds: RangeInclusive<u64>) -> Result<(), Missing> {
         let pairs = places.iter().flat_map(|place| seeds.clone().map(|seed| (*place, seed)));
         let missing: Missing = pairs.filter(|run| !self.held.contains_key(run)).collect();
         if missing.is_empty() {

@@ -20,12 +20,9 @@ const LABEL: usize = 11;
 pub fn render(find: &Find, answer: &FindAnswer) -> String {
     let mut out = heading(find);
     out.push('\n');
-    let points: Vec<_> = answer.points.iter().map(|point| &point.sets).collect();
-    out += &evidence(find, &points);
-    if let [point] = answer.points.as_slice() {
+    out += &evidence(find, answer.point.as_ref());
+    if let Some(point) = &answer.point {
         out += &costs(find, point);
-    } else if answer.kind == AnswerKind::Front {
-        out += &front(answer);
     }
     let remarks = remarks(find, answer);
     if !remarks.is_empty() {
@@ -61,12 +58,11 @@ fn heading(find: &Find) -> String {
 pub fn entries(find: &Find) -> Vec<(&'static str, String)> {
     let question = find.question();
     let scenario = &question.scenario;
-    let knobs: Vec<String> =
-        question.knobs.iter().map(|knob| format!("{} ({})", knob.path, knob.how)).collect();
     let asked = format!(
-        "the {} {} with {} in {} % of the seeds",
+        "the {} {} ({}) with {} in {} % of the seeds",
         wanted_word(question.wanted),
-        knobs.join(" and "),
+        question.knob.path,
+        question.knob.how,
         question.criterion,
         (question.share * 1e4).round() / 1e2
     );
@@ -108,13 +104,13 @@ fn from_to(first: u64, last: u64) -> String {
 pub fn tried(find: &Find) -> String {
     match find.nr_runs() {
         0 => String::new(),
-        _ => format!("{}\n{}", heading(find), evidence(find, &[])),
+        _ => format!("{}\n{}", heading(find), evidence(find, None)),
     }
 }
 
 /// One line per value tried: the seeds in which the criterion holds, and the mean of each metric
-/// of the criterion. `points` are marked.
-fn evidence(find: &Find, points: &[&Vec<(String, String)>]) -> String {
+/// of the criterion. `point` is marked.
+fn evidence(find: &Find, point: Option<&AnswerPoint>) -> String {
     let before = Some(find.count(SearchPlace::Before)).filter(|count| count.of > 0);
     let before = before.map(|of| (SearchPlace::Before, of));
     let tried = find.search().tried().into_iter().map(|(at, of)| (SearchPlace::At(at), of));
@@ -137,19 +133,18 @@ fn evidence(find: &Find, points: &[&Vec<(String, String)>]) -> String {
             let width = column.iter().map(|it| it.chars().count()).max().unwrap_or(0);
             text += &format!("   {:>width$}", column[at]);
         }
-        let sets = at.checked_sub(1).map(|at| find.sets(places[at].0));
-        let mark = if sets.is_some_and(|sets| points.contains(&&sets)) { "  <--" } else { "" };
+        let is_answer = |point: &AnswerPoint| places[at - 1].0 == SearchPlace::At(point.place);
+        let mark = if at > 0 && point.is_some_and(is_answer) { "  <--" } else { "" };
         push(&mut out, &format!("{}{mark}", text.trim_end()));
     }
     out
 }
 
-/// `before`, or the values of the knobs.
+/// `before`, or the value of the knob.
 fn value(find: &Find, place: SearchPlace) -> String {
-    let values: Vec<String> = find.sets(place).into_iter().map(|(_, value)| value).collect();
     match place {
         SearchPlace::Before => "before".to_owned(),
-        SearchPlace::At(_) => values.join(", "),
+        SearchPlace::At(at) => find.value(at).to_owned(),
     }
 }
 
@@ -172,15 +167,9 @@ fn column(find: &Find, metric: &str, places: &[(SearchPlace, SeedCount)]) -> Vec
         .collect()
 }
 
-/// The unchanged scenario beside a point, with the costs as rows; `None`: the point was not run.
+/// The unchanged scenario beside a point, with the costs as rows.
 pub fn costs_report(find: &Find, point: &AnswerPoint) -> Option<Report> {
-    let position = find
-        .search()
-        .tried()
-        .into_iter()
-        .find(|(at, _)| find.sets(SearchPlace::At(*at)) == point.sets);
-    let (at, _) = position?;
-    let mut report = find.side_by_side(SearchPlace::At(at))?;
+    let mut report = find.side_by_side(point.place)?;
     let keys = point.prices.iter().chain(&point.worse).map(|cost| cost.metric.clone());
     report.plan.scenario.rows = keys.collect();
     report.plan.scenario.reference = None;
@@ -204,20 +193,6 @@ fn costs(find: &Find, point: &AnswerPoint) -> String {
     out
 }
 
-fn front(answer: &FindAnswer) -> String {
-    let mut out = String::from("\nPareto front, on fresh seeds:\n");
-    for point in &answer.points {
-        push(&mut out, &format!("{}: {}", sets(&point.sets), front_words(point)));
-    }
-    out
-}
-
-/// A point of a front: seeds and costs.
-pub fn front_words(point: &AnswerPoint) -> String {
-    let costs = point.prices.iter().map(|cost| format!("; {}", cost_words(cost)));
-    count(point.fresh) + &costs.collect::<String>()
-}
-
 pub fn remarks(find: &Find, answer: &FindAnswer) -> Vec<String> {
     let mut lines = Vec::new();
     let question = find.question();
@@ -225,12 +200,13 @@ pub fn remarks(find: &Find, answer: &FindAnswer) -> Vec<String> {
         lines.push(format!(
             "The criterion is not monotone: along {} it holds, fails and holds again (see the list above). \
              So there is no threshold. A narrower range may have one.",
-            question.knobs[0].path
+            question.knob.path
         ));
     }
-    if let Some(point) = answer.points.first().filter(|_| answer.kind != AnswerKind::Front) {
-        if let Some((value, of)) = &point.failing {
-            lines.push(format!("The next value, {value}, does not meet it: {}.", count(*of)));
+    if let Some(point) = &answer.point {
+        if let Some((at, of)) = point.failing {
+            let (value, count) = (find.value(at), count(of));
+            lines.push(format!("The next value, {value}, does not meet it: {count}."));
         }
         if !point.is_confirmed {
             lines.push(format!(
@@ -266,41 +242,26 @@ pub fn result(find: &Find, answer: &FindAnswer) -> String {
     let criterion = &question.criterion;
     let share = format!("{} %", (question.share * 1e4).round() / 1e2);
     let effort = format!("{} values, {} runs", answer.nr_values, answer.nr_runs);
-    let knob = &question.knobs[0];
+    let knob = &question.knob;
     let (first, last) = (&knob.values[0].text, &knob.values[knob.values.len() - 1].text);
-    match (answer.kind, answer.points.as_slice()) {
-        (AnswerKind::Front, points) => {
-            let points: Vec<String> = points
-                .iter()
-                .map(|point| {
-                    let costs = point.prices.iter().map(|cost| format!("; {}", cost_words(cost)));
-                    let costs: String = costs.collect();
-                    let sure = if point.is_confirmed { "" } else { ", NOT CONFIRMED" };
-                    format!("{} ({}{sure}{costs})", sets(&point.sets), fresh(point.fresh))
-                })
-                .collect();
-            format!("Result: {criterion} with {}; {effort}", points.join(", or "))
-        }
-        (AnswerKind::Nothing | AnswerKind::NotMonotone, []) => {
-            let best = answer.best.and_then(|at| answer.looked_at.get(at));
-            let best = best.or_else(|| answer.looked_at.iter().max_by_key(|(_, count)| count.held));
+    match &answer.point {
+        None => {
+            let most = || answer.looked_at.iter().max_by_key(|(_, count)| count.held);
+            let best = answer.best.or_else(|| most().copied());
             // No value is nearest if none ever meets the criterion.
             let nearest = best.map_or(String::new(), |(at, of)| match of.held {
                 0 => format!("; it holds in no seed of any value{}", spans(find)),
-                _ => format!("; the nearest is {}: {}", sets(at), count(*of)),
+                _ => format!("; the nearest is {}: {}", find.setting(at), count(of)),
             });
-            let where_ = match question.knobs.len() {
-                1 => format!("{} from {first} to {last}", knob.path),
-                _ => "both knobs".to_owned(),
-            };
+            let path = &knob.path;
             format!(
-                "Result: no value of {where_} was found that meets {criterion} in {share} of the seeds{nearest}; \
-                 {effort}"
+                "Result: no value of {path} from {first} to {last} was found that meets {criterion} in {share} of \
+                 the seeds{nearest}; {effort}"
             )
         }
-        (kind, [point, ..]) => {
-            let mut text = format!("Result: {}", sets(&point.sets));
-            if let Some(Some(now)) = answer.now.first() {
+        Some(point) => {
+            let mut text = format!("Result: {}", find.setting(point.place));
+            if let Some(now) = &answer.now {
                 write!(text, " (now {now})").expect("writing to a string");
             }
             write!(
@@ -311,14 +272,15 @@ pub fn result(find: &Find, answer: &FindAnswer) -> String {
                 CONFIDENCE * 100.0
             )
             .expect("writing to a string");
-            if let Some((value, of)) = &point.failing {
+            if let Some((at, of)) = point.failing {
+                let value = find.value(at);
                 write!(text, "; {} of {} at {value}", of.held, of.of).expect("writing to a string");
             }
             text.push(')');
             if !point.is_confirmed {
                 text.push_str(", NOT CONFIRMED");
             }
-            match kind {
+            match answer.kind {
                 AnswerKind::Everything => text += "; every value tried meets it",
                 AnswerKind::NotMonotone => text += "; NOT MONOTONE, others beyond it fail",
                 _ => {}
@@ -328,7 +290,6 @@ pub fn result(find: &Find, answer: &FindAnswer) -> String {
             }
             format!("{text}; {effort}")
         }
-        (_, []) => format!("Result: none; {effort}"),
     }
 }
 
@@ -351,12 +312,6 @@ fn spans(find: &Find) -> String {
     } else {
         format!(", with {}", spans.join(" and "))
     }
-}
-
-/// `vm.swappiness = 10, machine.memory = 2G`.
-pub fn sets(sets: &[(String, String)]) -> String {
-    let sets: Vec<String> = sets.iter().map(|(key, value)| format!("{key} = {value}")).collect();
-    sets.join(", ")
 }
 
 fn count(count: SeedCount) -> String {

@@ -5,7 +5,6 @@
 //! the same figures in other sentences.
 
 use super::bars::{Bar, BarTable};
-use super::heat::{HeatCell, HeatMap};
 use super::knob_axis::along;
 use super::lines::{
     ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartMark, ChartPanel, LineShape,
@@ -15,9 +14,8 @@ use super::run::{self, PageSource};
 use crate::find::answer::{AnswerKind, AnswerPoint, FindAnswer, CONFIDENCE};
 use crate::find::emit::{self, DeployFormat};
 use crate::find::question::Find;
-use crate::find::search::{SearchPlace, SeedCount};
+use crate::find::search::SeedCount;
 use crate::find::text;
-use crate::format::Scale;
 use crate::stats::lower_bound;
 use maud::{html, Markup};
 use pagetide_scenario::record::Unit;
@@ -68,20 +66,19 @@ fn result(find: &Find, answer: &FindAnswer) -> Markup {
 /// The answer in sentences; without one value, the line of the text output.
 fn sentences(find: &Find, answer: &FindAnswer) -> Markup {
     let question = find.question();
-    let ([point], AnswerKind::Threshold | AnswerKind::Everything) =
-        (answer.points.as_slice(), answer.kind)
+    let (Some(point), AnswerKind::Threshold | AnswerKind::Everything) =
+        (&answer.point, answer.kind)
     else {
         let line = text::result(find, answer);
         let line = line.strip_prefix("Result: ").unwrap_or(&line);
         let mut letters = line.chars();
         let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
         // A metric keeps its name.
-        let first =
-            if answer.points.is_empty() { first + letters.as_str() } else { line.to_owned() };
+        let first = if answer.point.is_none() { first + letters.as_str() } else { line.to_owned() };
         return html! { strong { (first) "." } };
     };
-    let now = answer.now.first().cloned().flatten().map(|now| format!(" (now {now})"));
-    let sets = format!("{}{}", text::sets(&point.sets), now.unwrap_or_default());
+    let now = answer.now.as_ref().map(|now| format!(" (now {now})"));
+    let sets = find.setting(point.place) + &now.unwrap_or_default();
     let (fresh, bound) = (point.fresh, percent((point.bound * 100.0).floor() / 100.0));
     html! {
         strong {
@@ -90,7 +87,7 @@ fn sentences(find: &Find, answer: &FindAnswer) -> Markup {
         " Then " (question.criterion) " holds in " (fresh.held) " of " (fresh.of) " fresh seeds: in at least "
         (bound) " of all seeds with " (percent(CONFIDENCE)) " confidence."
         @match &point.failing {
-            Some((value, of)) => { " With the next value, " (value) ", it holds in " (of.held) " of " (of.of) "." }
+            Some((at, of)) => { " With the next value, " (find.value(*at)) ", it holds in " (of.held) " of " (of.of) "." }
             None if answer.kind == AnswerKind::Everything => { " Every value tried meets it." }
             None => {}
         }
@@ -151,7 +148,6 @@ fn percent(share: f64) -> String {
 }
 
 fn values(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
-    let is_plane = find.question().knobs.len() == 2;
     let confidence = percent(CONFIDENCE);
     let note = html! {
         p.note {
@@ -161,44 +157,25 @@ fn values(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
         }
     };
     let mut blocks: Vec<PageBlock> = vec![note.into()];
-    if is_plane {
-        blocks.push(plane(find, answer, "criterion", &|at| {
-            let (_, count) = &answer.looked_at[at];
-            (Some(share(*count)), format!("{} of {}", count.held, count.of))
-        }));
-    } else {
-        blocks.extend(threshold(find, answer).map(PageBlock::from));
-        blocks.push(bars(answer).markup().into());
-    }
+    blocks.extend(threshold(find, answer).map(PageBlock::from));
+    blocks.push(bars(find, answer).markup().into());
     blocks
 }
 
-/// The values tried, as indices into the knob's values.
-fn looked_at(find: &Find, answer: &FindAnswer) -> Vec<usize> {
-    let values = &find.question().knobs[0].values;
-    let place = |text: &str| values.iter().position(|value| value.text == text);
-    let texts = answer.looked_at.iter().filter_map(|(sets, _)| sets.first());
-    texts.filter_map(|(_, text)| place(text)).collect()
-}
-
-/// The x axis with the values, and the mark of the answer.
+/// The x axis with the values tried, and the mark of the answer.
 fn axis(find: &Find, answer: &FindAnswer) -> Option<(ChartAxis, Vec<f64>, Vec<ChartMark>)> {
-    let knob = find.question().knobs.first()?;
-    let texts: Vec<&str> =
-        looked_at(find, answer).into_iter().map(|at| knob.values[at].text.as_str()).collect();
-    if texts.len() != answer.looked_at.len() || texts.is_empty() {
+    let texts: Vec<&str> = answer.looked_at.iter().map(|(at, _)| find.value(*at)).collect();
+    if texts.is_empty() {
         return None;
     }
     let page_size = find.question().scenario.variants[0].setup.machine.page_size;
-    let along = along(&knob.path, &texts, page_size);
-    let mut marks = Vec::new();
-    for point in answer.points.iter().take(1) {
-        if let Some(at) = answer.position(point) {
-            let word = if answer.is_answer() { "answer" } else { "not confirmed" };
-            marks.push(ChartMark { x: along.x[at], text: format!("{word}: {}", texts[at]) });
-        }
-    }
-    Some((along.axis, along.x, marks))
+    let along = along(&find.question().knob.path, &texts, page_size);
+    let place = |point: &AnswerPoint| answer.looked_at.iter().position(|it| it.0 == point.place);
+    let mark = answer.point.as_ref().and_then(place).map(|at| {
+        let word = if answer.is_answer() { "answer" } else { "not confirmed" };
+        ChartMark { x: along.x[at], text: format!("{word}: {}", texts[at]) }
+    });
+    Some((along.axis, along.x, mark.into_iter().collect()))
 }
 
 fn threshold(find: &Find, answer: &FindAnswer) -> Option<ChartFigure> {
@@ -230,7 +207,7 @@ fn one(panel: ChartPanel) -> Vec<ChartChoice> {
     vec![ChartChoice { name: String::new(), clip: None, panels: vec![panel] }]
 }
 
-fn bars(answer: &FindAnswer) -> BarTable {
+fn bars(find: &Find, answer: &FindAnswer) -> BarTable {
     let bar = |name: String, count: SeedCount| {
         let (low, high) = between(count);
         let text =
@@ -238,50 +215,13 @@ fn bars(answer: &FindAnswer) -> BarTable {
         Bar { name, text, parts: vec![(share(count), percent(share(count)))] }
     };
     let mut bars = vec![bar("unchanged".to_owned(), answer.before)];
-    for (sets, count) in &answer.looked_at {
-        let values: Vec<&str> = sets.iter().map(|(_, value)| value.as_str()).collect();
-        let is_answer = answer.points.iter().any(|point| point.sets == *sets);
+    for &(at, count) in &answer.looked_at {
+        let is_answer = answer.point.as_ref().is_some_and(|point| point.place == at);
         let mark = if is_answer { " \u{2190} answer" } else { "" };
-        bars.push(bar(format!("{}{mark}", values.join(", ")), *count));
+        bars.push(bar(format!("{}{mark}", find.value(at)), count));
     }
     let head = ["value".to_owned(), "seeds in which it holds".to_owned()];
     BarTable { caption: "All runs of each value".to_owned(), head, bars }
-}
-
-/// A grid of two knobs. `value`: by index into `looked_at`.
-fn plane(
-    find: &Find,
-    answer: &FindAnswer,
-    caption: &str,
-    value: &dyn Fn(usize) -> (Option<f64>, String),
-) -> PageBlock {
-    let [columns, rows] = [0, 1].map(|knob| &find.question().knobs[knob]);
-    let cell = |row: &str, column: &str| {
-        let is_it = |sets: &[(String, String)]| match sets {
-            [(_, first), (_, second)] => first == column && second == row,
-            _ => false,
-        };
-        let at = answer.looked_at.iter().position(|(sets, _)| is_it(sets));
-        let is_marked = answer.points.iter().any(|point| is_it(&point.sets));
-        match at {
-            Some(at) => {
-                let (value, text) = value(at);
-                HeatCell { value, text, is_marked }
-            }
-            None => HeatCell { value: None, text: "-".to_owned(), is_marked },
-        }
-    };
-    let row = |row: &str| {
-        let cells = columns.values.iter().map(|column| cell(row, &column.text)).collect();
-        (row.to_owned(), cells)
-    };
-    let heat = HeatMap {
-        caption: format!("{caption}; marked: Pareto front"),
-        axes: [columns.path.clone(), rows.path.clone()],
-        columns: columns.values.iter().map(|value| value.text.clone()).collect(),
-        rows: rows.values.iter().map(|value| row(&value.text)).collect(),
-    };
-    heat.markup().into()
 }
 
 // --- Changes with the value ---
@@ -296,12 +236,7 @@ fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     if metrics.is_empty() || answer.looked_at.is_empty() {
         return Vec::new();
     }
-    let reports: Vec<_> = find
-        .search()
-        .tried()
-        .iter()
-        .map(|(at, _)| find.side_by_side(SearchPlace::At(*at)))
-        .collect();
+    let reports: Vec<_> = answer.looked_at.iter().map(|(at, _)| find.side_by_side(*at)).collect();
     let summary = |metric: &str, at: usize| {
         let report = reports.get(at)?.as_ref()?;
         report.summary(1, metric).copied().filter(|it| it.mean.is_finite())
@@ -315,20 +250,6 @@ fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     for metric in metrics {
         let of: Vec<_> = places.clone().map(|at| summary(metric, at)).collect();
         if of.iter().all(Option::is_none) {
-            continue;
-        }
-        if question.knobs.len() == 2 {
-            let values: Vec<(f64, f64)> =
-                of.iter().flatten().map(|it| (it.mean, it.stddev)).collect();
-            let scale = Scale::new(unit(metric), &values);
-            let caption = match scale.symbol {
-                "" => metric.clone(),
-                symbol => format!("{metric}, {symbol}"),
-            };
-            blocks.push(plane(find, answer, &caption, &|at| match &of[at] {
-                Some(it) => (Some(it.mean), scale.print(it.mean, it.stddev).0),
-                None => (None, "-".to_owned()),
-            }));
             continue;
         }
         let Some((x_axis, x, marks)) = axis(find, answer) else { continue };
@@ -355,19 +276,7 @@ fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
 // --- Costs, and the setting ---
 
 fn costs(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
-    match answer.points.as_slice() {
-        [point] => of_point(find, point),
-        points if answer.kind == AnswerKind::Front => {
-            let line = |point: &AnswerPoint| {
-                format!("{}: {}", text::sets(&point.sets), text::front_words(point))
-            };
-            vec![html! { ul { @for point in points { li { (line(point)) } } } }.into()]
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn of_point(find: &Find, point: &AnswerPoint) -> Vec<PageBlock> {
+    let Some(point) = &answer.point else { return Vec::new() };
     let Some(report) = text::costs_report(find, point) else { return Vec::new() };
     if report.plan.scenario.rows.is_empty() {
         return vec![html! { p { (text::NO_COSTS) } }.into()];
@@ -391,9 +300,10 @@ fn deploy(find: &Find, answer: &FindAnswer, provenance: &[String]) -> Vec<PageBl
         (DeployFormat::Kubelet, "kubelet", "A fragment of a KubeletConfiguration."),
     ];
     let files = forms.into_iter().filter_map(|(form, name, about)| {
-        Some((emit::render(form, &point.sets, setup, provenance).ok()?, name, about))
+        let (path, value) = (&find.question().knob.path, find.value(point.place));
+        Some((emit::render(form, path, value, setup, provenance).ok()?, name, about))
     });
-    let plain = format!("{}\n", text::sets(&point.sets).replace(", ", "\n"));
+    let plain = format!("{}\n", find.setting(point.place));
     let mut files: Vec<(String, &str, &str)> = files.collect();
     if files.is_empty() {
         files.push((plain, "setting", "For --set."));

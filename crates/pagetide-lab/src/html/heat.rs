@@ -24,8 +24,6 @@ pub struct HeatCell {
     pub value: Option<f64>,
     /// The printed value.
     pub text: String,
-    /// Whether the cell is highlighted, such as the answer.
-    pub is_marked: bool,
 }
 
 impl HeatMap {
@@ -56,10 +54,7 @@ impl HeatMap {
                             tr {
                                 th scope="row" { (name) }
                                 @for cell in cells {
-                                    td.{ "h" (step(cell.value, least, most)) }.marked[cell.is_marked] {
-                                        (cell.text)
-                                        @if cell.is_marked { span.sr { " (marked)" } }
-                                    }
+                                    td.{ "h" (step(cell.value, least, most)) } { (cell.text) }
                                 }
                             }
                         }
@@ -104,11 +99,7 @@ mod tests {
         assert_eq!(step(Some(3.0), 3.0, 3.0), "0");
         assert_eq!(step(Some(f64::NAN), 1.0, 8.0), "x");
         assert_eq!(step(None, f64::INFINITY, f64::NEG_INFINITY), "x");
-        let cell = |text: &str, value| HeatCell {
-            value,
-            text: text.to_owned(),
-            is_marked: value.is_none(),
-        };
+        let cell = |text: &str, value| HeatCell { value, text: text.to_owned() };
         let grid = HeatMap {
             caption: "p99".to_owned(),
             axes: ["swap".to_owned(), "memory".to_owned()],
@@ -117,7 +108,7 @@ mod tests {
         };
         let text = grid.markup().into_string();
         assert!(!text.contains("least"), "one value is neither: {text}");
-        for wanted in ["&lt;1&gt;", "9 ms", "class=\"h0\"", "class=\"hx marked\"", "(marked)"] {
+        for wanted in ["&lt;1&gt;", "9 ms", "class=\"h0\"", "class=\"hx\""] {
             assert!(text.contains(wanted), "{wanted}: {text}");
         }
         let row = ("3".to_owned(), vec![cell("1 ms", Some(1.0)), cell("-", None)]);

@@ -154,7 +154,6 @@ impl State<'_> {
             HeatCell {
                 value: memory.map(|bytes| bytes as f64),
                 text: number.map_or("-".to_owned(), |it| it.to_string()),
-                is_marked: false,
             }
         };
         let of_order = |order: usize| {

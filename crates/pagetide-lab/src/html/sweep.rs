@@ -242,7 +242,7 @@ impl Sweep<'_> {
                     Some(column) => self.text(*column, metric, &scale),
                     None => "-".to_owned(),
                 };
-                HeatCell { value: value.map(|it| it.0), text, is_marked: false }
+                HeatCell { value: value.map(|it| it.0), text }
             };
             let row = |row: &&str| {
                 (row.to_string(), columns.iter().map(|value| cell(row, value)).collect())

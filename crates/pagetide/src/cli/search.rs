@@ -24,7 +24,7 @@ pub struct FindArgs {
     pub scenario: ScenarioArgs,
 
     /// The knob, with its path as in --set, and its values: LOW..HIGH, LOW..HIGH/N for N values, or
-    /// A,B,C [default: the kernel's range]. Given twice: a grid of two knobs
+    /// A,B,C [default: the kernel's range]
     #[arg(long, value_name = "KEY[=RANGE]", required = true)]
     pub knob: Vec<String>,
 
@@ -49,11 +49,11 @@ pub struct FindArgs {
     #[arg(long = "in", value_name = "SHARE", default_value = "95%", value_parser = share)]
     pub share: f64,
 
-    /// Number of seeds that all values share, and of fresh seeds for confirmation [default: 20,
-    /// with two knobs 8]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// Number of seeds that all values share, and of fresh seeds for confirmation. 20 successes of
+    /// 20 show a share of at least 86 %
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=5000))]
-    pub seeds: Option<u32>,
+    pub seeds: u32,
 
     /// First seed
     #[arg(long, value_name = "N", allow_negative_numbers = true)]

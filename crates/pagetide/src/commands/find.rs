@@ -14,7 +14,7 @@ use pagetide_lab::find::emit::{self, DeployFormat};
 use pagetide_lab::find::question::{Find, Question};
 use pagetide_lab::find::run::{run, FindError, LoadVariant};
 use pagetide_lab::find::search::WantedEnd;
-use pagetide_lab::find::{json, plane, text};
+use pagetide_lab::find::{json, text};
 use pagetide_lab::html;
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::knob::Knob;
@@ -29,11 +29,6 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of seeds that all values share, and of fresh seeds. 20 successes of 20 show a share of at
-/// least 86 %.
-const SEEDS: u32 = 20;
-/// Number of seeds for the points of a grid.
-const SEEDS_OF_GRID: u32 = 8;
 /// A search that takes at least so many seconds gets an estimate.
 const LONG: f64 = 30.0;
 
@@ -43,11 +38,10 @@ pub fn find(
     plugins: &Plugins,
     printer: &mut Printer,
 ) -> Result<ExitStatus, CliError> {
-    let seeds = if args.knob.len() > 1 { SEEDS_OF_GRID } else { SEEDS };
     let mut overrides = Overrides {
         sets: args.scenario.set.clone(),
         variants: args.variant.clone().into_iter().collect(),
-        repeats: Some(args.seeds.unwrap_or(seeds)),
+        repeats: Some(args.seeds),
         seed: args.seed,
         plugins: names_of(plugins),
         added: args.scenario.add_variant.clone(),
@@ -102,27 +96,21 @@ pub fn find(
 /// Builds the search from the arguments.
 fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
     let setup = &scenario.variants[0].setup;
-    let mut knobs = Vec::new();
-    for text in &args.knob {
-        let knob = Knob::parse(text, setup, false).map_err(refused)?;
-        if let Some(form) = args.emit {
-            emit::check(form_of(form), &knob, setup).map_err(refused)?;
-        }
-        knobs.push(knob);
-    }
-    if let [first, second] = knobs.as_mut_slice() {
-        for (knob, text) in [first, second].into_iter().zip(&args.knob) {
-            let is_thin = knob.values.len() <= plane::VALUES || text.contains('/');
-            if !is_thin {
-                *knob = knob.thinned(plane::VALUES);
-            }
-        }
+    let [knob] = args.knob.as_slice() else {
+        return Err(refused(Mistake::new(
+            format!("a search has one knob, not {}", args.knob.len()),
+            "`pagetide sweep` runs a grid: one --grid KEY=VALUES for each knob",
+        )));
+    };
+    let knob = Knob::parse(knob, setup, false).map_err(refused)?;
+    if let Some(form) = args.emit {
+        emit::check(form_of(form), &knob, setup).map_err(refused)?;
     }
     let criterion = load::criterion(&args.want, setup).map_err(refused)?;
     let prices = args.price.iter().map(|price| load::metric_key(price, setup));
     let question = Question {
         scenario: scenario.clone(),
-        knobs,
+        knob,
         criterion,
         wanted: if args.largest { WantedEnd::Largest } else { WantedEnd::Smallest },
         share: args.share,
@@ -133,13 +121,11 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
 
 /// Checks that the scenario accepts the ends of a range and all values of a list.
 fn check_values(find: &Find, load: LoadVariant<'_>) -> Result<(), CliError> {
-    for knob in &find.question().knobs {
-        let last = knob.values.len() - 1;
-        let checked = knob.values.iter().enumerate();
-        for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
-            let sets = [(knob.path.clone(), value.text.clone())];
-            load(&sets).map_err(CliError::Scenario)?;
-        }
+    let knob = &find.question().knob;
+    let last = knob.values.len() - 1;
+    let checked = knob.values.iter().enumerate();
+    for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
+        load(&[(knob.path.clone(), value.text.clone())]).map_err(CliError::Scenario)?;
     }
     Ok(())
 }
@@ -222,7 +208,7 @@ fn search(
 fn expected(find: &Find, took: Duration, runs: usize, threads: NonZeroUsize) -> Option<String> {
     let at_once = threads.get();
     let each = took.as_secs_f64() * runs.min(at_once) as f64 / runs as f64;
-    let all = find.nr_runs_expected();
+    let all = find.search().nr_runs_expected();
     let left = all.saturating_sub(find.nr_runs()) as f64 * each / at_once as f64;
     let words =
         || format!("a search takes about {all} runs of {}: {} more", lasting(each), lasting(left));
@@ -255,12 +241,9 @@ fn print(
             return printer.data(text::render(find, answer));
         }
         (form, Some(point)) => {
-            if answer.kind == AnswerKind::Front && answer.points.len() > 1 {
-                printer
-                    .warning("the front has several points; the file has the first confirmed one");
-            }
             let setup = &find.question().scenario.variants[0].setup;
-            emit::render(form, &point.sets, setup, &provenance(find, answer)).map_err(refused)?
+            let (path, value) = (&find.question().knob.path, find.value(point.place));
+            emit::render(form, path, value, setup, &provenance(find, answer)).map_err(refused)?
         }
     };
     match output {

@@ -63,15 +63,6 @@ fn find_draws_its_values_and_the_setting_to_copy() {
     let none = ["t.walltime < 1ns", "--knob", "vm.swappiness=10,60"];
     let text = page(&place, &[&find[..], &none].concat(), 2);
     assert!(text.contains("Nothing to deploy.") && !text.contains("id=\"deploy\""));
-    let two = [
-        "allocstall < 100000",
-        "--knob",
-        "vm.swappiness=10,60",
-        "--knob",
-        "machine.memory=64M,96M",
-    ];
-    let text = page(&place, &[&find[..], &two].concat(), 0);
-    assert!(text.contains("table class=\"heat\""), "a grid");
 }
 
 #[test]
