@@ -63,15 +63,14 @@ impl Answer {
 
     /// The text of a file that sets the value.
     ///
-    /// `form` is `"sysctl.d"`, `"systemd"`, `"kubelet"`, `"tuned"` or `"json"`.
+    /// `form` is `"sysctl.d"`, `"systemd"`, `"kubelet"` or `"json"`.
     ///
     /// Raises `InputError` if the form cannot express the knob, or nothing was found.
     fn emit(&self, py: Python<'_>, form: &str) -> PyResult<String> {
-        const FORMS: [(&str, DeployFormat); 5] = [
+        const FORMS: [(&str, DeployFormat); 4] = [
             ("sysctl.d", DeployFormat::SysctlD),
             ("systemd", DeployFormat::Systemd),
             ("kubelet", DeployFormat::Kubelet),
-            ("tuned", DeployFormat::Tuned),
             ("json", DeployFormat::Json),
         ];
         let Some((_, form)) = FORMS.iter().find(|(name, _)| *name == form) else {

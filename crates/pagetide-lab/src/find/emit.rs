@@ -2,8 +2,7 @@
 //! the user; nothing here changes a system.
 //!
 //! Each form holds some knobs and refuses the others by name. Sources: sysctl.d(5),
-//! systemd.resource-control(5), KubeletConfiguration v1beta1 (kubelet.config.k8s.io),
-//! tuned.conf(5).
+//! systemd.resource-control(5), KubeletConfiguration v1beta1 (kubelet.config.k8s.io).
 //!
 //! Invariant: every line of provenance is a comment, whatever the scenario's name is.
 
@@ -22,8 +21,6 @@ pub enum DeployFormat {
     Systemd,
     /// A fragment of a KubeletConfiguration.
     Kubelet,
-    /// A profile of tuned.
-    Tuned,
     /// The whole answer (`json.rs`).
     Json,
 }
@@ -34,7 +31,6 @@ impl DeployFormat {
             DeployFormat::SysctlD => "sysctl.d",
             DeployFormat::Systemd => "systemd",
             DeployFormat::Kubelet => "kubelet",
-            DeployFormat::Tuned => "tuned",
             DeployFormat::Json => "json",
         }
     }
@@ -76,16 +72,6 @@ pub fn check(form: DeployFormat, knob: &Knob, setup: &Setup) -> Result<(), Mista
 fn line(form: DeployFormat, path: &str, value: &str, setup: &Setup) -> Result<String, Mistake> {
     match form {
         DeployFormat::SysctlD if is_kernel_sysctl(path) => Ok(format!("{path} = {value}\n")),
-        DeployFormat::Tuned if is_kernel_sysctl(path) => {
-            Ok(format!("[sysctl]\n{path} = {value}\n"))
-        }
-        DeployFormat::Tuned if path == "transparent_hugepage.enabled" => {
-            Ok(format!("[vm]\ntransparent_hugepages = {value}\n"))
-        }
-        DeployFormat::Tuned if path == "block.read_ahead_kb" => {
-            // tuned's readahead is in sectors without a unit; `>` would only raise it.
-            Ok(format!("[disk]\nreadahead = {value} KiB\n"))
-        }
         DeployFormat::Systemd => match systemd(path) {
             Some((group, key)) => {
                 let unit = if group.ends_with("slice") { "Slice" } else { "Service" };
@@ -97,7 +83,7 @@ fn line(form: DeployFormat, path: &str, value: &str, setup: &Setup) -> Result<St
             None => refuse(form, path),
         },
         DeployFormat::Kubelet => kubelet(path, value, setup),
-        DeployFormat::SysctlD | DeployFormat::Tuned | DeployFormat::Json => refuse(form, path),
+        DeployFormat::SysctlD | DeployFormat::Json => refuse(form, path),
     }
 }
 
@@ -154,11 +140,9 @@ fn kubelet(path: &str, value: &str, setup: &Setup) -> Result<String, Mistake> {
 
 fn refuse(form: DeployFormat, path: &str) -> Result<String, Mistake> {
     let fits = if is_kernel_sysctl(path) {
-        "sysctl.d, tuned and json can"
+        "sysctl.d and json can"
     } else if systemd(path).is_some() {
         "systemd and json can"
-    } else if path == "transparent_hugepage.enabled" || path == "block.read_ahead_kb" {
-        "tuned and json can"
     } else {
         "json holds every knob"
     };
@@ -192,12 +176,6 @@ mod tests {
         };
         let scale = "vm.watermark_scale_factor";
         assert_eq!(text(DeployFormat::SysctlD, scale, "120"), "vm.watermark_scale_factor = 120\n");
-        assert_eq!(
-            text(DeployFormat::Tuned, scale, "120"),
-            "[sysctl]\nvm.watermark_scale_factor = 120\n"
-        );
-        let thp = text(DeployFormat::Tuned, "transparent_hugepage.enabled", "never");
-        assert_eq!(thp, "[vm]\ntransparent_hugepages = never\n");
         let high = text(DeployFormat::Systemd, "group.web.memory.high", "620M");
         assert!(high.ends_with("[Service]\nMemoryHigh=620M\n"), "{high}");
         assert!(
@@ -214,11 +192,11 @@ mod tests {
             (DeployFormat::SysctlD, "group.web.memory.high", "systemd and json"),
             (DeployFormat::SysctlD, "vm.wmark_low_kbytes", "json holds"),
             (DeployFormat::SysctlD, "vm.fault_around_bytes", "json holds"),
-            (DeployFormat::SysctlD, "transparent_hugepage.enabled", "tuned"),
-            (DeployFormat::Systemd, "vm.swappiness", "sysctl.d, tuned"),
+            (DeployFormat::SysctlD, "transparent_hugepage.enabled", "json holds"),
+            (DeployFormat::Systemd, "vm.swappiness", "sysctl.d and json"),
             (DeployFormat::Systemd, "group.web.memory.reclaim", "json holds"),
-            (DeployFormat::Kubelet, "vm.swappiness", "sysctl.d, tuned"),
-            (DeployFormat::Tuned, "machine.memory", "json holds"),
+            (DeployFormat::Kubelet, "vm.swappiness", "sysctl.d and json"),
+            (DeployFormat::Kubelet, "machine.memory", "json holds"),
         ] {
             let setup = scenario(&["a"]).variants.remove(0).setup;
             let knob = knob(path, &["1"]);

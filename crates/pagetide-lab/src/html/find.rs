@@ -295,7 +295,6 @@ fn deploy(find: &Find, answer: &FindAnswer, provenance: &[String]) -> Vec<PageBl
     let setup = &find.question().scenario.variants[0].setup;
     let forms = [
         (DeployFormat::SysctlD, "sysctl.d", "For /etc/sysctl.d; load it with sysctl --system."),
-        (DeployFormat::Tuned, "tuned", "A profile of tuned."),
         (DeployFormat::Systemd, "systemd", "A drop-in of a systemd unit."),
         (DeployFormat::Kubelet, "kubelet", "A fragment of a KubeletConfiguration."),
     ];

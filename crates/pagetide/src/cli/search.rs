@@ -173,8 +173,6 @@ pub enum EmitForm {
     Systemd,
     /// A fragment of a KubeletConfiguration
     Kubelet,
-    /// A profile of tuned
-    Tuned,
     /// The whole answer, for programs
     Json,
 }

@@ -278,7 +278,6 @@ fn form_of(form: EmitForm) -> DeployFormat {
         EmitForm::SysctlD => DeployFormat::SysctlD,
         EmitForm::Systemd => DeployFormat::Systemd,
         EmitForm::Kubelet => DeployFormat::Kubelet,
-        EmitForm::Tuned => DeployFormat::Tuned,
         EmitForm::Json => DeployFormat::Json,
     }
 }
