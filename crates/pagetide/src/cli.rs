@@ -165,28 +165,15 @@ fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 /// Files that show one run step by step.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// Write every step of reclaim in one run to this file (docs/outputs.md). Covers the first
-    /// variant with the first seed
+    /// Write every step of reclaim in one run to this file, as lines of JSON (docs/outputs.md).
+    /// Covers the first variant with the first seed
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub events: Option<PathBuf>,
-
-    /// The format of --events
-    #[arg(long, value_enum, default_value_t = EventsFormat::Json, requires = "events")]
-    pub events_format: EventsFormat,
 
     /// Write the activity of threads, CPUs and memory in one run to this file, for ui.perfetto.dev
     /// (docs/outputs.md). Covers the first variant with the first seed
     #[arg(long, value_name = "OUT.pftrace", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
-}
-
-/// How events are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EventsFormat {
-    /// Lines of JSON, with the groups
-    Json,
-    /// The text format of /sys/kernel/tracing/trace, for scripts that read kernel traces
-    Ftrace,
 }
 
 /// A time in nanoseconds.

@@ -107,7 +107,7 @@ impl OutputFile {
         beginning: &[u8],
     ) -> Result<OutputFile, CliError> {
         let output = OutputFile::check(path, inputs)?;
-        match begins_with_any(path, &[beginning]) {
+        match begins_with(path, beginning) {
             true => Ok(output),
             false => Err(foreign(path, &format!(" and is not {what}"))),
         }
@@ -135,16 +135,13 @@ impl OutputFile {
     }
 }
 
-/// Whether an existing file is empty or begins with one of these, in any case of letters. A file
-/// that is absent does too.
-pub fn begins_with_any(path: &Path, beginnings: &[&[u8]]) -> bool {
-    let longest = beginnings.iter().map(|it| it.len()).max().unwrap_or(0);
-    let mut first = Vec::new();
-    match fs::File::open(path).and_then(|it| it.take(longest as u64).read_to_end(&mut first)) {
+/// Whether an existing file is empty or begins with this, in any case of letters. A file that is
+/// absent does too.
+pub fn begins_with(path: &Path, beginning: &[u8]) -> bool {
+    let (mut first, length) = (Vec::new(), beginning.len() as u64);
+    match fs::File::open(path).and_then(|it| it.take(length).read_to_end(&mut first)) {
         Ok(0) => true,
-        Ok(_) => beginnings
-            .iter()
-            .any(|it| first.get(..it.len()).is_some_and(|first| first.eq_ignore_ascii_case(it))),
+        Ok(_) => first.eq_ignore_ascii_case(beginning),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }

@@ -7,7 +7,7 @@
 //! Invariant: an existing regular file is replaced only if this command writes files of its kind.
 
 use crate::error::CliError;
-use crate::output_file::{begins_with_any, foreign};
+use crate::output_file::{begins_with, foreign};
 use crate::temporary::HiddenFile;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -20,8 +20,8 @@ pub struct StreamedKind {
     pub name: &'static str,
     /// The option that names the file.
     pub option: &'static str,
-    /// Possible beginnings of such files.
-    pub begins: &'static [&'static [u8]],
+    /// The beginning of such files.
+    pub begins: &'static [u8],
 }
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl StreamedFile {
             let file = OpenOptions::new().write(true).open(path).map_err(cannot)?;
             return Ok((StreamedFile { temporary: None }, named(file)));
         }
-        if metadata.is_ok() && !begins_with_any(path, begins) {
+        if metadata.is_ok() && !begins_with(path, begins) {
             return Err(foreign(path, &format!(" and is not a file of {name}")));
         }
         if metadata.is_err() && fs::symlink_metadata(path).is_ok() {

@@ -2,21 +2,21 @@
 //!
 //! Invariant: they record the first variant with the first seed, whatever else runs.
 
-use crate::cli::{EventsFormat, TraceArgs};
+use crate::cli::TraceArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::streamed_file::{StreamedFile, StreamedKind};
 use pagetide_lab::plan::RunPlan;
-use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto, PERFETTO_MAGIC};
+use pagetide_lab::traces::{JsonLines, Perfetto, PERFETTO_MAGIC};
 use pagetide_lab::world::{ObserverHandle, TracedRun};
 use std::io::BufWriter;
 use std::path::PathBuf;
 
 const EVENTS: StreamedKind =
-    StreamedKind { name: "events", option: "--events", begins: &[b"{\"ns\":", b"# tracer: nop\n"] };
+    StreamedKind { name: "events", option: "--events", begins: b"{\"ns\":" };
 
 const PERFETTO: StreamedKind =
-    StreamedKind { name: "a Perfetto trace", option: "--perfetto", begins: &[&PERFETTO_MAGIC] };
+    StreamedKind { name: "a Perfetto trace", option: "--perfetto", begins: &PERFETTO_MAGIC };
 
 /// The trace files of a command, created before its runs.
 #[derive(Debug)]
@@ -41,11 +41,7 @@ impl TraceFiles {
         let mut files = Vec::new();
         if let Some(path) = &args.events {
             let (file, out) = StreamedFile::create(path, EVENTS)?;
-            let out = BufWriter::new(out);
-            let sink = match args.events_format {
-                EventsFormat::Json => ObserverHandle::new(JsonLines::new(out)),
-                EventsFormat::Ftrace => ObserverHandle::new(Ftrace::new(out)),
-            };
+            let sink = ObserverHandle::new(JsonLines::new(BufWriter::new(out)));
             files.push(RunTraceFile { what: "events", path: path.clone(), file, sink });
         }
         if let Some(path) = &args.perfetto {

@@ -65,27 +65,25 @@ fn files(place: &TestDir) -> Vec<String> {
 }
 
 #[test]
-fn a_trace_and_ftraces_text_are_of_the_same_run() {
+fn a_trace_and_events_are_of_the_same_run() {
     let place = place();
     let run =
         |args: &[&str]| -> CommandOutput { place.run([&["run", "groups.toml"], args].concat()) };
     let plain = run(&["--format", "csv"]).quietly();
-    let both = ["--perfetto", "out.pftrace", "--events", "out.txt", "--events-format", "ftrace"];
+    let both = ["--perfetto", "out.pftrace", "--events", "out.jsonl"];
     let recorded = run(&[&["--format", "csv"], &both[..]].concat());
     assert_eq!((recorded.code, &recorded.stdout), (Some(0), &plain.stdout));
     recorded.says(&[
-        "note: events of variant tree, seed 5, are in out.txt\n",
+        "note: events of variant tree, seed 5, are in out.jsonl\n",
         "note: a Perfetto trace of variant tree, seed 5, is in out.pftrace\n",
     ]);
     let read = |name: &str| fs::read(place.directory.join(name)).unwrap();
-    assert!(read("out.txt").starts_with(b"# tracer: nop\n"));
     assert!(read("out.pftrace").starts_with(&[0x0a, 0x04, 0x50, 0x01, 0x68, 0x01]));
     // The same bytes, over the old ones, whatever runs beside it.
     let first = read("out.pftrace");
     run(&["--jobs", "1", "--repeats", "1", "--perfetto", "out.pftrace"]);
     assert!(read("out.pftrace") == first && first.len() > 10_000);
-    assert_eq!(files(&place), ["groups.toml", "out.pftrace", "out.txt"]);
-    run(&["--events-format", "ftrace"]).fails(2, &["--events"]);
+    assert_eq!(files(&place), ["groups.toml", "out.jsonl", "out.pftrace"]);
 }
 
 #[cfg(unix)]

@@ -1,13 +1,12 @@
-//! Traces of a run, read by independent readers: `prost` with Perfetto's schema, regular
-//! expressions from the kernel's ftrace formats, and Perfetto's trace processor if it is installed.
+//! Traces of a run, read by independent readers: `prost` with Perfetto's schema, and Perfetto's
+//! trace processor if it is installed.
 
-mod ftrace;
 mod names;
 mod perfetto;
 mod schema;
 mod trace_processor;
 
-use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto};
+use pagetide_lab::traces::{JsonLines, Perfetto};
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
@@ -101,13 +100,9 @@ impl Write for Collected {
     }
 }
 
-/// The output of three writers for one run.
+/// An observed run.
 pub struct Ran {
     pub record: RunRecord,
-    /// Lines of JSON.
-    pub json: String,
-    /// Lines of ftrace.
-    pub ftrace: String,
     /// Perfetto's bytes.
     pub perfetto: Vec<u8>,
 }
@@ -122,11 +117,10 @@ pub fn scenario(text: &str) -> Scenario {
 /// Runs a scenario's first variant.
 pub fn ran(text: &str) -> Ran {
     let scenario = scenario(text);
-    let [json, ftrace, perfetto] = [(); 3].map(|()| Collected::default());
+    let perfetto = Collected::default();
     let options = RunOptions {
         observers: vec![
-            ObserverHandle::new(JsonLines::new(json.clone())),
-            ObserverHandle::new(Ftrace::new(ftrace.clone())),
+            ObserverHandle::new(JsonLines::new(Collected::default())),
             ObserverHandle::new(Perfetto::new(perfetto.clone())),
         ],
         want_timeline: true,
@@ -137,5 +131,5 @@ pub fn ran(text: &str) -> Ran {
     let plain = run("groups", &scenario.variants[0], 7, &RunOptions::default()).unwrap();
     assert_eq!(plain.digest, record.digest, "to observe changes nothing");
     assert_eq!(plain.metrics, record.metrics);
-    Ran { record, json: json.text(), ftrace: ftrace.text(), perfetto: perfetto.bytes() }
+    Ran { record, perfetto: perfetto.bytes() }
 }

@@ -1,12 +1,12 @@
-//! Names that formats must escape or cut, and events that these scenarios do not cause.
+//! Names that formats must escape, and events that these scenarios do not cause.
 
 use super::schema::Trace;
-use super::{ftrace, Collected};
+use super::Collected;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::stats::event::TraceEvent;
 use pagetide_core::units::{Cpu, MemcgId, NodeId};
-use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto};
+use pagetide_lab::traces::{JsonLines, Perfetto};
 use pagetide_sim::observe::{
     ActivitySlice, NamedEvent, Observation, ObservationKind, Observer, RunCast, SwitchReason,
     ThreadInfo, ThreadRole, WaitReason,
@@ -97,7 +97,6 @@ fn tell(mut observer: impl Observer) {
     };
     observe(NAMES.len(), event(active, path()));
     observe(NAMES.len(), event(TraceEvent::MmVmscanKswapdSleep { nid }, Vec::new()));
-    observe(0, event(throttled, Vec::new()));
     observer.end(1_000_000, true).unwrap();
     observer.close(None).unwrap();
 }
@@ -119,34 +118,6 @@ fn json_takes_any_name() {
             + r#""shrink":"scan_shadow_nodes","nid":0,"#
             + "\"memcg\":\"/a \\\"b\\\" \u{fc}\",\"nr_objects_to_shrink\":1,\"cache_items\":2,"
             + r#""delta":3,"total_scan":4,"priority":12}"#
-    );
-}
-
-#[test]
-fn ftrace_cuts_names_and_says_how_long_sleeps_were() {
-    let out = Collected::default();
-    tell(Ftrace::new(out.clone()));
-    let text = out.text();
-    // One more character would end at byte 18.
-    assert!(text.contains("\u{fc}\u{1f41a}\u{fc}\u{1f41a}\u{fc}-1004 "), "{text}");
-    assert!(text.contains("a_\"b\"_\\_c-1001 ") && text.contains("line__tab__-1003 "), "{text}");
-    let events = ftrace::read(&text);
-    let of = |name: &str| events.iter().filter(|(_, event, _)| event == name).count();
-    assert_eq!(of("mm_shrink_slab_start"), NAMES.len());
-    assert!(
-        text.contains(": scan_shadow_nodes+0x0/0x0 0000000000000000: nid: 0 objects"),
-        "{text}"
-    );
-    assert_eq!((of("mm_vmscan_throttled"), of("mm_vmscan_kswapd_sleep")), (NAMES.len() + 1, 1));
-    assert!(
-        text.contains("usec_timeout=100000 usect_delayed=3 reason=VMSCAN_THROTTLE_WRITEBACK"),
-        "{text}"
-    );
-    assert_eq!(of("mm_vmscan_lru_shrink_active"), 1);
-    // The last sleep ends with the run.
-    assert!(
-        text.trim_end().ends_with("usect_delayed=955 reason=VMSCAN_THROTTLE_WRITEBACK"),
-        "{text}"
     );
 }
 
