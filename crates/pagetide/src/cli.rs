@@ -604,12 +604,6 @@ pub struct InspectArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
     pub at: Option<u64>,
 
-    /// Write a report of the final state to this HTML file, to open in a browser, mail or print
-    /// (docs/outputs.md)
-    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with = "timeline")]
-    pub html: Option<PathBuf>,
-
     /// Instead of files, draw the memory of every group and the fragmentation of every node over
     /// time, with the pages that reclaim and compaction scanned, took and moved
     #[arg(long, conflicts_with_all = ["names", "only", "at"])]

@@ -4,7 +4,6 @@
 //! Invariant: notes and facts are the sentences of the text output. An answer with one value has
 //! the same figures in other sentences.
 
-use super::bars::{Bar, BarTable};
 use super::knob_axis::along;
 use super::lines::{
     ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartMark, ChartPanel, LineShape,
@@ -158,7 +157,7 @@ fn values(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     };
     let mut blocks: Vec<PageBlock> = vec![note.into()];
     blocks.extend(threshold(find, answer).map(PageBlock::from));
-    blocks.push(bars(find, answer).markup().into());
+    blocks.push(bars(find, answer).into());
     blocks
 }
 
@@ -207,21 +206,48 @@ fn one(panel: ChartPanel) -> Vec<ChartChoice> {
     vec![ChartChoice { name: String::new(), clip: None, panels: vec![panel] }]
 }
 
-fn bars(find: &Find, answer: &FindAnswer) -> BarTable {
-    let bar = |name: String, count: SeedCount| {
-        let (low, high) = between(count);
-        let text =
-            format!("{} of {} ({} to {})", count.held, count.of, percent(low), percent(high));
-        Bar { name, text, parts: vec![(share(count), percent(share(count)))] }
+/// The shares as bars in a table, readable without colour, without a script, and aloud.
+fn bars(find: &Find, answer: &FindAnswer) -> Markup {
+    let row = |name: &str, count: SeedCount| {
+        let ((low, high), share) = (between(count), share(count));
+        html! {
+            tr {
+                th scope="row" { (name) }
+                td.number {
+                    (count.held) " of " (count.of) " (" (percent(low)) " to " (percent(high)) ")"
+                }
+                td aria-hidden="true" {
+                    div.bar {
+                        span style={ "width:" (format!("{:.1}", share * 100.0)) "%" } title=(percent(share)) {}
+                    }
+                }
+            }
+        }
     };
-    let mut bars = vec![bar("unchanged".to_owned(), answer.before)];
-    for &(at, count) in &answer.looked_at {
-        let is_answer = answer.point.as_ref().is_some_and(|point| point.place == at);
-        let mark = if is_answer { " \u{2190} answer" } else { "" };
-        bars.push(bar(format!("{}{mark}", find.value(at)), count));
+    html! {
+        div.scroll tabindex="0" role="region" aria-label="All runs of each value" {
+            table.bars {
+                caption { span.hold { "All runs of each value" } }
+                thead {
+                    tr {
+                        th scope="col" { "value" }
+                        th scope="col" { "seeds in which it holds" }
+                        th aria-hidden="true" {}
+                    }
+                }
+                tbody {
+                    (row("unchanged", answer.before))
+                    @for &(at, count) in &answer.looked_at {
+                        @if answer.point.as_ref().is_some_and(|point| point.place == at) {
+                            (row(&format!("{} \u{2190} answer", find.value(at)), count))
+                        } @else {
+                            (row(find.value(at), count))
+                        }
+                    }
+                }
+            }
+        }
     }
-    let head = ["value".to_owned(), "seeds in which it holds".to_owned()];
-    BarTable { caption: "All runs of each value".to_owned(), head, bars }
 }
 
 // --- Changes with the value ---

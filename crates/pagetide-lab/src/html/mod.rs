@@ -8,7 +8,7 @@
 //! * [`lines::ChartFigure`] are charts with axes (over time, distributions, curves): plain data,
 //!   which `assets/report.js` draws with uPlot. Charts that are `over` the same axis share cursor
 //!   and zoom.
-//! * [`dots`], [`bars`] and [`heat`] become markup directly (SVG and tables), and need no script.
+//! * [`dots`] and [`heat`] become markup directly (SVG and tables), and need no script.
 //! * [`run`], [`sweep`] and so on, one file per kind of page, turn a result into a page.
 //!   `page.render()` is the file.
 //!
@@ -19,11 +19,9 @@
 //! Invariant: a page is a function of the result: the same result gives the same bytes. A page
 //! needs no network (its own policy forbids it). Without a script it still has its text and tables.
 
-pub mod bars;
 pub mod dots;
 pub mod find;
 pub mod heat;
-pub mod inspect;
 pub mod lines;
 pub mod mrc;
 pub mod page;

@@ -3,14 +3,11 @@
 
 use crate::cli::InspectArgs;
 use crate::error::{CliError, ExitStatus};
-use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
-use crate::{command_line, interrupt, names_of, scenario_file};
+use crate::{interrupt, names_of, scenario_file};
 use pagetide_lab::execute::{execute, JobOutcome};
-use pagetide_lab::html;
-use pagetide_lab::html::run::PageSource;
 use pagetide_lab::timeline;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
@@ -48,12 +45,6 @@ pub fn inspect(
         let limit = &mut loaded.scenario.variants[0].setup.time_limit_ns;
         *limit = at.min(*limit);
     }
-    let page = args
-        .html
-        .as_deref()
-        .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
-        .transpose()?;
-    let setup = loaded.scenario.variants[0].setup.clone();
     let plan = loaded.plan(overrides.sets)?;
 
     let world = Simulator {
@@ -74,15 +65,14 @@ pub fn inspect(
         Some(JobOutcome::Failed(failure)) => return Err(CliError::of_run("", &failure)),
         Some(JobOutcome::Cancelled) | None => return Err(CliError::Interrupted),
     };
-    let heading = format!(
+    printer.note(&format!(
         "{}, variant {}, seed {}, pagetide {}, after {:.3} s",
         record.scenario,
         record.variant,
         record.seed,
         record.version,
         record.elapsed_ns as f64 / 1e9
-    );
-    printer.note(&heading);
+    ));
     record.notes.iter().for_each(|note| printer.note(note));
     printer.data(match (&record.timeline, &args.only) {
         (Some(timeline), _) if args.csv => timeline::render_csv(timeline),
@@ -90,11 +80,6 @@ pub fn inspect(
         (None, Some(name)) => only(&record, name)?,
         (None, None) => with_headings(&record, &args.names)?,
     })?;
-    if let Some(file) = page {
-        let source = PageSource { scenario: loaded.text(), command: command_line() };
-        let page = html::inspect::page(&record, &setup, &heading, args.at.is_none(), &source);
-        file.write_page(&page, printer)?;
-    }
     Ok(ExitStatus::Success)
 }
 

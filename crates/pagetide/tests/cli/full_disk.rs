@@ -15,7 +15,6 @@ fn the_message_names_the_output_and_the_exit_code_is_1() {
         ("run s.toml --repeats 1 --openmetrics out", "out"),
         ("run s.toml --repeats 1 --events out", "out"),
         ("run s.toml --repeats 1 --perfetto out", "out"),
-        ("inspect s.toml --html out", "out"),
         (&format!("find s.toml {knob} --html out"), "out"),
         (&format!("find s.toml {knob} --emit json -o out"), "out"),
         ("sweep s.toml --repeats 1 --store out", "out"),

@@ -1,5 +1,5 @@
-//! `--html` of `find`, `sweep`, `verify`, `mrc` and `inspect`: complete reports, which a browser
-//! opens without messages.
+//! `--html` of `find`, `sweep`, `verify` and `mrc`: complete reports, which a browser opens without
+//! messages.
 
 use crate::browser;
 use crate::common::TestDir;
@@ -105,17 +105,6 @@ fn mrc_draws_its_curve() {
 }
 
 #[test]
-fn inspect_shows_zones_orders_and_groups() {
-    let place = TestDir::with("tiny.toml", TINY);
-    let text = page(&place, &["inspect", "tiny.toml"], 0);
-    for wanted in
-        ["id=\"zones\"", "id=\"orders\"", "id=\"machine\"", "id=\"groups\"", "memory.high"]
-    {
-        assert!(text.contains(wanted), "{wanted}");
-    }
-}
-
-#[test]
 fn a_page_is_written_whole_or_not_at_all_and_over_pages_only() {
     let place = TestDir::with("tiny.toml", TINY);
     place.write("mine.txt", "dear diary");
@@ -125,7 +114,7 @@ fn a_page_is_written_whole_or_not_at_all_and_over_pages_only() {
         ("/dev/full", "not a regular file"),
         ("no/such/out.html", "no directory"),
     ] {
-        for command in ["inspect", "sweep", "verify"] {
+        for command in ["sweep", "verify"] {
             let ran = place.run([command, "tiny.toml", "--html", out]);
             assert_eq!(ran.code, Some(2), "{command} {out}: {ran:?}");
             assert!(ran.stderr.contains(words) && ran.stdout.is_empty(), "{out}: {}", ran.stderr);
