@@ -14,6 +14,7 @@ use pagetide_scenario::model::{Setup, Workload};
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,7 +27,6 @@ const OPEN_FILES_MAX: u64 = 1 << 20;
 const CACHES: &str = "/sys/kernel/slab";
 /// Several RCU grace periods, and time for their callbacks.
 const GRACE: Duration = Duration::from_millis(200);
-const NO_PIPE: [i32; 2] = [-1; 2];
 
 /// Mounts the tmpfs for the setup's names.
 pub fn prepare(setup: &Setup) -> Result<(), String> {
@@ -82,7 +82,7 @@ pub struct TaskObjects {
     task: usize,
     /// The tmpfs and the root of the first disk, if the task creates names.
     directories: Option<[File; 2]>,
-    pipes: Vec<[i32; 2]>,
+    pipes: Vec<Option<(OwnedFd, OwnedFd)>>,
 }
 
 impl TaskObjects {
@@ -109,7 +109,8 @@ impl TaskObjects {
             names::allow_open_files(OPEN_FILES_MAX)
                 .map_err(|error| format!("allowing {OPEN_FILES_MAX} open files: {error}"))?;
         }
-        Ok(TaskObjects { task: id, directories, pipes: vec![NO_PIPE; pipes as usize] })
+        let pipes = (0..pipes).map(|_| None).collect();
+        Ok(TaskObjects { task: id, directories, pipes })
     }
 
     /// Calls `call` with directory number `place` and the name for `number`.
@@ -151,17 +152,14 @@ impl TaskObjects {
     pub fn open_pipe(&mut self, slot: u32) -> io::Result<()> {
         let slot = self.pipes.get_mut(slot as usize);
         let slot = slot.ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
-        *slot = names::pipe()?;
+        *slot = Some(names::pipe()?);
         Ok(())
     }
 
     /// Closes both ends of a pipe.
     /// EBADF for an empty slot.
     pub fn close_pipe(&mut self, slot: u32) -> io::Result<()> {
-        let slot = self.pipes.get_mut(slot as usize).filter(|slot| **slot != NO_PIPE);
-        let slot = slot.ok_or(io::Error::from_raw_os_error(libc::EBADF))?;
-        let [read, write] = std::mem::replace(slot, NO_PIPE);
-        names::close(read)?;
-        names::close(write)
+        let ends = self.pipes.get_mut(slot as usize).and_then(Option::take);
+        ends.map(drop).ok_or(io::Error::from_raw_os_error(libc::EBADF))
     }
 }

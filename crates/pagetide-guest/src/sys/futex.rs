@@ -1,20 +1,14 @@
 //! Sleeping on a word of shared memory. Linux: futex(2), shared between processes.
 
+use rustix::thread::futex::{self, Flags, Timespec};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Sleeps until `word` is woken, at most `timeout`; returns at once if its value is not `while_is`.
 /// May return early, so callers check the value again.
 pub fn wait(word: &AtomicU32, while_is: u32, timeout: Option<Duration>) {
-    let limit = timeout.map(|timeout| libc::timespec {
-        tv_sec: timeout.as_secs() as libc::time_t,
-        tv_nsec: timeout.subsec_nanos().into(),
-    });
-    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `word` and `limit` outlive the call.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, while_is, limit, 0, 0);
-    }
+    let limit = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let _ = futex::wait(word, Flags::empty(), while_is, limit.as_ref());
 }
 
 /// Stores `value` and wakes all sleepers on `word`.
@@ -25,8 +19,5 @@ pub fn set(word: &AtomicU32, value: u32) {
 
 /// Wakes all sleepers on `word`.
 pub fn wake(word: &AtomicU32) {
-    // SAFETY: `word` outlives the call.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0, 0, 0);
-    }
+    let _ = futex::wake(word, Flags::empty(), i32::MAX as u32);
 }

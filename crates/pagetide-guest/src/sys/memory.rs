@@ -269,19 +269,12 @@ pub fn shared_words(count: usize) -> io::Result<&'static [AtomicU32]> {
 
 /// Drops the clean cached pages of `file`. Linux: posix_fadvise(2).
 pub fn drop_cached_pages(file: &File) -> io::Result<()> {
-    // SAFETY: no memory arguments.
-    let error = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-    if error == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(error))
-    }
+    Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
 }
 
 /// Locks all present memory of this process, which prevents its reclaim.
 pub fn lock_all() -> io::Result<()> {
-    // SAFETY: no memory arguments.
-    super::check(unsafe { libc::mlockall(libc::MCL_CURRENT) }.into()).map(drop)
+    Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
 }
 
 /// Keeps freed heap memory, so that reusing it needs no system call.

@@ -1,62 +1,47 @@
 //! Names in a directory, and pipes, without heap allocation. Linux: openat(2), unlinkat(2),
-//! fstatat(2), pipe2(2), close(2).
+//! fstatat(2), pipe2(2).
 //!
-//! Invariant: the caller owns the names, which end with NUL. File descriptors opened here are
-//! closed here or passed to the caller.
+//! Invariant: the caller owns the names, which end with NUL.
 
-use super::check;
+use rustix::fs::{openat, statat, unlinkat, AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::{pipe_with, PipeFlags};
+use rustix::process::{setrlimit, Resource, Rlimit};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 
 /// Creates the empty file `name` in `directory`.
 pub fn create(directory: &File, name: &CStr) -> io::Result<()> {
-    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
-    // SAFETY: a string that outlives the call.
-    let opened = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags, 0o600) };
-    close(check(opened.into())? as i32)
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
+    Ok(())
 }
 
 /// Removes the file `name` from `directory`.
 pub fn remove(directory: &File, name: &CStr) -> io::Result<()> {
-    // SAFETY: a string that outlives the call.
-    check(unsafe { libc::unlinkat(directory.as_raw_fd(), name.as_ptr(), 0) }.into()).map(drop)
+    Ok(unlinkat(directory, name, AtFlags::empty())?)
 }
 
 /// Whether `directory` has an entry `name`.
 pub fn exists(directory: &File, name: &CStr) -> io::Result<bool> {
-    // SAFETY: an all-zero stat is valid and outlives the call, as does the string.
-    let found = unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        libc::fstatat(directory.as_raw_fd(), name.as_ptr(), &raw mut stat, 0)
-    };
-    match check(found.into()) {
+    match statat(directory, name, AtFlags::empty()) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Opens a pipe; returns the read end and the write end.
-pub fn pipe() -> io::Result<[i32; 2]> {
-    let mut ends = [-1; 2];
-    // SAFETY: the array has room for two descriptors.
-    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }.into())?;
-    Ok(ends)
-}
-
-/// Closes a file descriptor of this process.
-pub fn close(fd: i32) -> io::Result<()> {
-    // SAFETY: no owning type has this descriptor.
-    check(unsafe { libc::close(fd) }.into()).map(drop)
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
 /// Allows this process `count` open files.
 pub fn allow_open_files(count: u64) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: count, rlim_max: count };
-    // SAFETY: a limit that outlives the call.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into()).map(drop)
+    let limit = Rlimit { current: Some(count), maximum: Some(count) };
+    Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
 #[cfg(test)]
@@ -64,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_and_go_and_pipes_have_two_ends() {
+    fn names_come_and_go() {
         let path = std::env::temp_dir().join(format!("pagetide-names-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         let directory = File::open(&path).unwrap();
@@ -75,9 +60,5 @@ mod tests {
         remove(&directory, c"0.0").unwrap();
         assert!(remove(&directory, c"0.0").is_err());
         std::fs::remove_dir(&path).unwrap();
-        let [read, write] = pipe().unwrap();
-        assert_ne!(read, write);
-        close(read).unwrap();
-        close(write).unwrap();
     }
 }

@@ -7,6 +7,7 @@
 //! A live machine has no such ports: reports go to standard output, and the switch ends the
 //! process.
 
+use rustix::system::RebootCommand;
 use std::arch::asm;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,11 +103,8 @@ pub fn power_off() -> ! {
     unsafe { asm!("out dx, eax", in("dx") EXIT, in("eax") 0u32, options(nostack, nomem)) }
     // The device is missing: ask the kernel.
     loop {
-        // SAFETY: no memory arguments.
-        unsafe {
-            libc::sync();
-            libc::reboot(libc::RB_POWER_OFF);
-        }
+        rustix::fs::sync();
+        let _ = rustix::system::reboot(RebootCommand::PowerOff);
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
 }

@@ -1,7 +1,12 @@
 //! Processes. Linux: fork(2), waitpid(2), setpriority(2).
 
 use super::check;
+use rustix::process::{
+    kill_process, set_parent_process_death_signal, setpriority_process, test_kill_process, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions,
+};
 use std::io;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Which side of a fork this is.
@@ -32,51 +37,39 @@ pub enum ExitCause {
 
 /// Waits for the end of any child; `None` after a signal, or if there is no child.
 pub fn wait_any() -> Option<(i32, ExitCause)> {
-    let mut status = 0;
-    // SAFETY: `status` outlives the call.
-    let pid = check(unsafe { libc::waitpid(-1, &raw mut status, 0) }.into()).ok()?;
-    let ended = if libc::WIFSIGNALED(status) {
-        ExitCause::Killed(libc::WTERMSIG(status))
-    } else {
-        ExitCause::Exited(libc::WEXITSTATUS(status))
+    let (pid, status) = rustix::process::wait(WaitOptions::empty()).ok()??;
+    let ended = match status.terminating_signal() {
+        Some(signal) => ExitCause::Killed(signal),
+        None => ExitCause::Exited(status.exit_status()?),
     };
-    Some((pid as i32, ended))
+    Some((Pid::as_raw(Some(pid)), ended))
 }
 
 pub fn kill(pid: i32) {
-    // SAFETY: no memory arguments.
-    unsafe {
-        libc::kill(pid, libc::SIGKILL);
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, Signal::KILL);
     }
 }
 
 /// Ends this process when its parent ends, for any reason. Linux: PR_SET_PDEATHSIG.
 pub fn end_with_parent() {
-    // SAFETY: no memory arguments. Without this a process may outlive a killed parent.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0);
-    }
+    // If it fails, a process may outlive a killed parent.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
 /// Whether a process with this id lives. For processes other than its parent, a zombie counts as
 /// alive until its parent has waited for it.
 pub fn lives(pid: i32) -> bool {
-    // SAFETY: an all-zero siginfo_t is valid and outlives the call, which leaves the child
-    // waitable.
-    let ended = unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        let id = libc::id_t::try_from(pid).unwrap_or_default();
-        libc::waitid(libc::P_PID, id, &raw mut info, options) == 0 && info.si_pid() == pid
-    };
-    // SAFETY: no memory arguments.
-    !ended && unsafe { libc::kill(pid, 0) == 0 }
+    let Some(pid) = Pid::from_raw(pid) else { return false };
+    // Leaves the child waitable.
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let ended = matches!(waitid(WaitId::Pid(pid), options), Ok(Some(_)));
+    !ended && test_kill_process(pid).is_ok()
 }
 
 /// Sets the nice value of this process.
 pub fn set_nice(nice: i8) -> io::Result<()> {
-    // SAFETY: no memory arguments.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice.into()) }.into()).map(drop)
+    Ok(setpriority_process(None, nice.into())?)
 }
 
 /// Exempts this process from the OOM killer.
@@ -148,21 +141,21 @@ pub fn usage() -> ProcessUsage {
 
 /// Nanoseconds since boot. Linux: CLOCK_MONOTONIC.
 pub fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` outlives the call.
-    unsafe {
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time);
-    }
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    clock_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// CPU time of this process and all its threads so far, in nanoseconds. Linux:
 /// CLOCK_PROCESS_CPUTIME_ID, which is exact; the timer tick splits the two parts of [`usage`].
 pub fn cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Nanoseconds of a clock. By libc, which needs no /proc to find the vDSO.
+fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` outlives the call.
     unsafe {
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);
+        libc::clock_gettime(clock, &raw mut time);
     }
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -178,10 +171,8 @@ pub fn spin(ns: u64) {
 /// Sets the timer slack of this thread and its future threads; 0 restores the default. Linux:
 /// PR_SET_TIMERSLACK.
 pub fn set_timer_slack(ns: u64) {
-    // SAFETY: no memory arguments. Without this, sleeps end 50 us late.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong, 0, 0, 0);
-    }
+    // If it fails, sleeps end 50 us late.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(ns));
 }
 
 /// Ends this process at once, without exit handlers.
