@@ -25,7 +25,7 @@ use crate::stats::vmstat::{Event, Vmstat};
 use crate::stats::work::Work;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
-use crate::units::{Cpu, IdVec, NodeId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
+use crate::units::{Cpu, IdVec, NodeId, Order, Pfn, MAX_PAGE_ORDER};
 use alloc::vec::Vec;
 
 /// Frames, zones and free lists of the whole machine.

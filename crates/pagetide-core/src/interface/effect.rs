@@ -13,7 +13,6 @@
 use crate::interface::daemon::Daemon;
 use crate::interface::throttle::Throttle;
 use crate::slab::object::Object;
-use crate::units::digest::State;
 use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn, Requester, SwapSlot};
 use alloc::vec::Vec;
 
