@@ -670,7 +670,6 @@ class Policy(_Table):
         slab_accounting: Literal[
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",
         ] | None = None,
-        slab_owners: Literal["pointers", "ids"] | None = None,
         slub: Literal["linux-6.1", "linux-5.5"] | None = None,
         soft_limit: Literal["tree", "hierarchical", "two-pass", "graded", "off"] | None = None,
         soft_limit_direct: Literal["full", "bounded", "ignored"] | None = None,
@@ -701,7 +700,6 @@ class Policy(_Table):
         per_cpu_lists: How large per-CPU lists are, and how fast they drain. Default: linux-6.1.
         shrink_priority: The effect of memory.global_shrink_priority. Default: guarded.
         slab_accounting: Which group pays for small kernel objects. Default: per-object.
-        slab_owners: How an object remembers its owner. Default: pointers.
         slub: Which slab of a cache is used next. Default: linux-6.1.
         soft_limit: How global reclaim respects soft limits (memory.soft_limit_in_bytes). Default: tree.
         soft_limit_direct: How hard tasks in direct reclaim scan groups over their soft limits. Default: full.
@@ -732,7 +730,6 @@ class Policy(_Table):
         self.slab_accounting: Literal[
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",
         ] | None = slab_accounting
-        self.slab_owners: Literal["pointers", "ids"] | None = slab_owners
         self.slub: Literal["linux-6.1", "linux-5.5"] | None = slub
         self.soft_limit: Literal["tree", "hierarchical", "two-pass", "graded", "off"] | None = soft_limit
         self.soft_limit_direct: Literal["full", "bounded", "ignored"] | None = soft_limit_direct

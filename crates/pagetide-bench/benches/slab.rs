@@ -13,7 +13,7 @@ use criterion::{criterion_group, criterion_main, Throughput};
 use mimalloc::MiMalloc;
 use pagetide_bench::clock::CpuTime;
 use pagetide_bench::objects::{CacheMachine, Payer};
-use pagetide_core::config::{Config, ObjcgStock, SlabOwners};
+use pagetide_core::config::{Config, ObjcgStock};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::slab::object::Object;
 use pagetide_core::units::Cpu;
@@ -126,8 +126,8 @@ fn root(size: u32) -> Ours {
 }
 
 /// A cache with objects charged to a group.
-fn group(size: u32, slab_owners: SlabOwners) -> Ours {
-    let mut kernel = CacheMachine::new(MEMORY, size, Config { slab_owners, ..Config::default() });
+fn group(size: u32) -> Ours {
+    let mut kernel = CacheMachine::new(MEMORY, size, Config::default());
     let payer = kernel.group();
     Ours { kernel, payer, cpu: Cpu(0) }
 }
@@ -183,11 +183,7 @@ fn hot_pairs(c: &mut Criterion) {
         pair(c, &title, "mimalloc", peer(MiMalloc, size));
         pair(c, &title, "jemalloc", peer(Jemalloc, size));
         pair(c, &title, "pagetide", root(size));
-        for (name, owners) in
-            [("pagetide, pointers", SlabOwners::Pointers), ("pagetide, ids", SlabOwners::Ids)]
-        {
-            pair(c, &title, name, group(size, owners));
-        }
+        pair(c, &title, "pagetide, a group pays", group(size));
     }
 }
 
@@ -220,9 +216,7 @@ fn bulks(c: &mut Criterion) {
             bulk(c, &title, "mimalloc", &order, peer(MiMalloc, size));
             bulk(c, &title, "jemalloc", &order, peer(Jemalloc, size));
             bulk(c, &title, "pagetide", &order, root(size));
-            for (name, owners) in [("pointers", SlabOwners::Pointers), ("ids", SlabOwners::Ids)] {
-                bulk(c, &title, &format!("pagetide, {name}"), &order, group(size, owners));
-            }
+            bulk(c, &title, "pagetide, a group pays", &order, group(size));
         }
     }
 }

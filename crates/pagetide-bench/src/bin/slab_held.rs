@@ -1,11 +1,11 @@
 //! Prints the memory that caches hold for their objects after a burst and after churn, and the
-//! memory for owners' ids.
+//! memory to record the owners of objects.
 //!
 //! A million objects are allocated and nine in ten are freed at random. Then, a hundred times, a
 //! tenth of those in use is freed at random and as many are allocated.
 
 use pagetide_bench::objects::CacheMachine;
-use pagetide_core::config::{Config, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, SlubPolicy};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::units::Cpu;
 
@@ -53,8 +53,8 @@ fn held(size: u32, slub: SlubPolicy) -> [f64; 2] {
 }
 
 /// Bytes for owners per byte of objects.
-fn owner_share(size: u32, slab_owners: SlabOwners) -> f64 {
-    let mut kernel = CacheMachine::new(MEMORY, size, Config { slab_owners, ..Config::default() });
+fn owner_share(size: u32) -> f64 {
+    let mut kernel = CacheMachine::new(MEMORY, size, Config::default());
     let payer = kernel.group();
     for _ in 0..COUNT {
         kernel.alloc(payer, CPU);
@@ -77,11 +77,7 @@ fn main() {
         println!();
     }
     println!("bytes of owners per byte of objects");
-    for (name, owners) in [("pointers", SlabOwners::Pointers), ("ids", SlabOwners::Ids)] {
-        print!("{name:10}");
-        for size in [32, 192, 1024] {
-            print!("  {size:4} bytes: {:6.4}", owner_share(size, owners));
-        }
-        println!();
+    for size in [32, 192, 1024] {
+        println!("{size:4} bytes: {:6.4}", owner_share(size));
     }
 }

@@ -77,7 +77,7 @@ impl<O: Owners> Manager<O> {
             let expected = SlabSeat::Active(crate::units::Cpu(cpu as u16));
             check!(seat == expected, "{id:?} CPU {cpu} allocates from a slab that is {seat:?}");
             check!(
-                mine.has_owners == slab.has_owners,
+                mine.has_owners == slab.owner_vector.is_some(),
                 "{id:?} CPU {cpu} and its slab differ about owners"
             );
             if mine.base != u32::MAX {
@@ -209,8 +209,8 @@ impl<O: Owners> Manager<O> {
                 let state = cache.check_in_use(number as u32);
                 check!(state.is_ok(), "{id:?} object {number} is owned and not in use: {state:?}");
                 let (slot, _) = cache.place_of(number as u32);
-                let slab = &cache.slabs[slot];
-                check!(slab.has_owners, "{id:?} slab {slot} has no vector of owners");
+                let vector = cache.slabs[slot].owner_vector;
+                check!(vector.is_some(), "{id:?} slab {slot} has no vector of owners");
                 check!(usize::from(owner) < nr_ids, "{id:?} object {number}: no owner {owner}");
                 bytes[usize::from(owner)] += i64::from(cache.charge_size);
             }

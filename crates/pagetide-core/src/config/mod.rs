@@ -447,14 +447,6 @@ tunables! {
                 /// added (up to 5.15).
                 Linux55 = 1, "linux-5.5";
             }
-            /// How an object remembers its owner.
-            SlabOwners = "slab_owners", boot => slab_owners: SlabOwners = Pointers {
-                /// By a pointer of 8 bytes. Each slab has a vector of pointers, which is itself a
-                /// kernel object (Linux).
-                Pointers = 0, "pointers", linux;
-                /// By an id of 2 bytes, at the end of the slab if there is space (Pagetide's).
-                Ids = 1, "ids";
-            }
             /// Number of owners for which a CPU can hold bytes that are charged in advance.
             ObjcgStock = "objcg_stock", boot => objcg_stock: ObjcgStock = One {
                 /// One, as Linux.

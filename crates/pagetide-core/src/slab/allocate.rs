@@ -9,7 +9,11 @@
 //! Invariant: an allocation that returns no object leaves no charge.
 
 use super::objcg::NO_OWNER;
+<<<<<<< here
 use super::SlabError;
+=======
+use super::{Object, SlabError, OWNER_BYTES};
+>>>>>>> ported
 use crate::config::SlabAccounting;
 use crate::frames::gfp::{AllocFlags, Gfp};
 use crate::frames::page::{PageFlags, Place};
@@ -412,26 +416,12 @@ impl<O: Owners> Manager<O> {
         }
         let (slot, _) = it.place_of(object.number);
         let slab = &it.slabs[slot];
-        if !slab.has_owners {
-            let bytes = u64::from(slab.objects) * u64::from(self.slabs.owner_bytes());
-            let it = &self.slabs.caches[object.cache];
-            let slab_bytes = it.page_size() << it.slabs[slot].order;
-            let used = u64::from(it.slabs[slot].objects) * u64::from(it.size);
-            let fits =
-                self.slabs.owners == crate::config::SlabOwners::Ids && slab_bytes - used >= bytes;
-            let vector = match fits {
-                true => Object::NONE,
-                false => {
-                    let Some(cache) = self.slabs.kmalloc_cache(bytes) else { return false };
-                    match self.alloc_object(cache, Gfp::NOWAIT, ctx) {
-                        Ok(vector) => vector,
-                        Err(_) => return false,
-                    }
-                }
-            };
+        if !slab.owner_vector.is_some() {
+            let bytes = u64::from(slab.objects) * u64::from(OWNER_BYTES);
+            let Some(cache) = self.slabs.kmalloc_cache(bytes) else { return false };
+            let Ok(vector) = self.alloc_object(cache, Gfp::NOWAIT, ctx) else { return false };
             let it = &mut self.slabs.caches[object.cache];
             it.slabs[slot].owner_vector = vector;
-            it.slabs[slot].has_owners = true;
             for cpu in it.cpus.iter_mut().filter(|cpu| cpu.slot == slot as u32) {
                 cpu.has_owners = true;
             }

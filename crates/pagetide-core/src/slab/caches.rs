@@ -3,7 +3,7 @@
 //! Linux: mm/slab_common.c (6.1).
 
 use super::order;
-use super::{CacheSpec, CacheTuning, KmemCache, SlabError, Slabs};
+use super::{CacheSpec, CacheTuning, KmemCache, SlabError, Slabs, OWNER_BYTES};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::errno::Errno;
@@ -71,7 +71,6 @@ impl<O: Owners> Manager<O> {
     /// changed.
     pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
         self.slabs.settle_all();
-        let owner_bytes = self.slabs.owner_bytes();
         let Some(it) = self.slabs.caches.get_mut(cache.idx()).filter(|it| !it.name.is_empty())
         else {
             return Err(Errno::Enoent);
@@ -82,7 +81,7 @@ impl<O: Owners> Manager<O> {
             }
             // The vector of owners of a slab's objects must fit in the largest object of kmalloc.
             let objects = (it.page_size() << order) / u64::from(it.size);
-            let owners = objects * u64::from(owner_bytes);
+            let owners = objects * u64::from(OWNER_BYTES);
             if objects > order::MAX_OBJECTS || owners > 2 * it.page_size() {
                 return Err(Errno::Einval);
             }

@@ -53,13 +53,11 @@ pub(crate) struct Slab {
     pub objects: u16,
     pub order: Order,
     pub node: NodeId,
-    /// Whether there is memory to record the owners of its objects.
-    pub has_owners: bool,
     /// Neighbours on a list. On a CPU's chain only `next` is a link; `prev` is the number of free
     /// objects on the chain when this slab was added.
     pub prev: u32,
     pub next: u32,
-    /// Vector of the owners of its objects, if the vector is an object of its own.
+    /// Vector of the owners of its objects, once one has an owner.
     pub owner_vector: Object,
 }
 
@@ -381,7 +379,7 @@ impl KmemCache {
         self.slabs[slot as usize].seat = SlabSeat::Active(cpu);
         let mine = &mut self.cpus[cpu];
         mine.slot = slot;
-        mine.has_owners = self.slabs[slot as usize].has_owners;
+        mine.has_owners = self.slabs[slot as usize].owner_vector.is_some();
     }
 
     #[inline(always)]
@@ -442,10 +440,7 @@ impl KmemCache {
             objects: objects as u16,
             order,
             node,
-            has_owners: false,
-            prev: NO_SLAB,
-            next: NO_SLAB,
-            owner_vector: Object::NONE,
+            ..Slab::gone()
         };
         self.nr_slabs += 1;
         self.nr_pages += 1 << order;
@@ -677,7 +672,6 @@ impl Slab {
             objects: 0,
             order: 0,
             node: NodeId(0),
-            has_owners: false,
             prev: NO_SLAB,
             next: NO_SLAB,
             owner_vector: Object::NONE,

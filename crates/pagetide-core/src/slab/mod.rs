@@ -33,8 +33,13 @@ pub mod slabinfo;
 #[cfg(test)]
 mod tests;
 
+<<<<<<< here
 use crate::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::groups::memcg::MemcgPosition;
+=======
+use crate::config::{Config, KmemAccounting, SlabAccounting, SlubPolicy};
+use crate::units::digest::State;
+>>>>>>> ported
 #[cfg(doc)]
 use crate::interface::manager::Manager;
 use crate::units::digest::State;
@@ -94,6 +99,10 @@ pub(crate) struct DiscardedSlab {
     pub owner_vector: Object,
 }
 
+/// Bytes to record the owner of an object: a pointer in its slab's vector of owners, which is an
+/// object itself. (The simulator stores ids.)
+pub(crate) const OWNER_BYTES: u32 = 8;
+
 /// Object sizes of the `kmalloc` caches, up to two pages of 4 KiB.
 const KMALLOC_SIZES: [u32; 13] = [8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192];
 
@@ -127,7 +136,6 @@ pub(crate) struct Slabs {
     pub clone_parts: [CacheId; 2],
     /// Accounting chosen at boot; off if kernel memory is not accounted.
     pub accounting: SlabAccounting,
-    pub owners: SlabOwners,
     pub objcgs: ObjCgroups,
     /// Loan of each CPU.
     #[state(skip)] // the digest is of the state without loans
@@ -172,7 +180,6 @@ impl Slabs {
             buffer_head: CacheId::NONE,
             clone_parts: [CacheId::NONE; 2],
             accounting,
-            owners: config.slab_owners,
             objcgs: ObjCgroups::new(nr_cpus, config.objcg_stock.slots()),
             loans: alloc::vec![loan::Loan::NONE; usize::from(nr_cpus)],
             nr_loans: 0,
@@ -244,7 +251,7 @@ impl Slabs {
 
     /// Adds a cache as its own root.
     fn insert(&mut self, mut cache: KmemCache) -> CacheId {
-        cache.charge_size = cache.size + self.owner_bytes();
+        cache.charge_size = cache.size + OWNER_BYTES;
         let id = self.free_ids.pop().unwrap_or(self.caches.len() as u32);
         cache.root = CacheId(id);
         match self.caches.get_mut(id as usize) {
@@ -252,14 +259,6 @@ impl Slabs {
             None => self.caches.push(cache),
         }
         CacheId(id)
-    }
-
-    /// Bytes needed per object to record its owner.
-    pub fn owner_bytes(&self) -> u32 {
-        match self.owners {
-            SlabOwners::Pointers => 8,
-            SlabOwners::Ids => 2,
-        }
     }
 
     /// The cache from which `kmalloc` allocates `bytes` bytes.

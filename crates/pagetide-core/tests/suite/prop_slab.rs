@@ -1,8 +1,8 @@
-//! Random operations on slab caches and groups, with every policy for accounting objects, using
-//! slabs and storing owners, against a model that knows only the owner of each object.
+//! Random operations on slab caches and groups, with every policy for accounting objects and using
+//! slabs, against a model that knows only the owner of each object.
 
 use crate::slab_world::{SlabOp, SlabWorld};
-use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlubPolicy};
 use proptest::prelude::*;
 
 const ACCOUNTING: [SlabAccounting; 4] = [
@@ -11,7 +11,6 @@ const ACCOUNTING: [SlabAccounting; 4] = [
     SlabAccounting::PerGroupCachesReparent,
     SlabAccounting::PerObject,
 ];
-const OWNERS: [SlabOwners; 2] = [SlabOwners::Pointers, SlabOwners::Ids];
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -30,18 +29,10 @@ proptest! {
     ) {
         for slab_accounting in ACCOUNTING {
             for &slub in SlubPolicy::ALL {
-                for slab_owners in OWNERS {
-                    let config = Config {
-                        slab_accounting,
-                        slub,
-                        slab_owners,
-                        objcg_stock,
-                        ..Config::default()
-                    };
-                    let mut world = SlabWorld::new(config);
-                    ops.iter().for_each(|&op| world.step(op));
-                    world.finish();
-                }
+                let config = Config { slab_accounting, slub, objcg_stock, ..Config::default() };
+                let mut world = SlabWorld::new(config);
+                ops.iter().for_each(|&op| world.step(op));
+                world.finish();
             }
         }
     }

@@ -24,6 +24,10 @@ const fn variant(
     RemovedPolicy { key, variant: Some(variant), date, instead }
 }
 
+const fn policy(key: &'static str, date: &'static str, instead: &'static str) -> RemovedPolicy {
+    RemovedPolicy { key, variant: None, date, instead }
+}
+
 pub(crate) const REMOVED: &[RemovedPolicy] = &[
     RemovedPolicy {
         key: "pages",
@@ -32,6 +36,7 @@ pub(crate) const REMOVED: &[RemovedPolicy] = &[
         instead: "a program can register a policy of groups (docs/add-a-policy.md)",
     },
     variant("per_cpu_lists", "pageblocks", "2026-11-27", "`linux-6.1` is Linux's own choice"),
+    policy("slab_owners", "2026-11-27", "without it, owners are pointers, as in Linux"),
     variant("slub", "fullest", "2026-11-27", "`linux-6.1` is Linux's own choice"),
     variant("slub", "lowest", "2026-11-27", "`linux-6.1` is Linux's own choice"),
 ];

@@ -64,7 +64,7 @@ fn the_audit_finds_what_is_spoilt() {
         }),
         ("has no vector of owners", &|machine, cache, object| {
             let slot = slot(machine, object);
-            at(machine, cache).slabs[slot].has_owners = false;
+            at(machine, cache).slabs[slot].owner_vector = Object::NONE;
         }),
         ("slab frames", &|machine, _, _| {
             machine.mem.pages.open(crate::units::Pfn(0));
