@@ -4,7 +4,7 @@
 //! No sequence of operations may violate the audit or differ from the model.
 
 use crate::slab_world::{SlabOp, SlabWorld};
-use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlubPolicy};
+use pagetide_core::config::{Config, SlabAccounting, SlubPolicy};
 
 /// Operations on slab caches and groups. The first byte selects the policies; each following group
 /// of four bytes is an operation.
@@ -18,8 +18,7 @@ pub fn slab_ops(bytes: &[u8]) {
         _ => SlabAccounting::Off,
     };
     let slub = SlubPolicy::ALL[usize::from(policies >> 2 & 1)];
-    let objcg_stock = ObjcgStock::ALL[usize::from(policies >> 5 & 3)];
-    let config = Config { slab_accounting, slub, objcg_stock, ..Config::default() };
+    let config = Config { slab_accounting, slub, ..Config::default() };
     let mut world = SlabWorld::new(config);
     for op in bytes.chunks_exact(4).take(OPS) {
         world.step(SlabOp::from_bytes([op[0], op[1], op[2], op[3]]));

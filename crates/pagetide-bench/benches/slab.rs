@@ -6,14 +6,13 @@
 //!
 //! `slab_hot_pair` allocates and frees an object. `slab_lifo` allocates 10 000 and frees them, last
 //! first; `slab_random` allocates 1 000 000 and frees them shuffled: times are per object, both
-//! ways. `slab_round_robin` is the hot pair for 16 groups in turn, with one stock per CPU as in
-//! Linux and with 16. Time is CPU time of the thread.
+//! ways. `slab_round_robin` is the hot pair for 16 groups in turn. Time is CPU time of the thread.
 
 use criterion::{criterion_group, criterion_main, Throughput};
 use mimalloc::MiMalloc;
 use pagetide_bench::clock::CpuTime;
 use pagetide_bench::objects::{CacheMachine, Payer};
-use pagetide_core::config::{Config, ObjcgStock};
+use pagetide_core::config::Config;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::slab::object::Object;
 use pagetide_core::units::Cpu;
@@ -132,9 +131,8 @@ fn group(size: u32) -> Ours {
     Ours { kernel, payer, cpu: Cpu(0) }
 }
 
-fn round_robin(size: u32, objcg_stock: ObjcgStock) -> RoundRobin {
-    let config = Config { objcg_stock, ..Config::default() };
-    let mut kernel = CacheMachine::new(MEMORY, size, config);
+fn round_robin(size: u32) -> RoundRobin {
+    let mut kernel = CacheMachine::new(MEMORY, size, Config::default());
     let groups = std::array::from_fn(|_| kernel.group());
     RoundRobin { ours: Ours { kernel, payer: groups[0], cpu: Cpu(0) }, groups, next: 0 }
 }
@@ -189,22 +187,19 @@ fn hot_pairs(c: &mut Criterion) {
 
 fn round_robins(c: &mut Criterion) {
     for size in SIZES {
-        for stocks in [ObjcgStock::One, ObjcgStock::Sixteen] {
-            let name = format!("pagetide, {} stocks", stocks.slots());
-            let mut objects = round_robin(size, stocks);
-            const PAIRS: usize = 1000 * GROUPS;
-            for at in 0..2 * PAIRS {
-                if at == PAIRS {
-                    objects.rest();
-                    objects.ours.kernel.executor.manager.take_work();
-                }
-                let object = objects.get();
-                objects.put(object);
+        let mut objects = round_robin(size);
+        const PAIRS: usize = 1000 * GROUPS;
+        for at in 0..2 * PAIRS {
+            if at == PAIRS {
+                objects.rest();
+                objects.ours.kernel.executor.manager.take_work();
             }
-            let drains = objects.ours.kernel.executor.manager.take_work().objcg_drains;
-            println!("slab_round_robin_{size}/{name}: {drains} drains in {PAIRS} pairs");
-            pair(c, &format!("slab_round_robin_{size}"), &name, objects);
+            let object = objects.get();
+            objects.put(object);
         }
+        let drains = objects.ours.kernel.executor.manager.take_work().objcg_drains;
+        println!("slab_round_robin_{size}/pagetide: {drains} drains in {PAIRS} pairs");
+        pair(c, &format!("slab_round_robin_{size}"), "pagetide", objects);
     }
 }
 

@@ -447,19 +447,6 @@ tunables! {
                 /// added (up to 5.15).
                 Linux55 = 1, "linux-5.5";
             }
-            /// Number of owners for which a CPU can hold bytes that are charged in advance.
-            ObjcgStock = "objcg_stock", boot => objcg_stock: ObjcgStock = One {
-                /// One, as Linux.
-                One = 1, "1", linux;
-                /// Four.
-                Four = 4, "4";
-                /// Eight.
-                Eight = 8, "8";
-                /// Sixteen.
-                Sixteen = 16, "16";
-                /// Sixty-four.
-                SixtyFour = 64, "64";
-            }
         }
     }
 }
@@ -471,13 +458,6 @@ impl Thp {
             Thp::Always | Thp::Madvise => true,
             Thp::Never => false,
         }
-    }
-}
-
-impl ObjcgStock {
-    /// Number of owners for which a CPU can hold bytes that are charged in advance.
-    pub const fn slots(self) -> u32 {
-        self as u32
     }
 }
 

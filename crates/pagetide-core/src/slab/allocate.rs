@@ -9,11 +9,7 @@
 //! Invariant: an allocation that returns no object leaves no charge.
 
 use super::objcg::NO_OWNER;
-<<<<<<< here
-use super::SlabError;
-=======
-use super::{Object, SlabError, OWNER_BYTES};
->>>>>>> ported
+use super::{SlabError, OWNER_BYTES};
 use crate::config::SlabAccounting;
 use crate::frames::gfp::{AllocFlags, Gfp};
 use crate::frames::page::{PageFlags, Place};
@@ -72,7 +68,7 @@ impl<O: Owners> Manager<O> {
             return self.alloc_otherwise(cache, memcg, cpu).into_option();
         }
         // The CPU must have enough bytes of the group's owner in stock.
-        let stock = self.slabs.objcgs.stock_of(cpu, owner);
+        let stock = self.slabs.objcgs.stock_of(cpu);
         let size = it.charge_size;
         if stock.objcg != owner || stock.nr_bytes() < size || !mine.has_owners {
             return None;
@@ -110,7 +106,7 @@ impl<O: Owners> Manager<O> {
         let owner = self.memcgs.get(memcg.idx())?.objcg;
         let it = self.slabs.caches.get_mut(cache.idx())?;
         let mine = it.cpus.get_mut(cpu.idx())?;
-        let stock = self.slabs.objcgs.stock_of(cpu, owner);
+        let stock = self.slabs.objcgs.stock_of(cpu);
         let (size, reclaimable) = (it.charge_size, it.reclaimable);
         if stock.objcg != owner || stock.nr_bytes() < size || !mine.has_owners {
             return None;
@@ -122,7 +118,7 @@ impl<O: Owners> Manager<O> {
         let it = &mut self.slabs.caches[cache];
         let number = it.alloc_fast(cpu)?;
         it.owners[number as usize] = owner;
-        self.slabs.objcgs.stock_of(cpu, owner).take(size, reclaimable);
+        self.slabs.objcgs.stock_of(cpu).take(size, reclaimable);
         Some(Object { cache, number })
     }
 

@@ -50,7 +50,7 @@ impl Slabs {
     #[cold]
     fn settle_loan(&mut self, cpu: Cpu) {
         let Some((owner, bytes, reclaimable)) = self.lent(cpu) else { return };
-        self.objcgs.stock_of(cpu, owner).take(bytes, reclaimable);
+        self.objcgs.stock_of(cpu).take(bytes, reclaimable);
         let loan = core::mem::replace(&mut self.loans[cpu.idx()], Loan::NONE);
         self.nr_loans -= 1;
         let it = &mut self.caches[loan.cache];
@@ -121,7 +121,7 @@ impl Slabs {
         }
         let it = &mut self.caches[cache];
         let mine = &mut it.cpus[cpu];
-        let nr_bytes = self.objcgs.stock_of(cpu, owner).nr_bytes();
+        let nr_bytes = self.objcgs.stock_of(cpu).nr_bytes();
         // If a stock has more bytes than a page, the next free returns pages.
         if u64::from(nr_bytes) > self.page_size {
             return false;

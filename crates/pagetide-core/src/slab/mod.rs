@@ -33,13 +33,8 @@ pub mod slabinfo;
 #[cfg(test)]
 mod tests;
 
-<<<<<<< here
-use crate::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
-use crate::groups::memcg::MemcgPosition;
-=======
 use crate::config::{Config, KmemAccounting, SlabAccounting, SlubPolicy};
-use crate::units::digest::State;
->>>>>>> ported
+use crate::groups::memcg::MemcgPosition;
 #[cfg(doc)]
 use crate::interface::manager::Manager;
 use crate::units::digest::State;
@@ -180,7 +175,7 @@ impl Slabs {
             buffer_head: CacheId::NONE,
             clone_parts: [CacheId::NONE; 2],
             accounting,
-            objcgs: ObjCgroups::new(nr_cpus, config.objcg_stock.slots()),
+            objcgs: ObjCgroups::new(nr_cpus),
             loans: alloc::vec![loan::Loan::NONE; usize::from(nr_cpus)],
             nr_loans: 0,
             cached: Default::default(),

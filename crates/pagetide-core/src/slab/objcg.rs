@@ -7,8 +7,7 @@
 //! point to its parent; the objects do not change.
 //!
 //! Differences from Linux: owners are 16-bit ids. Instead of a reference count an owner has the sum
-//! of charged bytes, which is 0 exactly when it has no object. A CPU may have more than one stock
-//! ([`Config::objcg_stock`](crate::config::Config::objcg_stock), 1 as in Linux).
+//! of charged bytes, which is 0 exactly when it has no object.
 //!
 //! Invariant: the bytes of all objects, stocks and remainders equal the pages charged for objects
 //! times the page size, once loans are settled ([`super::loan`]). An owner that is not `online`
@@ -21,8 +20,6 @@ use crate::units::{Cpu, IdVec, MemcgId};
 use alloc::vec::Vec;
 
 pub(crate) const NO_OWNER: u16 = u16::MAX;
-
-const MAX_SLOTS: usize = 64;
 
 /// Bytes that a CPU has charged in advance for one owner (object part of Linux's `struct
 /// memcg_stock_pcp`).
@@ -131,34 +128,20 @@ pub(crate) struct ObjCgroup {
 pub(crate) struct ObjCgroups {
     table: Vec<ObjCgroup>,
     free: Vec<u16>,
-    /// [`MAX_SLOTS`] entries per CPU, most of them unused, so that computing an index needs no
-    /// multiplication.
+    /// The stock of each CPU.
     stocks: IdVec<Cpu, ObjStock>,
-    nr_cpus: u16,
-    /// Stocks per CPU (a power of two) minus one.
-    mask: u16,
 }
 
 impl ObjCgroups {
-    pub fn new(nr_cpus: u16, slots: u32) -> ObjCgroups {
-        let slots = slots.clamp(1, MAX_SLOTS as u32).next_power_of_two();
-        ObjCgroups {
-            table: Vec::new(),
-            free: Vec::new(),
-            stocks: alloc::vec![ObjStock::EMPTY; usize::from(nr_cpus) * MAX_SLOTS].into(),
-            nr_cpus,
-            mask: (slots - 1) as u16,
-        }
+    pub fn new(nr_cpus: u16) -> ObjCgroups {
+        let stocks = alloc::vec![ObjStock::EMPTY; nr_cpus.into()].into();
+        ObjCgroups { table: Vec::new(), free: Vec::new(), stocks }
     }
 
-    /// The stock of a CPU that an owner uses.
+    /// The stock of a CPU.
     #[inline(always)]
-    pub fn stock_of(&mut self, cpu: Cpu, objcg: u16) -> &mut ObjStock {
-        &mut self.stocks[cpu.idx() * MAX_SLOTS + usize::from(objcg & self.mask)]
-    }
-
-    fn has_stock(&mut self, objcg: u16) -> bool {
-        (0..self.nr_cpus).any(|cpu| self.stock_of(Cpu(cpu), objcg).objcg == objcg)
+    pub fn stock_of(&mut self, cpu: Cpu) -> &mut ObjStock {
+        &mut self.stocks[cpu]
     }
 
     pub fn memcg_of(&self, objcg: u16) -> MemcgId {
@@ -187,13 +170,13 @@ impl ObjCgroups {
 
     /// Records that bytes charged like an object belong to a group's counters: they are in no slab.
     pub fn add_counter_bytes(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
-        self.stock_of(cpu, objcg).grow(-i64::from(bytes), false);
+        self.stock_of(cpu).grow(-i64::from(bytes), false);
         self.table[usize::from(objcg)].bytes += i64::from(bytes);
     }
 
     /// Undoes [`Self::add_counter_bytes`] after the bytes were uncharged.
     pub fn remove_counter_bytes(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
-        self.stock_of(cpu, objcg).grow(bytes.into(), false);
+        self.stock_of(cpu).grow(bytes.into(), false);
         self.table[usize::from(objcg)].bytes -= i64::from(bytes);
     }
 
@@ -211,6 +194,6 @@ impl ObjCgroups {
     pub fn stocks(&self) -> impl Iterator<Item = (Cpu, &ObjStock)> {
         let all = self.stocks.iter().enumerate();
         all.filter(|(_, stock)| stock.objcg != NO_OWNER)
-            .map(|(at, stock)| (Cpu((at / MAX_SLOTS) as u16), stock))
+            .map(|(cpu, stock)| (Cpu(cpu as u16), stock))
     }
 }

@@ -9,7 +9,7 @@ use super::cached::CachedKind;
 use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
 use super::*;
-use crate::config::{Config, KmemAccounting, ObjcgStock};
+use crate::config::{Config, KmemAccounting};
 use crate::frames::gfp::Gfp;
 use crate::frames::node::NodeSpec;
 use crate::groups::memcg::ROOT;
@@ -295,27 +295,19 @@ fn a_stock_adopts_what_its_owner_left_and_gives_back_whole_pages() {
 }
 
 #[test]
-fn round_robin_over_owners_drains_one_stock_and_not_many() {
-    let drains = |objcg_stock| {
-        let config = Config { objcg_stock, ..Config::default() };
-        let mut machine = machine(config);
-        let cache = machine.create_cache(spec("thing", 64)).unwrap();
-        let groups: Vec<MmId> =
-            (0..8).map(|at| group(&mut machine, &std::format!("g{at}")).1).collect();
-        for _ in 0..20 {
-            for &mm in &groups {
-                alloc(&mut machine, mm, cache);
-            }
-            machine.audit().unwrap();
+fn round_robin_over_owners_drains_the_stock() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 64)).unwrap();
+    let groups: Vec<MmId> =
+        (0..8).map(|at| group(&mut machine, &std::format!("g{at}")).1).collect();
+    for _ in 0..20 {
+        for &mm in &groups {
+            alloc(&mut machine, mm, cache);
         }
-        machine.take_work().objcg_drains
-    };
-    assert_eq!(
-        drains(ObjcgStock::One),
-        159,
-        "every allocation except the first finds another owner's bytes"
-    );
-    assert_eq!(drains(ObjcgStock::Eight), 0);
+        machine.audit().unwrap();
+    }
+    let drains = machine.take_work().objcg_drains;
+    assert_eq!(drains, 159, "every allocation except the first finds another owner's bytes");
 }
 
 #[test]

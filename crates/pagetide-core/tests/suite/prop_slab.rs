@@ -2,7 +2,7 @@
 //! slabs, against a model that knows only the owner of each object.
 
 use crate::slab_world::{SlabOp, SlabWorld};
-use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlubPolicy};
+use pagetide_core::config::{Config, SlabAccounting, SlubPolicy};
 use proptest::prelude::*;
 
 const ACCOUNTING: [SlabAccounting; 4] = [
@@ -25,11 +25,10 @@ proptest! {
     #[test]
     fn any_sequence_is_sound(
         ops in prop::collection::vec(any::<[u8; 4]>().prop_map(SlabOp::from_bytes), 1..60),
-        objcg_stock in prop::sample::select(ObjcgStock::ALL),
     ) {
         for slab_accounting in ACCOUNTING {
             for &slub in SlubPolicy::ALL {
-                let config = Config { slab_accounting, slub, objcg_stock, ..Config::default() };
+                let config = Config { slab_accounting, slub, ..Config::default() };
                 let mut world = SlabWorld::new(config);
                 ops.iter().for_each(|&op| world.step(op));
                 world.finish();

@@ -36,6 +36,7 @@ pub(crate) const REMOVED: &[RemovedPolicy] = &[
         instead: "a program can register a policy of groups (docs/add-a-policy.md)",
     },
     variant("per_cpu_lists", "pageblocks", "2026-11-27", "`linux-6.1` is Linux's own choice"),
+    policy("objcg_stock", "2026-11-27", "without it, a CPU has one stock, as in Linux"),
     policy("slab_owners", "2026-11-27", "without it, owners are pointers, as in Linux"),
     variant("slub", "fullest", "2026-11-27", "`linux-6.1` is Linux's own choice"),
     variant("slub", "lowest", "2026-11-27", "`linux-6.1` is Linux's own choice"),

@@ -3,7 +3,7 @@
 //! Linux: `obj_cgroup_charge`, `refill_obj_stock`, `drain_obj_stock`, `memcg_reparent_objcgs`
 //! (mm/memcontrol.c, 6.1).
 
-use super::{ObjStock, MAX_SLOTS, NO_OWNER};
+use super::{ObjStock, NO_OWNER};
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;
@@ -33,7 +33,7 @@ impl<O: Owners> Manager<O> {
         gfp: Gfp,
     ) -> Result<(), SlabShortage> {
         self.slabs.settle(ctx.cpu);
-        let stock = self.slabs.objcgs.stock_of(ctx.cpu, objcg);
+        let stock = self.slabs.objcgs.stock_of(ctx.cpu);
         if stock.objcg == objcg && stock.nr_bytes() >= bytes {
             stock.take(bytes, reclaimable);
         } else {
@@ -42,7 +42,7 @@ impl<O: Owners> Manager<O> {
             let memcg = self.slabs.objcgs.memcg_of(objcg);
             self.charge_kernel_pages(ctx, memcg, nr.into(), gfp)?;
             self.refill_obj_stock(ctx.cpu, objcg, nr * page_size - bytes, false);
-            self.slabs.objcgs.stock_of(ctx.cpu, objcg).grow(bytes.into(), reclaimable);
+            self.slabs.objcgs.stock_of(ctx.cpu).grow(bytes.into(), reclaimable);
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ impl<O: Owners> Manager<O> {
         let memcg = self.slabs.objcgs.memcg_of(objcg);
         self.force_charge_kernel_pages(memcg, nr.into());
         self.refill_obj_stock(cpu, objcg, nr * page_size - bytes, false);
-        self.slabs.objcgs.stock_of(cpu, objcg).grow(bytes.into(), reclaimable);
+        self.slabs.objcgs.stock_of(cpu).grow(bytes.into(), reclaimable);
     }
 
     /// Uncharges an object of an owner (Linux `obj_cgroup_uncharge`). A loan need not be settled if
@@ -64,7 +64,7 @@ impl<O: Owners> Manager<O> {
     #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         let page_size = self.slabs.page_size as u32;
-        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+        let stock = self.slabs.objcgs.stock_of(cpu);
         if stock.objcg != objcg || !stock.put(bytes, reclaimable, page_size) {
             self.obj_uncharge_slow(cpu, objcg, bytes, reclaimable);
         }
@@ -74,10 +74,10 @@ impl<O: Owners> Manager<O> {
     fn obj_uncharge_slow(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         self.slabs.settle(cpu);
         let page_size = self.slabs.page_size as u32;
-        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+        let stock = self.slabs.objcgs.stock_of(cpu);
         if stock.objcg != objcg || !stock.put(bytes, reclaimable, page_size) {
             self.refill_obj_stock(cpu, objcg, bytes, true);
-            let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+            let stock = self.slabs.objcgs.stock_of(cpu);
             stock.grow(-i64::from(bytes), reclaimable);
         }
     }
@@ -88,15 +88,15 @@ impl<O: Owners> Manager<O> {
     #[cold]
     fn refill_obj_stock(&mut self, cpu: Cpu, objcg: u16, bytes: u32, may_uncharge: bool) {
         let mut may_uncharge = may_uncharge;
-        if self.slabs.objcgs.stock_of(cpu, objcg).objcg != objcg {
-            self.drain_obj_stock_of(cpu, objcg);
+        if self.slabs.objcgs.stock_of(cpu).objcg != objcg {
+            self.drain_obj_stock(cpu);
             let owner = &mut self.slabs.objcgs.table[usize::from(objcg)];
             let nr_bytes = core::mem::take(&mut owner.nr_charged_bytes);
-            *self.slabs.objcgs.stock_of(cpu, objcg) = ObjStock::new(objcg, nr_bytes);
+            *self.slabs.objcgs.stock_of(cpu) = ObjStock::new(objcg, nr_bytes);
             may_uncharge = true;
         }
         let page_size = self.slabs.page_size as u32;
-        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+        let stock = self.slabs.objcgs.stock_of(cpu);
         let nr_bytes = stock.nr_bytes() + bytes;
         stock.set_nr_bytes(nr_bytes);
         if may_uncharge && nr_bytes > page_size {
@@ -115,10 +115,10 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Empties the stock that an owner would use (Linux `drain_obj_stock`).
-    fn drain_obj_stock_of(&mut self, cpu: Cpu, objcg: u16) {
+    /// Empties a CPU's stock (Linux `drain_obj_stock`).
+    fn drain_obj_stock(&mut self, cpu: Cpu) {
         self.slabs.settle(cpu);
-        let stock = core::mem::replace(self.slabs.objcgs.stock_of(cpu, objcg), ObjStock::EMPTY);
+        let stock = core::mem::replace(self.slabs.objcgs.stock_of(cpu), ObjStock::EMPTY);
         if stock.objcg == NO_OWNER {
             return;
         }
@@ -141,10 +141,10 @@ impl<O: Owners> Manager<O> {
 
     /// Empties the object stocks of a group and its descendants.
     pub(crate) fn drain_obj_stocks(&mut self, memcg: MemcgId) {
-        for at in 0..self.slabs.objcgs.stocks.len() {
-            let objcg = self.slabs.objcgs.stocks[at].objcg;
+        for cpu in 0..self.slabs.objcgs.stocks.len() {
+            let objcg = self.slabs.objcgs.stocks[cpu].objcg;
             if objcg != NO_OWNER && self.is_descendant(self.slabs.objcgs.memcg_of(objcg), memcg) {
-                self.drain_obj_stock_of(Cpu((at / MAX_SLOTS) as u16), objcg);
+                self.drain_obj_stock(Cpu(cpu as u16));
             }
         }
     }
@@ -153,10 +153,8 @@ impl<O: Owners> Manager<O> {
     /// `obj_cgroup_release`).
     fn release_objcg_if_unused(&mut self, cpu: Cpu, objcg: u16) {
         let owner = self.slabs.objcgs.table[usize::from(objcg)];
-        if owner.online || owner.bytes != 0 {
-            return;
-        }
-        if self.slabs.objcgs.has_stock(objcg) {
+        let mut stocks = self.slabs.objcgs.stocks.iter();
+        if owner.online || owner.bytes != 0 || stocks.any(|stock| stock.objcg == objcg) {
             return;
         }
         let page_size = self.slabs.page_size as u32;

@@ -44,8 +44,8 @@ struct Side {
 }
 
 impl Side {
-    fn new(lends: bool, objcg_stock: ObjcgStock) -> Side {
-        let mut machine = machine(Config { objcg_stock, ..Config::default() });
+    fn new(lends: bool) -> Side {
+        let mut machine = machine(Config::default());
         let caches = [("small", 40), ("large", 1500), ("middle", 300)].map(|(name, size)| {
             let reclaimable = name == "middle";
             machine.create_cache(CacheSpec { reclaimable, ..spec(name, size) }).unwrap()
@@ -128,9 +128,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn no_decision_depends_on_a_loan(ops in ops(), many: bool) {
-        let stock = if many { ObjcgStock::Sixteen } else { ObjcgStock::One };
-        let mut sides = [Side::new(true, stock), Side::new(false, stock)];
+    fn no_decision_depends_on_a_loan(ops in ops()) {
+        let mut sides = [Side::new(true), Side::new(false)];
         for op in &ops {
             sides.iter_mut().for_each(|side| side.perform(op));
             let [with, without] = &sides;
@@ -146,7 +145,7 @@ proptest! {
 
 #[test]
 fn a_pair_that_comes_and_goes_leaves_the_stock_alone() {
-    let mut side = Side::new(true, ObjcgStock::One);
+    let mut side = Side::new(true);
     for pair in 0..10 {
         let object = side.alloc(0, 0, 0);
         assert_eq!(side.machine.slabs.loans[0].cache.is_some(), pair >= 1, "{pair}");

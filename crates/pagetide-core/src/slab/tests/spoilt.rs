@@ -56,10 +56,10 @@ fn the_audit_finds_what_is_spoilt() {
             // The bytes of the group as before, plus one more object's.
             at(machine, cache).owners[object.number as usize] = 7;
             let size = at(machine, cache).charge_size;
-            machine.slabs.objcgs.stock_of(CPU, 0).grow(-i64::from(size), false);
+            machine.slabs.objcgs.stock_of(CPU).grow(-i64::from(size), false);
         }),
         ("pages charged for slabs", &|machine, _, _| {
-            let stock = machine.slabs.objcgs.stock_of(CPU, 0);
+            let stock = machine.slabs.objcgs.stock_of(CPU);
             stock.set_nr_bytes(stock.nr_bytes() + 8);
         }),
         ("has no vector of owners", &|machine, cache, object| {

@@ -276,9 +276,7 @@ impl SlabWorld {
         assert_eq!(self.machine.memcg_ids().count(), 1, "no group is left");
         // Stocks refer to owners that are gone, and hold at most a page each.
         let stocks = match self.accounting {
-            SlabAccounting::PerObject => {
-                u64::from(NR_CPUS) * u64::from(self.machine.config.objcg_stock.slots())
-            }
+            SlabAccounting::PerObject => NR_CPUS.into(),
             _ => 0,
         };
         assert!(self.machine.memcgs()[0].kernel_pages <= stocks);

@@ -57,7 +57,6 @@ pub fn compact(setup: &mut Setup, seed: u64) {
         draw.of(&["per-object", "per-group-caches", "per-group-caches-reparent", "off"]),
     );
     set("slub", draw.of(&["linux-6.1", "linux-5.5"]));
-    set("objcg_stock", draw.of(&["1", "4", "64"]));
     set("thp_defrag", draw.of(&["always", "defer", "defer+madvise", "madvise", "never"]));
     let mut write = |name: &str, text: &str| setup.sysctls.push(sysctl(name, text));
     write("vm.compaction_proactiveness", draw.of(&["0", "20", "100"]));
@@ -406,7 +405,6 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
     for (policy, values) in [
         ("slab_accounting", ["per-object", "per-group-caches", "per-group-caches-reparent", "off"]),
         ("slub", ["linux-6.1", "linux-5.5", "linux-6.1", "linux-5.5"]),
-        ("objcg_stock", ["1", "1", "4", "64"]),
     ] {
         if setup.policies.get(Policy::find(policy).unwrap()).is_none() {
             setup.policies.choose(choice(policy, draw.of(&values)));
