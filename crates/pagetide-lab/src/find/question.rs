@@ -190,6 +190,18 @@ impl Find {
             .map(|(ended, key)| (key, ended))
     }
 
+    /// The incomplete work of all runs with a value: metric, reason and number of runs.
+    pub fn incomplete_at(&self, place: SearchPlace) -> BTreeMap<(String, &'static str), usize> {
+        let mut all = BTreeMap::new();
+        for ((of, _), told) in &self.records {
+            let FindResult::Record(record) = told else { continue };
+            for (metric, why) in self.ends(record).filter(|_| *of == place) {
+                *all.entry((metric, why.word())).or_default() += 1;
+            }
+        }
+        all
+    }
+
     /// Whether a foreground task was killed, or the run was cut, unlike in the unchanged scenario
     /// with this seed.
     fn is_stopped(&self, run: &RunRecord, before: Option<&RunRecord>) -> bool {

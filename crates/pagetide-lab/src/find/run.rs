@@ -261,6 +261,8 @@ mod tests {
         .unwrap();
         let answer = FindAnswer::of(&find).unwrap();
         assert_eq!(value(&find, &answer), "90");
+        let text = text::render(&find, &answer);
+        assert!(text.contains("With 90, elapsed is incomplete (oom-killed) in"), "{text}");
         assert!(answer.point.unwrap().is_confirmed);
         assert!(find.record(SearchPlace::Before, 11).is_some());
     }

@@ -208,6 +208,15 @@ pub fn remarks(find: &Find, answer: &FindAnswer) -> Vec<String> {
             let (value, count) = (find.value(at), count(of));
             lines.push(format!("The next value, {value}, does not meet it: {count}."));
         }
+        // Runs that are incomplete as the unchanged ones are may meet the criterion.
+        for ((metric, why), number) in find.incomplete_at(SearchPlace::At(point.place)) {
+            let value = find.value(point.place);
+            lines.push(format!(
+                "With {value}, {metric} is incomplete ({why}) in {number} of {} runs, as in the \
+                 unchanged scenario with the same seed.",
+                point.shared.of + point.fresh.of
+            ));
+        }
         if !point.is_confirmed {
             lines.push(format!(
                 "Fresh seeds do not confirm it: {}. Do not deploy it. Take a value further from the \

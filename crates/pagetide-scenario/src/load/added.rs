@@ -32,13 +32,18 @@ impl fmt::Display for AddedVariant {
 impl FromStr for AddedVariant {
     type Err = String;
 
-    /// Parses `NAME:KEY=VALUE,KEY=VALUE`. A comma not followed by `KEY=` belongs to the value.
+    /// Parses `NAME:KEY=VALUE,KEY=VALUE`. A comma within braces or brackets, or
+    /// not followed by `KEY=`, belongs to the value.
     fn from_str(text: &str) -> Result<AddedVariant, String> {
         const FORM: &str = "give NAME:KEY=VALUE, for example calm:vm.swappiness=10";
         let (name, changes) = text.split_once(':').ok_or(FORM)?;
         let mut sets: Vec<(String, String)> = Vec::new();
         for part in changes.split(',') {
-            match part.split_once('=').filter(|(key, _)| is_key(key)) {
+            let is_open = sets.last().is_some_and(|(_, value)| {
+                let count = |of: [char; 2]| value.matches(of).count();
+                count(['{', '[']) > count(['}', ']'])
+            });
+            match part.split_once('=').filter(|(key, _)| is_key(key) && !is_open) {
                 Some((key, value)) => sets.push((key.trim().into(), value.trim().into())),
                 None => match sets.last_mut() {
                     Some((_, value)) => {
@@ -153,6 +158,9 @@ mod tests {
         assert_eq!(two.to_string(), "a:vm.swappiness=10,machine.memory=2GiB");
         let comma = read("a:x=[1,2],y=3").unwrap();
         assert_eq!(comma.sets, [("x".into(), "[1,2]".into()), ("y".into(), "3".into())]);
+        let table = read("a:x={p50=\"90us\",p99=\"2ms\"},y=3").unwrap();
+        assert_eq!(table.sets[0], ("x".into(), "{p50=\"90us\",p99=\"2ms\"}".into()));
+        assert_eq!(table.sets.len(), 2);
         for bad in ["", "a", "a:", ":x=1", "a:x", "a:=1", " :x=1"] {
             assert!(read(bad).is_err(), "{bad}");
         }

@@ -80,10 +80,10 @@ fn size_unit(unit: &str, page_size: PageSize) -> UnitFactor {
         "p" | "page" | "pages" => UnitFactor::Factor(page_size.bytes()),
         _ => match unit.to_ascii_lowercase().as_str() {
             "b" | "byte" | "bytes" => UnitFactor::Instead("B"),
-            "kb" | "kib" | "kbyte" | "kbytes" => UnitFactor::Instead("KiB"),
-            "mb" | "mib" | "meg" | "mbyte" | "mbytes" => UnitFactor::Instead("MiB"),
-            "gb" | "gib" | "gig" | "gigs" | "gbyte" | "gbytes" => UnitFactor::Instead("GiB"),
-            "tb" | "tib" | "tbyte" | "tbytes" => UnitFactor::Instead("TiB"),
+            "kb" | "ki" | "kib" | "kbyte" | "kbytes" => UnitFactor::Instead("KiB"),
+            "mb" | "mi" | "mib" | "meg" | "mbyte" | "mbytes" => UnitFactor::Instead("MiB"),
+            "gb" | "gi" | "gib" | "gig" | "gigs" | "gbyte" | "gbytes" => UnitFactor::Instead("GiB"),
+            "tb" | "ti" | "tib" | "tbyte" | "tbytes" => UnitFactor::Instead("TiB"),
             "pg" | "pgs" => UnitFactor::Instead(" pages"),
             lower if lower.starts_with("page") => UnitFactor::Instead(" pages"),
             _ => UnitFactor::Unknown,
@@ -271,6 +271,7 @@ mod tests {
         assert_eq!(hint("2 gb"), "did you mean `2GiB`?");
         assert_eq!(hint("2GB"), "did you mean `2GiB`?");
         assert_eq!(hint("64mb"), "did you mean `64MiB`?");
+        assert_eq!(hint("2Gi"), "did you mean `2GiB`?");
         assert_eq!(hint("1.5 Gib"), "did you mean `1.5GiB`?");
         assert_eq!(hint("512kB"), "did you mean `512KiB`?");
         assert_eq!(hint("5 Pages"), "did you mean `5 pages`?");
