@@ -36,11 +36,11 @@ fn the_schema_is_json() {
 #[test]
 fn a_policy_that_the_program_does_not_register_is_located() {
     let place =
-        TestDir::with("mine.toml", format!("{SMALL}\n[policy]\npages = \"mine\"\n").as_str());
+        TestDir::with("mine.toml", format!("{SMALL}\n[policy]\ngroups = \"mine\"\n").as_str());
     let hint = "hint: this program has only `linux`; see docs/add-a-policy.md for how to add one";
     place
         .run(["run", "mine.toml"])
-        .fails(2, &["mine.toml:", "no policy of pages called `mine`", hint]);
+        .fails(2, &["mine.toml:", "no policy of groups called `mine`", hint]);
 }
 
 #[test]
