@@ -670,7 +670,7 @@ class Policy(_Table):
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",
         ] | None = None,
         slub: Literal["linux-6.1", "linux-5.5"] | None = None,
-        soft_limit: Literal["tree", "hierarchical", "two-pass", "graded", "off"] | None = None,
+        soft_limit: Literal["tree", "hierarchical", "two-pass", "off"] | None = None,
         soft_limit_direct: Literal["full", "bounded", "ignored"] | None = None,
         soft_limit_node: Literal["global", "local"] | None = None,
         soft_limit_root: Literal["excluded", "included"] | None = None,
@@ -728,7 +728,7 @@ class Policy(_Table):
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",
         ] | None = slab_accounting
         self.slub: Literal["linux-6.1", "linux-5.5"] | None = slub
-        self.soft_limit: Literal["tree", "hierarchical", "two-pass", "graded", "off"] | None = soft_limit
+        self.soft_limit: Literal["tree", "hierarchical", "two-pass", "off"] | None = soft_limit
         self.soft_limit_direct: Literal["full", "bounded", "ignored"] | None = soft_limit_direct
         self.soft_limit_node: Literal["global", "local"] | None = soft_limit_node
         self.soft_limit_root: Literal["excluded", "included"] | None = soft_limit_root

@@ -173,8 +173,7 @@ mod tests {
             assert_eq!(policy(own), [], "{own}");
         }
         // Variants that no switch can choose are not its business.
-        for other in
-            ["soft_limit='graded'", "shrink_priority='hierarchical'", "watermarks='derived'"]
+        for other in ["soft_limit='off'", "shrink_priority='hierarchical'", "watermarks='derived'"]
         {
             assert_eq!(policy(other), [], "{other}");
         }

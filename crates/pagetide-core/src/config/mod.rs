@@ -240,9 +240,6 @@ tunables! {
                 /// The rework of 2013: the first pass scans only groups over their limit. A second
                 /// pass scans all groups if the first scanned nothing.
                 TwoPass = 3, "two-pass";
-                /// Pagetide's: the larger a group's relative excess, the lower its scan priority,
-                /// so the harder it is scanned.
-                Graded = 4, "graded";
                 /// Soft limits have no effect.
                 Off = 0, "off";
             }

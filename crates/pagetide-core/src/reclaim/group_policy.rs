@@ -3,27 +3,23 @@
 //! A walk over the groups of a node asks for a *plan* for each group. The plan says whether to skip
 //! the group, at which priority to scan it, and how much of it is protected. Rules that need the
 //! manager ([`GroupRule`]) are part of the core. A rule that needs only facts about groups is a
-//! [`GroupPolicy`](crate::reclaim::plugin::GroupPolicy), in the core (`graded`) or in another crate. The
-//! plug-in's rule comes last. After a walk the rules are asked whether another walk is needed.
-//! docs/add-a-policy.md adds a rule, step by step. Calls of built-in rules are static: a rule that
-//! is off costs a comparison.
+//! [`GroupPolicy`](crate::reclaim::plugin::GroupPolicy) of another crate, a plug-in, and comes last. After a
+//! walk the rules are asked whether another walk is needed. docs/add-a-policy.md adds a rule, step
+//! by step. Calls of built-in rules are static: a rule that is off costs a comparison.
 //!
 //! Invariant: a plan never changes the reclaimer's own priority (`sc.goal.priority`), so the end of a
 //! walk has nothing to restore.
 
-use super::graded::GradedSoftLimit;
 use super::plan::{VisitedGroup, WalkResult};
 use super::protection::Protection;
 use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
-use crate::config::SoftLimitPolicy;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::plugin::{
-    GroupPlan, GroupPolicy, GroupViews, GroupVisit, GroupWalk, PolicyFault, PLAN_PRIORITIES,
-    WALKS_MAX,
+    GroupPlan, GroupViews, GroupVisit, GroupWalk, PolicyFault, PLAN_PRIORITIES, WALKS_MAX,
 };
 use crate::units::{NodeId, DEF_PRIORITY};
 
@@ -36,19 +32,6 @@ pub(crate) trait GroupRule {
         sc: &mut ScanControl,
         plan: &mut GroupPlan,
     );
-}
-
-fn visit_of<'m>(groups: GroupViews<'m>, at: VisitedGroup, sc: &ScanControl) -> GroupVisit<'m> {
-    GroupVisit {
-        group: groups.view(at.memcg),
-        target: groups.view(sc.goal.target.unwrap_or(ROOT)),
-        is_for_limit: sc.goal.is_for_group(),
-        reclaimer: sc.goal.reclaimer,
-        priority: sc.goal.priority,
-        walk: at.walk,
-        nr_to_reclaim: sc.goal.nr_to_reclaim,
-        nr_reclaimed: sc.found.nr_reclaimed,
-    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -78,9 +61,6 @@ impl<O: Owners> Manager<O> {
         SoftLimit::plan(self, at, sc, &mut plan);
         if plan.skip {
             return plan;
-        }
-        if self.config.soft_limit == SoftLimitPolicy::Graded {
-            GradedSoftLimit.plan(&visit_of(self.groups(at.node), at, sc), &mut plan);
         }
         Protection::plan(self, at, sc, &mut plan);
         if self.plugin.policy.is_some() && !plan.skip {
@@ -120,7 +100,17 @@ impl<O: Owners> Manager<O> {
         let Manager { memcgs, nodes, mem, config, plugin, .. } = self;
         let Some(plugin) = &mut plugin.policy else { return };
         let before = *plan;
-        let visit = visit_of(GroupViews { memcgs, nodes, mem, config, node: at.node }, at, sc);
+        let groups = GroupViews { memcgs, nodes, mem, config, node: at.node };
+        let visit = GroupVisit {
+            group: groups.view(at.memcg),
+            target: groups.view(sc.goal.target.unwrap_or(ROOT)),
+            is_for_limit: sc.goal.is_for_group(),
+            reclaimer: sc.goal.reclaimer,
+            priority: sc.goal.priority,
+            walk: at.walk,
+            nr_to_reclaim: sc.goal.nr_to_reclaim,
+            nr_reclaimed: sc.found.nr_reclaimed,
+        };
         plugin.policy.plan(&visit, plan);
         let usage = visit.group.usage();
         if !PLAN_PRIORITIES.contains(&plan.priority) {

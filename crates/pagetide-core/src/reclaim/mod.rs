@@ -14,7 +14,6 @@
 //! [`SWAP_CLUSTER_MAX`](crate::units::SWAP_CLUSTER_MAX) pages.
 
 pub mod direct;
-mod graded;
 pub(crate) mod group_policy;
 mod isolate;
 pub mod kswapd;

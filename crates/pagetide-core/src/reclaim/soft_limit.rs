@@ -35,7 +35,7 @@ impl GroupRule for SoftLimit {
         plan: &mut GroupPlan,
     ) {
         match machine.config.soft_limit {
-            SoftLimitPolicy::Off | SoftLimitPolicy::Tree | SoftLimitPolicy::Graded => {}
+            SoftLimitPolicy::Off | SoftLimitPolicy::Tree => {}
             SoftLimitPolicy::Hierarchical => {
                 if let Some(priority) = machine.soft_limit_priority(&sc.goal) {
                     let root = machine.config.soft_limit_root;

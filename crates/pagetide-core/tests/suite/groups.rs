@@ -583,7 +583,7 @@ fn a_hierarchical_shrink_priority_covers_the_groups_below() {
 
 #[test]
 fn every_soft_limit_policy_reclaims_from_groups_over_the_limit() {
-    for policy in ["tree", "hierarchical", "two-pass", "graded"] {
+    for policy in ["tree", "hierarchical", "two-pass"] {
         let soft: [&[(&str, &str)]; 2] =
             [&[("memory.soft_limit_in_bytes", "50M")], &[("memory.soft_limit_in_bytes", "4M")]];
         let (_, [a, b]) = two_rivals(soft, &[("soft_limit", policy)]);

@@ -81,11 +81,10 @@ const CONTROLS: [&str; 9] = [
     "memory.reclaim",
 ];
 const SIZES: [&str; 7] = ["0", "11", "64k", "512K", "1M", "4M", "max"];
-const POLICIES: [(&str, &str); 16] = [
+const POLICIES: [(&str, &str); 15] = [
     ("soft_limit", "tree"),
     ("soft_limit", "hierarchical"),
     ("soft_limit", "two-pass"),
-    ("soft_limit", "graded"),
     ("soft_limit", "off"),
     ("soft_limit_node", "local"),
     ("shrink_priority", "guarded"),

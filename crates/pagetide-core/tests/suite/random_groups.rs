@@ -54,11 +54,10 @@ const CONTROLS: [&str; 10] = [
     "memory.limit_in_bytes",
 ];
 const SIZES: [&str; 8] = ["0", "1", "64k", "512K", "1M", "2M", "4M", "12"];
-const POLICIES: [(&str, &str); 17] = [
+const POLICIES: [(&str, &str); 16] = [
     ("soft_limit", "tree"),
     ("soft_limit", "hierarchical"),
     ("soft_limit", "two-pass"),
-    ("soft_limit", "graded"),
     ("soft_limit", "off"),
     ("soft_limit_node", "local"),
     ("soft_limit_direct", "bounded"),

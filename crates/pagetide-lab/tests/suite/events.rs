@@ -26,8 +26,8 @@ duration = "1s"
 name = "tree"
 
 [[variant]]
-name = "graded"
-policy.soft_limit = "graded"
+name = "hierarchical"
+policy.soft_limit = "hierarchical"
 
 [[variant]]
 name = "limit"

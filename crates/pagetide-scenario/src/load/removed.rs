@@ -40,6 +40,7 @@ pub(crate) const REMOVED: &[RemovedPolicy] = &[
     policy("slab_owners", "2026-11-27", "without it, owners are pointers, as in Linux"),
     variant("slub", "fullest", "2026-11-27", "`linux-6.1` is Linux's own choice"),
     variant("slub", "lowest", "2026-11-27", "`linux-6.1` is Linux's own choice"),
+    variant("soft_limit", "graded", "2026-11-27", "`hierarchical` is the patch of 2012"),
 ];
 
 /// Reports a policy (`variant` is `None`) or a variant if it was removed; returns whether it was.

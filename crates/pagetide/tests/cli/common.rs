@@ -172,6 +172,6 @@ task = [
 ]
 variant = [
   { name = "tree" },
-  { name = "graded", policy.soft_limit = "graded" },
+  { name = "hierarchical", policy.soft_limit = "hierarchical" },
 ]
 "#;

@@ -37,10 +37,10 @@ fn events_are_those_of_the_first_run_and_leave_the_results_alone() {
     run(&["--jobs", "1", "--repeats", "1", "--events", "again.jsonl"]);
     let read = |name: &str| fs::read(place.directory.join(name)).unwrap();
     assert!(read("out.jsonl") == read("again.jsonl"));
-    run(&["--variant", "graded", "--seed", "9", "--events", "graded.jsonl"])
-        .says(&["events of variant graded, seed 9, are in graded.jsonl"]);
+    run(&["--variant", "hierarchical", "--seed", "9", "--events", "hierarchical.jsonl"])
+        .says(&["events of variant hierarchical, seed 9, are in hierarchical.jsonl"]);
     let stage = |line: &Value| line["event"] == "mm_vmscan_memcg_softlimit_reclaim_begin";
-    assert!(!lines(&place, "graded.jsonl").iter().any(stage));
+    assert!(!lines(&place, "hierarchical.jsonl").iter().any(stage));
 }
 
 #[test]

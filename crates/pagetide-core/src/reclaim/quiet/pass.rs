@@ -75,9 +75,7 @@ impl<O: Owners> Manager<O> {
         let counter = &group.memory;
         let heeds_soft_limits = match rules.soft_limit {
             SoftLimitPolicy::Off | SoftLimitPolicy::Tree => false,
-            SoftLimitPolicy::Hierarchical | SoftLimitPolicy::TwoPass | SoftLimitPolicy::Graded => {
-                true
-            }
+            SoftLimitPolicy::Hierarchical | SoftLimitPolicy::TwoPass => true,
         };
         let heeds_shrink_priority = rules.shrink_priority != ShrinkPriorityPolicy::Off;
         [counter.min, counter.low, counter.emin, counter.elow] != [0; 4]

@@ -166,7 +166,7 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
     }
     for (name, values) in [
         ("lru", ["linux-5.4", "linux-3.3", "linux-6.1", "linux-6.1", "linux-6.1"]),
-        ("soft_limit", ["tree", "hierarchical", "two-pass", "graded", "off"]),
+        ("soft_limit", ["tree", "hierarchical", "two-pass", "two-pass", "off"]),
         ("soft_limit_direct", ["full", "full", "bounded", "ignored", "full"]),
         ("soft_limit_node", ["global", "local", "global", "global", "local"]),
         ("shrink_priority", ["guarded", "posted", "hierarchical", "off", "guarded"]),
