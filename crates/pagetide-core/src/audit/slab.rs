@@ -8,7 +8,7 @@ use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::slab::cpu_slab::{kept_bits, low_bits, CpuSlab};
+use crate::slab::cpu_slab::{kept_bits, low_bits};
 use crate::slab::kmem_cache::{KmemCache, SlabSeat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;
 use crate::slab::object::Object;
@@ -65,7 +65,6 @@ impl<O: Owners> Manager<O> {
                     "{id:?} slab {slot} is on a chain and {seat:?}"
                 );
             }
-            self.audit_loan(id, cache, cpu, mine)?;
             if mine.slot == NO_SLAB {
                 let empty = mine.word == 0 && mine.returnable == 0;
                 check!(empty, "{id:?} CPU {cpu} has objects without a slab");
@@ -154,40 +153,6 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Checks bytes borrowed by a CPU: marked objects have no owner yet, and the stock covers them.
-    fn audit_loan(
-        &self,
-        id: CacheId,
-        cache: &KmemCache,
-        cpu: usize,
-        mine: &CpuSlab,
-    ) -> Result<(), Violation> {
-        let has_loan = self.slabs.loans[cpu].cache == id;
-        let is_marked = (mine.payable != 0, mine.payer != ROOT);
-        check!(
-            is_marked == (has_loan, has_loan),
-            "{id:?} CPU {cpu}: marked as a loan: {is_marked:?}"
-        );
-        let unwritten = (0..u64::BITS).filter(|bit| mine.payable >> bit & 1 == 1);
-        let owned = |bit: u32| {
-            let number = mine.base.saturating_add(bit) as usize;
-            cache.owners.get(number).is_none_or(|&owner| owner != NO_OWNER)
-        };
-        check!(
-            !unwritten.clone().any(owned),
-            "{id:?} CPU {cpu}: a loan for an object with an owner"
-        );
-        let bytes = unwritten.count() as u32 * cache.charge_size;
-        let stock = self
-            .slabs
-            .objcgs
-            .stocks()
-            .find(|(of, stock)| has_loan && of.idx() == cpu && stock.objcg == mine.owner);
-        let nr_bytes = stock.map_or(0, |(_, stock)| stock.nr_bytes());
-        check!(bytes <= nr_bytes, "{id:?} CPU {cpu} has borrowed {bytes} of {nr_bytes} bytes");
-        Ok(())
-    }
-
     pub(crate) fn audit_in_use(&self, object: Object, what: &str) -> Result<(), Violation> {
         let cache = self.kmem_cache(object.cache);
         let state = cache.map(|cache| cache.check_in_use(object.number));
@@ -198,7 +163,7 @@ impl<O: Owners> Manager<O> {
     /// Checks that bytes of objects, stocks and remainders add up to the charged pages.
     fn audit_owners(&self) -> Result<(), Violation> {
         let page_size = self.slabs.page_size;
-        let slabs = self.slabs.settled();
+        let slabs = &self.slabs;
         let nr_ids = slabs.objcgs.nr_ids();
         let mut bytes = vec![0i64; nr_ids];
         for (id, cache) in slabs.iter() {
@@ -226,12 +191,12 @@ impl<O: Owners> Manager<O> {
         let most = sizes.max().unwrap_or(0).max(page_size) + page_size;
         for (cpu, stock) in slabs.objcgs.stocks() {
             let memcg = self.slabs.objcgs.memcg_of(stock.objcg);
-            total[memcg] += u64::from(stock.nr_bytes());
-            unwritten[usize::from(stock.objcg)] += stock.slab_bytes().iter().sum::<i64>();
+            total[memcg] += u64::from(stock.nr_bytes);
+            unwritten[usize::from(stock.objcg)] += stock.slab_bytes.iter().sum::<i64>();
             check!(
-                u64::from(stock.nr_bytes()) <= most,
+                u64::from(stock.nr_bytes) <= most,
                 "{cpu:?} has {} bytes in advance",
-                stock.nr_bytes()
+                stock.nr_bytes
             );
         }
         for (id, owner) in slabs.objcgs.iter() {

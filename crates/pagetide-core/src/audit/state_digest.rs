@@ -45,7 +45,6 @@ impl<O: Owners> Manager<O> {
             plugged: _, // set by each step
             parents: _, // also in the groups
         } = self;
-        let slabs = slabs.settled();
         let mut digest = Digest::new();
         let parts: [&dyn State; 16] = [
             owners,
@@ -57,7 +56,7 @@ impl<O: Owners> Manager<O> {
             stocks,
             soft_limit_trees,
             legacy_wait,
-            &*slabs,
+            slabs,
             swap,
             lru_batches,
             compactions,

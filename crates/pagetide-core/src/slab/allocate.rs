@@ -49,76 +49,22 @@ impl<O: Owners> Manager<O> {
         let it = self.slabs.caches.get_mut(cache.idx())?;
         let mine = it.cpus.get_mut(cpu.idx())?;
         if memcg == ROOT || !(account || it.account) {
-            if mine.payable != 0 {
-                return self.alloc_uncharged(cache, cpu).into_option();
-            }
             let number = mine.alloc_from_word()?;
             return Some(Object { cache, number });
         }
-        if mine.payer == memcg {
-            if let Some(number) = mine.alloc_payable() {
-                return Some(Object { cache, number });
-            }
-        }
         if self.slabs.accounting != SlabAccounting::PerObject {
-            return self.alloc_otherwise(cache, memcg, cpu).into_option();
+            return self.alloc_not_owned(cache, memcg, cpu);
         }
         let owner = self.memcgs.get(memcg.idx())?.objcg;
-        if self.slabs.loans.get(cpu.idx())?.concerns(cache, owner) {
-            return self.alloc_otherwise(cache, memcg, cpu).into_option();
-        }
         // The CPU must have enough bytes of the group's owner in stock.
         let stock = self.slabs.objcgs.stock_of(cpu);
         let size = it.charge_size;
-        if stock.objcg != owner || stock.nr_bytes() < size || !mine.has_owners {
+        if stock.objcg != owner || stock.nr_bytes < size || !mine.has_owners {
             return None;
         }
         let number = mine.alloc_from_word()?;
         it.owners[number as usize] = owner;
         stock.take(size, it.reclaimable);
-        Some(Object { cache, number })
-    }
-
-    /// Allocates an uncharged object. The CPU has a loan ([`super::loan`]) for the free objects of
-    /// this cache. The loan is settled first.
-    #[cold]
-    fn alloc_uncharged(&mut self, cache: CacheId, cpu: Cpu) -> Object {
-        self.slabs.settle(cpu);
-        let number = self.slabs.caches[cache].alloc_fast(cpu);
-        number.map_or(Object::NONE, |number| Object { cache, number })
-    }
-
-    /// Allocates an object charged to a group, in the rarer cases: accounting is not per object, or
-    /// a loan ([`super::loan`]) must end before the allocation, or a loan can begin.
-    #[inline(never)]
-    fn alloc_otherwise(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Object {
-        let object = match self.slabs.accounting {
-            SlabAccounting::PerObject => {
-                self.slabs.settle(cpu);
-                self.alloc_from_stock(cache, memcg, cpu)
-            }
-            _ => self.alloc_not_owned(cache, memcg, cpu),
-        };
-        object.unwrap_or(Object::NONE)
-    }
-
-    fn alloc_from_stock(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
-        let owner = self.memcgs.get(memcg.idx())?.objcg;
-        let it = self.slabs.caches.get_mut(cache.idx())?;
-        let mine = it.cpus.get_mut(cpu.idx())?;
-        let stock = self.slabs.objcgs.stock_of(cpu);
-        let (size, reclaimable) = (it.charge_size, it.reclaimable);
-        if stock.objcg != owner || stock.nr_bytes() < size || !mine.has_owners {
-            return None;
-        }
-        if self.slabs.borrow(cpu, cache, memcg, owner) {
-            let mine = &mut self.slabs.caches[cache].cpus[cpu];
-            return mine.alloc_payable().map(|number| Object { cache, number });
-        }
-        let it = &mut self.slabs.caches[cache];
-        let number = it.alloc_fast(cpu)?;
-        it.owners[number as usize] = owner;
-        self.slabs.objcgs.stock_of(cpu).take(size, reclaimable);
         Some(Object { cache, number })
     }
 
@@ -155,14 +101,10 @@ impl<O: Owners> Manager<O> {
         let Object { cache: home, number } = object;
         if let Some(it) = self.slabs.caches.get_mut(home.idx()) {
             if let (true, Some(mine)) = (it.root == cache, it.cpus.get_mut(cpu.idx())) {
-                if let Some(bit) = mine.take_back(number) {
-                    if mine.payable & bit != 0 {
-                        return Ok(());
-                    }
+                if mine.take_back(number) {
                     if let Some(owner) = it.take_owner(number) {
                         let (size, reclaimable) = (it.charge_size, it.reclaimable);
                         self.obj_uncharge(cpu, owner, size, reclaimable);
-                        self.slabs.note_return(cpu, home, owner);
                     }
                     return Ok(());
                 }
@@ -196,13 +138,6 @@ impl<O: Owners> Manager<O> {
         if it.is_cached(number) {
             return Err(SlabError::IsCached);
         }
-        // If the object is part of a loan, its owner is not recorded yet. Settling records it.
-        if self.slabs.nr_loans > 0 {
-            if let Some(user) = it.user_of(number) {
-                self.slabs.settle(user);
-            }
-        }
-        let it = &mut self.slabs.caches[home];
         // Reading the owner before the slab lets the two loads overlap.
         let owner = it.owners.get(number as usize).copied().unwrap_or(NO_OWNER);
         it.free_slow(number, cpu, &mut self.slabs.discarded)?;
@@ -281,7 +216,6 @@ impl<O: Owners> Manager<O> {
         gfp: Gfp,
         ctx: &Ctx,
     ) -> Result<Object, SlabShortage> {
-        self.slabs.settle(ctx.cpu);
         let it = &mut self.slabs.caches[cache];
         if let Some(number) = it.alloc_fast(ctx.cpu) {
             return Ok(Object { cache, number });
@@ -351,7 +285,6 @@ impl<O: Owners> Manager<O> {
         }
         let node = self.mem.pages[pfn].node();
         // The task may have slept and moved to another CPU, or this CPU has a new active slab.
-        self.slabs.settle(ctx.cpu);
         let it = &mut self.slabs.caches[cache];
         it.deactivate(ctx.cpu, &mut self.slabs.discarded);
         let slot = it.install(ctx.cpu, pfn, order, node);
@@ -469,7 +402,6 @@ impl<O: Owners> Manager<O> {
         if !self.has_cpu(cpu) {
             return;
         }
-        self.slabs.settle_all();
         for id in 0..self.slabs.caches.len() {
             let it = &mut self.slabs.caches[id];
             if it.root == cache {

@@ -78,8 +78,7 @@ impl<O: Owners> Manager<O> {
         let both = |id| [GroupSlabs::new(id, false), GroupSlabs::new(id, true)];
         let mut rows: IdVec<MemcgId, [GroupSlabs; 2]> =
             (0..self.memcgs.len()).map(|id| both(MemcgId(id as u16))).collect();
-        let slabs = self.slabs.settled();
-        for (_, it) in slabs.iter() {
+        for (_, it) in self.slabs.iter() {
             let usage = SlabUsage::of(it);
             if it.memcg.is_some() {
                 let (memcg, gone) = self.nearest_online(it.memcg);

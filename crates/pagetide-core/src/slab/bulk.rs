@@ -148,7 +148,6 @@ impl<O: Owners> Manager<O> {
         if !self.has_cpu(cpu) {
             return Err((0, SlabError::UnknownCpu));
         }
-        self.slabs.settle_all();
         let (mut owner, mut bytes) = (NO_OWNER, 0);
         let (size, reclaimable) = match self.kmem_cache(cache) {
             Some(it) => (it.charge_size, it.reclaimable),

@@ -70,7 +70,6 @@ impl<O: Owners> Manager<O> {
     /// than any block; EBUSY if the cache has slabs of another order. In these cases nothing has
     /// changed.
     pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
-        self.slabs.settle_all();
         let Some(it) = self.slabs.caches.get_mut(cache.idx()).filter(|it| !it.name.is_empty())
         else {
             return Err(Errno::Enoent);

@@ -10,9 +10,6 @@
 use crate::units::digest::State;
 
 use super::kmem_cache::NO_SLAB;
-use super::objcg::NO_OWNER;
-use crate::groups::memcg::ROOT;
-use crate::units::MemcgId;
 
 /// A CPU's part of a cache: one cache line.
 #[derive(Clone, Debug, State)]
@@ -23,18 +20,8 @@ pub(crate) struct CpuSlab {
     /// Bits of the objects in the range of that word that the CPU may free without further checks:
     /// they exist, are not cached, and no other CPU has freed them.
     pub returnable: u64,
-    /// Bits of the objects in the range of that word that were free when the CPU's loan began; the
-    /// payer may get them without further checks ([`super::loan`]).
-    #[state(skip)] // hashed as settled
-    pub payable: u64,
     /// Number of the first object of that word.
     pub base: u32,
-    /// The group that is charged for payable objects; the root if there is no loan.
-    #[state(skip)]
-    pub payer: MemcgId,
-    /// The owner (object cgroup) of that group.
-    #[state(skip)]
-    pub owner: u16,
     /// Whether the active slab's objects may have owners.
     pub has_owners: bool,
     pub slot: u32,
@@ -49,10 +36,7 @@ impl CpuSlab {
     pub const EMPTY: CpuSlab = CpuSlab {
         word: 0,
         returnable: 0,
-        payable: 0,
         base: u32::MAX,
-        payer: ROOT,
-        owner: NO_OWNER,
         has_owners: false,
         slot: NO_SLAB,
         partial: NO_SLAB,
@@ -72,31 +56,18 @@ impl CpuSlab {
         Some(number)
     }
 
-    /// Allocates the next object of the word that the payer may get without further checks.
+    /// Frees an object in the range of the word. Returns false and changes nothing if the object is
+    /// outside the range or invalid.
     #[inline(always)]
-    pub fn alloc_payable(&mut self) -> Option<u32> {
-        let bit = self.word & self.word.wrapping_neg();
-        if bit & self.payable == 0 {
-            return None;
-        }
-        let number = self.base.wrapping_add(self.word.trailing_zeros());
-        self.word ^= bit;
-        Some(number)
-    }
-
-    /// Frees an object in the range of the word. Returns its bit; `None` if the object is outside
-    /// the range or invalid.
-    #[inline(always)]
-    pub fn take_back(&mut self, number: u32) -> Option<u64> {
+    pub fn take_back(&mut self, number: u32) -> bool {
         let index = number.wrapping_sub(self.base);
         // Without a word `base` is `u32::MAX`, and `returnable` has no bit for objects of other
         // words.
         if index >= u64::BITS || (self.returnable & !self.word) >> index & 1 == 0 {
-            return None;
+            return false;
         }
-        let bit = 1 << index;
-        self.word |= bit;
-        Some(bit)
+        self.word |= 1 << index;
+        true
     }
 }
 

@@ -282,7 +282,6 @@ impl KmemCache {
     fn take_word(&mut self, cpu: Cpu) -> bool {
         let mine = &mut self.cpus[cpu];
         debug_assert_eq!(mine.word, 0);
-        debug_assert_eq!(mine.payable, 0, "a loan is not settled");
         if mine.slot == NO_SLAB {
             return false;
         }
@@ -388,20 +387,8 @@ impl KmemCache {
         (owner != NO_OWNER).then_some(owner)
     }
 
-    /// The CPU whose active slab contains the object.
-    pub(crate) fn user_of(&self, number: u32) -> Option<Cpu> {
-        seat_cpu(self.slabs.get(self.place_of(number).0)?.seat)
-    }
-
-    /// The owner of an object in use, even if only a loan has recorded it.
+    /// The owner of an object in use.
     pub(crate) fn owner_of(&self, number: u32) -> Option<u16> {
-        if let Some(cpu) = self.user_of(number) {
-            let its = &self.cpus[cpu];
-            let index = number.wrapping_sub(its.base);
-            if index < u64::BITS && (its.payable & !its.word) >> index & 1 == 1 {
-                return Some(its.owner);
-            }
-        }
         self.owners.get(number as usize).copied().filter(|&owner| owner != NO_OWNER)
     }
 
@@ -462,7 +449,7 @@ impl KmemCache {
         cpu: Cpu,
         discarded: &mut Vec<DiscardedSlab>,
     ) -> Result<(), SlabError> {
-        if self.cpus[cpu].take_back(number).is_some() {
+        if self.cpus[cpu].take_back(number) {
             return Ok(());
         }
         self.free_slow(number, cpu, discarded)
@@ -594,7 +581,6 @@ impl KmemCache {
         let CpuSlab { partial, nr_partial, partial_objects, .. } = self.cpus[cpu];
         let chain = CpuSlab { partial, nr_partial, partial_objects, ..CpuSlab::EMPTY };
         let mine = core::mem::replace(&mut self.cpus[cpu], chain);
-        debug_assert_eq!(mine.payable, 0, "a loan is not settled");
         if mine.slot == NO_SLAB {
             return;
         }

@@ -4,10 +4,10 @@
 //! cache and [`cpu_slab`] is a CPU's part of it. [`order`] computes the size of its slabs, and
 //! [`partial`] chooses the slab to refill next. [`allocate`] allocates an object, with pages and
 //! charges; [`call`] does the same for a task that may sleep. [`objcg`] charges groups by object
-//! (since 5.9), and [`loan`] speeds up alternating allocations and frees. [`per_group`] gives each
-//! group its own caches (until 5.8). [`cached`] has the unused objects that the kernel keeps, and
-//! [`shrinker`] frees them under pressure. [`slabinfo`] prints, [`breakdown`] divides slab memory
-//! by group and cache, and [`at_boot`] has the objects that exist before the first task.
+//! (since 5.9), and [`per_group`] gives each group its own caches (until 5.8). [`cached`] has the
+//! unused objects that the kernel keeps, and [`shrinker`] frees them under pressure. [`slabinfo`]
+//! prints, [`breakdown`] divides slab memory by group and cache, and [`at_boot`] has the objects
+//! that exist before the first task.
 //!
 //! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::frames::page::PageFlags::SLAB); its
 //! `mapping` is the cache and its `index` is the slab's slot.
@@ -21,7 +21,6 @@ mod caches;
 pub mod call;
 pub(crate) mod cpu_slab;
 pub mod kmem_cache;
-pub(crate) mod loan;
 pub mod objcg;
 pub mod object;
 pub mod order;
@@ -45,7 +44,30 @@ use alloc::vec::Vec;
 use kmem_cache::CacheShape;
 pub use kmem_cache::{CacheSpec, KmemCache};
 use objcg::ObjCgroups;
+<<<<<<< here
 use object::Object;
+=======
+
+/// An object allocated from a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
+pub struct Object {
+    /// The cache of its slab; this may be a group's clone.
+    pub(crate) cache: CacheId,
+    /// Slot of its slab, and index in the slab.
+    pub(crate) number: u32,
+}
+
+impl Object {
+    /// The absent value.
+    pub const NONE: Object = Object { cache: CacheId::NONE, number: u32::MAX };
+
+    /// Whether this is not [`Object::NONE`].
+    #[inline]
+    pub const fn is_some(self) -> bool {
+        self.cache.is_some()
+    }
+}
+>>>>>>> ported
 
 /// Why a cache refuses a request. A refused request has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,12 +154,6 @@ pub(crate) struct Slabs {
     /// Accounting chosen at boot; off if kernel memory is not accounted.
     pub accounting: SlabAccounting,
     pub objcgs: ObjCgroups,
-    /// Loan of each CPU.
-    #[state(skip)] // the digest is of the state without loans
-    pub loans: Vec<loan::Loan>,
-    /// Number of CPUs with a loan.
-    #[state(skip)] // the digest is of the state without loans
-    pub nr_loans: u32,
     pub cached: cached::CachedObjects,
     /// Clones to create or to empty.
     pub deferred: VecDeque<DeferredWork>,
@@ -176,8 +192,6 @@ impl Slabs {
             clone_parts: [CacheId::NONE; 2],
             accounting,
             objcgs: ObjCgroups::new(nr_cpus),
-            loans: alloc::vec![loan::Loan::NONE; usize::from(nr_cpus)],
-            nr_loans: 0,
             cached: Default::default(),
             deferred: VecDeque::new(),
             discarded: Vec::new(),

@@ -10,56 +10,38 @@
 //! of charged bytes, which is 0 exactly when it has no object.
 //!
 //! Invariant: the bytes of all objects, stocks and remainders equal the pages charged for objects
-//! times the page size, once loans are settled ([`super::loan`]). An owner that is not `online`
-//! exists while it has bytes or a stock.
+//! times the page size. An owner that is not `online` exists while it has bytes or a stock.
 
 mod charge;
 
+<<<<<<< here
 use crate::units::digest::{Digest, State};
 use crate::units::{Cpu, IdVec, MemcgId};
+=======
+use crate::units::digest::State;
+use crate::units::{Cpu, MemcgId};
+>>>>>>> ported
 use alloc::vec::Vec;
 
 pub(crate) const NO_OWNER: u16 = u16::MAX;
 
 /// Bytes that a CPU has charged in advance for one owner (object part of Linux's `struct
 /// memcg_stock_pcp`).
-///
-/// An allocation or a free moves bytes between the stock and the growth of the owner's objects. The
-/// sum of the two does not change, so only one of them is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 #[repr(align(32))] // half a cache line, so that no stock spans two
 pub(crate) struct ObjStock {
     pub objcg: u16,
     /// Bytes that are charged and not used.
-    nr_bytes: u32,
-    /// `nr_bytes` plus the growth of the owner's objects that has not been flushed yet.
-    sum: i64,
-    /// The part of that growth for reclaimable objects.
-    reclaimable: i64,
+    pub nr_bytes: u32,
+    /// Growth of the owner's unreclaimable and reclaimable objects that has not been flushed yet.
+    pub slab_bytes: [i64; 2],
 }
 
 impl ObjStock {
     const EMPTY: ObjStock = ObjStock::new(NO_OWNER, 0);
 
     const fn new(objcg: u16, nr_bytes: u32) -> ObjStock {
-        ObjStock { objcg, nr_bytes, sum: nr_bytes as i64, reclaimable: 0 }
-    }
-
-    #[inline(always)]
-    pub fn nr_bytes(&self) -> u32 {
-        self.nr_bytes
-    }
-
-    /// Changes the bytes in stock without an allocation or a free.
-    pub fn set_nr_bytes(&mut self, nr_bytes: u32) {
-        self.sum += i64::from(nr_bytes) - i64::from(self.nr_bytes);
-        self.nr_bytes = nr_bytes;
-    }
-
-    /// Growth of the owner's unreclaimable and reclaimable objects that has not been flushed yet.
-    pub fn slab_bytes(&self) -> [i64; 2] {
-        let all = self.sum.wrapping_sub(self.nr_bytes.into());
-        [all.wrapping_sub(self.reclaimable), self.reclaimable]
+        ObjStock { objcg, nr_bytes, slab_bytes: [0; 2] }
     }
 
     // No overflow checks here, because they would cost as much as the sums. The sums cannot
@@ -70,17 +52,14 @@ impl ObjStock {
     #[inline(always)]
     pub fn take(&mut self, bytes: u32, reclaimable: bool) {
         self.nr_bytes = self.nr_bytes.wrapping_sub(bytes);
-        if reclaimable {
-            self.reclaimable = self.reclaimable.wrapping_add(bytes.into());
-        }
+        self.grow(bytes.into(), reclaimable);
     }
 
-    /// Records that the owner's objects have grown by bytes that were not in stock.
+    /// Records that the owner's objects have grown.
+    #[inline(always)]
     pub fn grow(&mut self, bytes: i64, reclaimable: bool) {
-        self.sum = self.sum.wrapping_add(bytes);
-        if reclaimable {
-            self.reclaimable = self.reclaimable.wrapping_add(bytes);
-        }
+        let sum = &mut self.slab_bytes[usize::from(reclaimable)];
+        *sum = sum.wrapping_add(bytes);
     }
 
     /// Returns an object's bytes to the stock, unless the stock would exceed `most`. Returns
@@ -92,19 +71,8 @@ impl ObjStock {
             return false;
         }
         self.nr_bytes = nr_bytes;
-        if reclaimable {
-            self.reclaimable = self.reclaimable.wrapping_sub(bytes.into());
-        }
+        self.grow(-i64::from(bytes), reclaimable);
         true
-    }
-}
-
-impl State for ObjStock {
-    // Hashes the values, not their encoding.
-    fn digest(&self, digest: &mut Digest) {
-        self.objcg.digest(digest);
-        self.nr_bytes.digest(digest);
-        self.slab_bytes().digest(digest);
     }
 }
 

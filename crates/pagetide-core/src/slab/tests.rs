@@ -2,7 +2,6 @@
 
 mod held;
 mod kept;
-mod loans;
 mod spoilt;
 
 use super::cached::CachedKind;

@@ -115,9 +115,9 @@ impl<O: Owners> Manager<O> {
             let own = self.memcgs[id].slab_bytes;
             sums.iter_mut().zip(own).for_each(|(sum, bytes)| *sum += bytes);
         }
-        for (_, stock) in self.slabs.settled_stocks() {
+        for (_, stock) in self.slabs.objcgs.stocks() {
             if members[self.slabs.objcgs.memcg_of(stock.objcg)] {
-                sums.iter_mut().zip(stock.slab_bytes()).for_each(|(sum, bytes)| *sum += bytes);
+                sums.iter_mut().zip(stock.slab_bytes).for_each(|(sum, bytes)| *sum += bytes);
             }
         }
         for clone in ids.flat_map(|id| &self.memcgs[id].clones) {

@@ -32,9 +32,8 @@ impl<O: Owners> Manager<O> {
         reclaimable: bool,
         gfp: Gfp,
     ) -> Result<(), SlabShortage> {
-        self.slabs.settle(ctx.cpu);
         let stock = self.slabs.objcgs.stock_of(ctx.cpu);
-        if stock.objcg == objcg && stock.nr_bytes() >= bytes {
+        if stock.objcg == objcg && stock.nr_bytes >= bytes {
             stock.take(bytes, reclaimable);
         } else {
             let page_size = self.slabs.page_size as u32;
@@ -50,7 +49,6 @@ impl<O: Owners> Manager<O> {
     /// Charges bytes regardless of limits. Bypasses the stock of pages, which may be too small for
     /// these bytes.
     pub(crate) fn obj_force_charge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
-        self.slabs.settle(cpu);
         let page_size = self.slabs.page_size as u32;
         let nr = bytes.div_ceil(page_size);
         let memcg = self.slabs.objcgs.memcg_of(objcg);
@@ -59,26 +57,14 @@ impl<O: Owners> Manager<O> {
         self.slabs.objcgs.stock_of(cpu).grow(bytes.into(), reclaimable);
     }
 
-    /// Uncharges an object of an owner (Linux `obj_cgroup_uncharge`). A loan need not be settled if
-    /// the stock has room for these bytes in addition to the borrowed ones.
+    /// Uncharges an object of an owner (Linux `obj_cgroup_uncharge`).
     #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         let page_size = self.slabs.page_size as u32;
         let stock = self.slabs.objcgs.stock_of(cpu);
         if stock.objcg != objcg || !stock.put(bytes, reclaimable, page_size) {
-            self.obj_uncharge_slow(cpu, objcg, bytes, reclaimable);
-        }
-    }
-
-    #[cold]
-    fn obj_uncharge_slow(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
-        self.slabs.settle(cpu);
-        let page_size = self.slabs.page_size as u32;
-        let stock = self.slabs.objcgs.stock_of(cpu);
-        if stock.objcg != objcg || !stock.put(bytes, reclaimable, page_size) {
             self.refill_obj_stock(cpu, objcg, bytes, true);
-            let stock = self.slabs.objcgs.stock_of(cpu);
-            stock.grow(-i64::from(bytes), reclaimable);
+            self.slabs.objcgs.stock_of(cpu).grow(-i64::from(bytes), reclaimable);
         }
     }
 
@@ -97,11 +83,10 @@ impl<O: Owners> Manager<O> {
         }
         let page_size = self.slabs.page_size as u32;
         let stock = self.slabs.objcgs.stock_of(cpu);
-        let nr_bytes = stock.nr_bytes() + bytes;
-        stock.set_nr_bytes(nr_bytes);
-        if may_uncharge && nr_bytes > page_size {
-            let nr = nr_bytes / page_size;
-            stock.set_nr_bytes(nr_bytes % page_size);
+        stock.nr_bytes += bytes;
+        if may_uncharge && stock.nr_bytes > page_size {
+            let nr = stock.nr_bytes / page_size;
+            stock.nr_bytes %= page_size;
             self.uncharge_object_pages(cpu, objcg, nr.into());
         }
     }
@@ -117,23 +102,21 @@ impl<O: Owners> Manager<O> {
 
     /// Empties a CPU's stock (Linux `drain_obj_stock`).
     fn drain_obj_stock(&mut self, cpu: Cpu) {
-        self.slabs.settle(cpu);
         let stock = core::mem::replace(self.slabs.objcgs.stock_of(cpu), ObjStock::EMPTY);
         if stock.objcg == NO_OWNER {
             return;
         }
         self.mem.work.objcg_drains += 1;
         let page_size = self.slabs.page_size as u32;
-        let nr = stock.nr_bytes() / page_size;
+        let nr = stock.nr_bytes / page_size;
         if nr > 0 {
             self.uncharge_object_pages(cpu, stock.objcg, nr.into());
         }
         let owner = &mut self.slabs.objcgs.table[usize::from(stock.objcg)];
-        owner.nr_charged_bytes += stock.nr_bytes() % page_size;
-        let slab_bytes = stock.slab_bytes();
-        owner.bytes += slab_bytes[0] + slab_bytes[1];
+        owner.nr_charged_bytes += stock.nr_bytes % page_size;
+        owner.bytes += stock.slab_bytes[0] + stock.slab_bytes[1];
         let group = &mut self.memcgs[owner.memcg];
-        for (sum, bytes) in group.slab_bytes.iter_mut().zip(slab_bytes) {
+        for (sum, bytes) in group.slab_bytes.iter_mut().zip(stock.slab_bytes) {
             *sum += bytes;
         }
         self.release_objcg_if_unused(cpu, stock.objcg);

@@ -48,7 +48,6 @@ fn the_audit_finds_what_is_spoilt() {
             it.slabs[slot].free += 1;
         }),
         ("may take back", &|machine, cache, _| at(machine, cache).cpus[0].returnable ^= 1),
-        ("marked as a loan", &|machine, cache, _| at(machine, cache).cpus[0].payable = 1),
         ("not written down", &|machine, cache, object| {
             at(machine, cache).owners[object.number as usize] = NO_OWNER;
         }),
@@ -59,8 +58,7 @@ fn the_audit_finds_what_is_spoilt() {
             machine.slabs.objcgs.stock_of(CPU).grow(-i64::from(size), false);
         }),
         ("pages charged for slabs", &|machine, _, _| {
-            let stock = machine.slabs.objcgs.stock_of(CPU);
-            stock.set_nr_bytes(stock.nr_bytes() + 8);
+            machine.slabs.objcgs.stock_of(CPU).nr_bytes += 8;
         }),
         ("has no vector of owners", &|machine, cache, object| {
             let slot = slot(machine, object);
