@@ -24,6 +24,7 @@ __all__ = [
     "experiments",
     "perform",
     "knob_values",
+    "seeds_of",
     "metrics",
     "explain",
     "mrc",
@@ -254,7 +255,8 @@ def perform(
     latencies: bool = False,
     cancel: Cancel | None = None,
 ) -> list[bytes]: ...
-def knob_values(scenario: Scenario, grid: dict[str, Any]) -> list[tuple[str, list[str]]]: ...
+def knob_values(scenario: Scenario, path: str, range: str) -> list[str]: ...
+def seeds_of(scenario: Scenario, given: int | Iterable[int] | None) -> list[int]: ...
 def mrc(
     trace: _Path,
     sizes: str | Sequence[int | str],

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
@@ -24,14 +23,10 @@ __all__ = [
     "check",
     "column_kind",
     "points_of",
-    "seeds_of",
     "texts_of",
     "typed",
     "variants_of",
 ]
-
-#: Maximum number of seeds in a call, as in the command.
-MAX_SEEDS = 10_000
 
 Value = Union[str, int, float, bool]
 #: ``grid=``: the values of each knob (a list, or a range ``"LOW..HIGH/N"``), or a list of points.
@@ -56,8 +51,7 @@ def points_of(scenario: _pagetide.Scenario, grid: Grid) -> list[dict[str, str]]:
 def _values_of(scenario: _pagetide.Scenario, knob: str, values: str | Sequence[Value]) -> Sequence[Value]:
     """The values of a knob: a list unchanged, or the values of a range."""
     if isinstance(values, str):
-        ((_, texts),) = _pagetide.knob_values(scenario, {knob: values})
-        return texts
+        return _pagetide.knob_values(scenario, knob, values)
     if isinstance(values, bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{knob}: a grid needs a list of values or a range for each knob, not {values!r}")
     listed = list(values)
@@ -101,51 +95,6 @@ def texts_of(point: Mapping[str, Value]) -> dict[str, str]:
         else:
             texts[knob] = str(value)
     return texts
-
-
-def seeds_of(seeds: int | Iterable[int] | None, scenario: _pagetide.Scenario) -> list[int]:
-    """The seeds that ``seeds=`` selects: a number counted from the scenario's first seed, or a
-    list. As in ``Scenario.run``.
-
-    :raises InputError: the list is empty or too long, or a seed is invalid or duplicate.
-    """
-    known = list(scenario.seeds)
-    if seeds is None:
-        return known
-    if isinstance(seeds, bool):
-        raise TypeError("seeds must be a number or a list of numbers")
-    try:
-        count = operator.index(seeds)  # type: ignore[arg-type]
-    except TypeError:
-        return _listed_seeds(seeds)  # type: ignore[arg-type]
-    if not 1 <= count <= MAX_SEEDS:
-        raise InputError(
-            f"cannot run with {count} seeds", f"give a number from 1 to {MAX_SEEDS}, or a list of seeds"
-        )
-    if known[0] + count > 2**64:
-        raise InputError("the last seed would exceed 2^64 - 1", "choose a smaller first seed")
-    return list(range(known[0], known[0] + count))
-
-
-def _listed_seeds(seeds: Iterable[int]) -> list[int]:
-    if not isinstance(seeds, Iterable):
-        raise TypeError("seeds must be a number, or a list or range of numbers")
-    chosen: dict[int, None] = {}
-    for given in seeds:
-        try:
-            seed = -1 if isinstance(given, bool) else operator.index(given)
-        except TypeError:
-            seed = -1
-        if not 0 <= seed < 2**64:
-            raise InputError(f"{given!r} is not a seed", "a seed is an integer from 0 to 2^64 - 1")
-        if seed in chosen:
-            raise InputError(f"the seed {seed} is given twice", "two runs with the same seed are identical")
-        chosen[seed] = None
-        if len(chosen) > MAX_SEEDS:
-            raise InputError(f"more than {MAX_SEEDS} seeds", "split them over several calls")
-    if not chosen:
-        raise InputError("the list of seeds is empty", "give one or more")
-    return list(chosen)
 
 
 def variants_of(variants: Sequence[str] | None, scenario: _pagetide.Scenario) -> list[str]:

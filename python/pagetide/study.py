@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import pickle
 from contextlib import ExitStack
-from typing import Any, Callable, Sequence, TypeAlias, Union
+from typing import Any, Sequence, TypeAlias, Union
 
 from . import _pagetide, traces
 from ._errors import Failure, InputError, Interrupted, RunError, ScenarioError
 from ._pagetide import Answer, Scenario
 from .crews import Crew, crew
 from .dispatch import dispatch
-from .progress import Bar, bar
+from .grid import Value
+from .progress import Bar, Progress, bar
 from .work import Part
 
 __all__ = ["find"]
 
-Value: TypeAlias = Union[int, float, str, bool]
-"""A value of a knob."""
 Range: TypeAlias = Union[str, Sequence[Value]]
 """Values: a list, or a range in the syntax of the command, `"LOW..HIGH"` or `"LOW..HIGH/N"`."""
-Progress: TypeAlias = Union[bool, Callable[[int, int], object], None]
-"""`True` for a bar, or a function that is called with (done, total)."""
 
 
 def find(

@@ -23,7 +23,7 @@ from ._errors import InputError, Interrupted
 from .crews import crew
 from .dispatch import dispatch
 from .frames import Frame
-from .grid import Grid, Value, are_sizes, check, column_kind, points_of, seeds_of, texts_of, typed, variants_of
+from .grid import Grid, Value, are_sizes, check, column_kind, points_of, texts_of, typed, variants_of
 from .progress import Progress, bar
 from .records import Key, Measured, Run
 from .statistics import Mean
@@ -306,7 +306,7 @@ def sweep(
     :raises StoreError: the store is not writable; finished runs are kept.
     """
     points = points_of(scenario, grid)
-    seeds = seeds_of(seeds, scenario)
+    seeds = _pagetide.seeds_of(scenario, seeds)
     chosen = variants_of(variants, scenario)
     check(scenario, points)
     version = _pagetide.__version__

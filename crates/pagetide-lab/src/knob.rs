@@ -68,6 +68,14 @@ impl Knob {
         Ok(Knob { path: path.to_owned(), values, how, is_list })
     }
 
+    /// The settings to check before a search: all values of a list, the ends of a range.
+    pub fn checked(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let last = self.values.len() - 1;
+        let checked = self.values.iter().enumerate();
+        let checked = checked.filter(move |(at, _)| self.is_list || [0, last].contains(at));
+        checked.map(|(_, value)| (self.path.clone(), value.text.clone()))
+    }
+
     /// The present value: set in the setup, or the kernel's default.
     pub fn now(&self, setup: &Setup) -> Option<String> {
         now(&self.path, setup)

@@ -12,6 +12,7 @@ mod nodes;
 mod services;
 
 use crate::format::Scale;
+use crate::heading::wrap;
 pub use csv::{render_csv, HEADER};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::{
@@ -64,11 +65,7 @@ pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
         nodes::LEGEND,
         if timeline.services.is_empty() { String::new() } else { format!(" {}", services::LEGEND) },
     );
-    for line in wrapped(&legend, width) {
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+    out + &wrap(&legend, width).join("\n") + "\n"
 }
 
 /// The columns of a group.
@@ -228,23 +225,6 @@ fn time(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     let scale = Scale::new(Unit::Seconds, &[(seconds, 0.0)]);
     format!("{} {}", scale.print(seconds, 0.0).0, scale.symbol)
-}
-
-/// `text` in lines of at most `width` characters, if words allow.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is a line");
-        if !line.is_empty() && line.len() + 1 + word.len() > width {
-            lines.push(word.to_owned());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -67,21 +67,15 @@ impl Answer {
     ///
     /// Raises `InputError` if the form cannot express the knob, or nothing was found.
     fn emit(&self, py: Python<'_>, form: &str) -> PyResult<String> {
-        const FORMS: [(&str, DeployFormat); 4] = [
-            ("sysctl.d", DeployFormat::SysctlD),
-            ("systemd", DeployFormat::Systemd),
-            ("kubelet", DeployFormat::Kubelet),
-            ("json", DeployFormat::Json),
-        ];
-        let Some((_, form)) = FORMS.iter().find(|(name, _)| *name == form) else {
-            let names = FORMS.map(|(name, _)| name);
+        let Some(form) = DeployFormat::find(form) else {
+            let names = DeployFormat::ALL.map(DeployFormat::name);
             let hint = match nearest(form, names) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("choose from {}", names.join(", ")),
             };
             return Err(errors::input(py, format!("there is no form `{form}`"), hint));
         };
-        if *form == DeployFormat::Json {
+        if form == DeployFormat::Json {
             return Ok(self.json());
         }
         let Some(point) = self.answer.to_deploy() else {
@@ -89,17 +83,9 @@ impl Answer {
             return Err(errors::input(py, "there is nothing to deploy", hint));
         };
         let setup = &self.find.question().scenario.variants[0].setup;
-        let comments = [
-            format!(
-                "found by pagetide {} in a simulation; test it before you deploy it widely",
-                pagetide_lab::VERSION
-            ),
-            self.result(),
-            format!("machine: {}", self.answer.machine),
-            format!("load: {}", self.answer.load),
-        ];
+        let comments = text::provenance(&self.find, &self.answer, None);
         let (path, value) = (&self.find.question().knob.path, self.find.value(point.place));
-        emit::render(*form, path, value, setup, &comments).map_err(|it| errors::mistake(py, it))
+        emit::render(form, path, value, setup, &comments).map_err(|it| errors::mistake(py, it))
     }
 
     fn __str__(&self) -> String {
@@ -170,11 +156,8 @@ impl Search {
         let wanted = if largest { WantedEnd::Largest } else { WantedEnd::Smallest };
         let question = Question { scenario: base, knob, criterion, wanted, share, prices: price };
         let find = Find::new(question).map_err(mistake)?;
-        let knob = &find.question().knob;
-        let last = knob.values.len() - 1;
-        let checked = knob.values.iter().enumerate();
-        for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
-            scenario.with_sets(py, vec![(knob.path.clone(), value.text.clone())])?;
+        for setting in find.question().knob.checked() {
+            scenario.with_sets(py, vec![setting])?;
         }
         Ok(Search { scenario, state: Mutex::new(SearchState { find, asked: Vec::new() }) })
     }

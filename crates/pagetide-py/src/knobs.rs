@@ -1,4 +1,4 @@
-//! Converts mappings of knobs and their values.
+//! Converts knobs and their values.
 //!
 //! Invariant: values are texts, as `pagetide run --set` accepts them.
 
@@ -8,23 +8,20 @@ use crate::values;
 use pagetide_lab::knob::Knob;
 use pagetide_scenario::model;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 
-/// The values of each knob of a grid: a list, or `"LOW..HIGH/N"`.
+/// The values of a knob of a grid in a range: `"LOW..HIGH/N"`, or `"A,B,C"`.
 ///
 /// Raises `InputError` for unknown knobs and invalid values.
 #[pyfunction]
-pub fn knob_values<'py>(
-    py: Python<'py>,
+pub fn knob_values(
     scenario: &Scenario,
-    grid: &Bound<'py, PyDict>,
-) -> PyResult<Vec<(String, Vec<String>)>> {
-    let setup = &scenario.0.model(py)?.variants[0].setup;
-    let values = |(path, range): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let knob = knob(&path.extract::<String>()?, &range, setup, true)?;
-        Ok((knob.path, knob.values.into_iter().map(|value| value.text).collect()))
-    };
-    grid.iter().map(values).collect()
+    path: &str,
+    range: &Bound<'_, PyString>,
+) -> PyResult<Vec<String>> {
+    let setup = &scenario.0.model(range.py())?.variants[0].setup;
+    let knob = knob(path, range, setup, true)?;
+    Ok(knob.values.into_iter().map(|value| value.text).collect())
 }
 
 /// A knob with a list of values, a range as text (`"10..3000/7"`), or `None`.

@@ -51,6 +51,7 @@ fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::explain, module)?)?;
     module.add_function(wrap_pyfunction!(knobs::knob_values, module)?)?;
+    module.add_function(wrap_pyfunction!(run::seeds, module)?)?;
     module.add_function(wrap_pyfunction!(mrc::mrc, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
     Ok(())

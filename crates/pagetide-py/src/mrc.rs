@@ -66,13 +66,7 @@ pub fn mrc<'py>(
     let curve = py.detach(|| MissRatioCurve::new(&trace, &sizes, overrides)).map_err(refused)?;
     let mut jobs = curve.plan.jobs();
     jobs.sort();
-    let asked = RunArguments {
-        seeds: Vec::new(),
-        threads,
-        progress,
-        latencies: false,
-        cancel: Arc::default(),
-    };
+    let asked = RunArguments { progress, ..RunArguments::on(threads) };
     let simulator = Simulator::default();
     let performed = run::perform(py, &curve.plan.scenario, &jobs, &simulator, &asked);
     if let Some(stopped) = performed.stopped {

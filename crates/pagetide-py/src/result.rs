@@ -48,21 +48,22 @@ pub struct Result {
 
 impl Result {
     /// Performs variants x seeds of a scenario.
-    pub fn of_runs(
-        py: Python<'_>,
+    pub fn of_runs<'py>(
+        py: Python<'py>,
         scenario: Scenario,
-        asked: RunArguments,
-    ) -> PyResult<Bound<'_, Result>> {
+        seeds: &[u64],
+        want_latencies: bool,
+        asked: &RunArguments,
+    ) -> PyResult<Bound<'py, Result>> {
         let model = scenario.0.model(py)?;
         let variants = 0..model.variants.len();
         // Order by seed, so that an interrupted result has about as many runs of each variant.
-        let jobs = asked.seeds.iter();
+        let jobs = seeds.iter();
         let jobs =
             jobs.flat_map(|&seed| variants.clone().map(move |variant| RunJob { variant, seed }));
         let jobs: Vec<RunJob> = jobs.collect();
-        let want_latencies = asked.latencies;
         let simulator = Simulator { want_latencies, ..Simulator::default() };
-        let performed = run::perform(py, model, &jobs, &simulator, &asked);
+        let performed = run::perform(py, model, &jobs, &simulator, asked);
         let missing = performed.runs.iter();
         let missing = missing.filter(|run| matches!(run.outcome, JobOutcome::Cancelled)).count();
         let mut failures = Vec::new();
@@ -133,34 +134,10 @@ impl Result {
             let of_seed: Vec<RunJob> =
                 missing.iter().filter(|job| job.seed == seed).copied().collect();
             let simulator = Simulator { timeline_seed: Some(seed), ..Simulator::default() };
-            let threads = run::threads(None)?;
-            let asked = RunArguments {
-                seeds: Vec::new(),
-                threads,
-                progress: None,
-                latencies: false,
-                cancel: Arc::default(),
-            };
-            let performed = run::perform(py, scenario, &of_seed, &simulator, &asked);
-            if let Some(stopped) = performed.stopped {
-                return Err(errors::stopped(py, stopped, of_seed.len(), None));
-            }
-            for run in performed.runs {
-                match run.outcome {
-                    JobOutcome::Finished(record) => {
-                        let mut all = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
-                        all.insert(run.job, Arc::from(record));
-                    }
-                    JobOutcome::Failed(failure) => {
-                        let variant = &scenario.variants[run.job.variant].name;
-                        let failure = errors::failure(py, variant, seed, &failure)?;
-                        return Err(errors::run(py, vec![failure], None));
-                    }
-                    JobOutcome::Cancelled => {
-                        return Err(errors::bug("a run was cancelled without a request"));
-                    }
-                }
-            }
+            let asked = RunArguments::on(run::threads(None)?);
+            let records = run::records(py, scenario, &of_seed, &simulator, &asked)?;
+            let mut all = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(of_seed.into_iter().zip(records.into_iter().map(Arc::from)));
         }
         jobs.iter().map(|job| known(job).ok_or_else(|| errors::bug("a run is missing"))).collect()
     }
@@ -364,25 +341,8 @@ impl Result {
         let sinks = vec![ObserverHandle::new(collector.clone())];
         let observed = Some(TracedRun { variant, seed: job.seed, sinks });
         let simulator = Simulator { observed, ..Simulator::default() };
-        let (threads, seeds) = (std::num::NonZeroUsize::MIN, Vec::new());
-        let asked = RunArguments {
-            seeds,
-            threads,
-            progress: None,
-            latencies: false,
-            cancel: Arc::default(),
-        };
-        let performed = run::perform(py, scenario, &[job], &simulator, &asked);
-        if let Some(stopped) = performed.stopped {
-            return Err(errors::stopped(py, stopped, 1, None));
-        }
-        for run in &performed.runs {
-            if let JobOutcome::Failed(failure) = &run.outcome {
-                let name = &scenario.variants[run.job.variant].name;
-                let failure = errors::failure(py, name, run.job.seed, failure)?;
-                return Err(errors::run(py, vec![failure], None));
-            }
-        }
+        let asked = RunArguments::on(std::num::NonZeroUsize::MIN);
+        run::records(py, scenario, &[job], &simulator, &asked)?;
         py.detach(|| collector.table())
     }
 

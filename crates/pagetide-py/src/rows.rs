@@ -7,7 +7,6 @@
 use crate::errors;
 use crate::run::{self, Cancel, RunArguments};
 use crate::scenario::Scenario;
-use pagetide_lab::execute::JobOutcome;
 use pagetide_lab::plan::RunJob;
 use pagetide_lab::sweep::store::SweepRow;
 use pagetide_lab::world::Simulator;
@@ -74,31 +73,11 @@ pub fn perform<'py>(
         None => std::num::NonZeroUsize::MIN,
     };
     let cancel = cancel.map_or_else(Arc::default, |cancel| Arc::clone(&cancel.get().0));
-    let asked = RunArguments { seeds: Vec::new(), threads, progress: None, latencies, cancel };
+    let asked = RunArguments { cancel, ..RunArguments::on(threads) };
     let simulator = Simulator { want_latencies: latencies, ..Simulator::default() };
-    let performed = run::perform(py, model, &planned, &simulator, &asked);
-    if let Some(stopped) = performed.stopped {
-        return Err(errors::stopped(py, stopped, planned.len(), None));
-    }
-    let mut rows = Vec::with_capacity(planned.len());
-    let mut failures = Vec::new();
-    for run in performed.runs {
-        let variant = &model.variants[run.job.variant].name;
-        match run.outcome {
-            JobOutcome::Finished(record) => {
-                rows.push(PyBytes::new(py, &to_bytes(digest, *record)?))
-            }
-            JobOutcome::Failed(failure) => {
-                failures.push(errors::failure(py, variant, run.job.seed, &failure)?);
-            }
-            JobOutcome::Cancelled => return Err(errors::interrupted(py, runs.len(), None)),
-        }
-    }
-    if failures.is_empty() {
-        Ok(rows)
-    } else {
-        Err(errors::run(py, failures, None))
-    }
+    let records = run::records(py, model, &planned, &simulator, &asked)?;
+    let row = |record: Box<RunRecord>| Ok(PyBytes::new(py, &to_bytes(digest, *record)?));
+    records.into_iter().map(row).collect()
 }
 
 /// The index of the variant `name`.

@@ -5,10 +5,12 @@
 //! pressed or a callback raised an exception.
 
 use crate::errors;
+use crate::scenario::Scenario;
 use pagetide_lab::execute::{self, JobOutcome, RunResult};
 use pagetide_lab::plan::{RunJob, MAX_REPEATS};
 use pagetide_lab::world::RunBackend;
-use pagetide_scenario::model::Scenario;
+use pagetide_scenario::model;
+use pagetide_scenario::record::RunRecord;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -22,17 +24,20 @@ use std::time::{Duration, Instant};
 /// Interval of signal checks and progress reports.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// The arguments of a run.
+/// How to perform runs.
 pub struct RunArguments {
-    /// The seeds of each variant.
-    pub seeds: Vec<u64>,
     pub threads: NonZeroUsize,
     /// Called with (done, total) periodically.
     pub progress: Option<Py<PyAny>>,
-    /// Whether to record the distributions of latencies.
-    pub latencies: bool,
     /// Set by another thread to end the runs.
     pub cancel: Arc<AtomicBool>,
+}
+
+impl RunArguments {
+    /// On so many threads, without progress.
+    pub fn on(threads: NonZeroUsize) -> RunArguments {
+        RunArguments { threads, progress: None, cancel: Arc::default() }
+    }
 }
 
 /// Ends runs from another thread; an argument of `perform(cancel=)`.
@@ -92,11 +97,16 @@ pub fn progress_callback(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option
 }
 
 /// The seeds that `seeds=` selects: a number counted from the scenario's first seed, or a list.
+///
+/// Raises `InputError` if the list is empty or too long, or a seed is invalid or duplicate.
+#[pyfunction]
+#[pyo3(name = "seeds_of")]
 pub fn seeds(
+    py: Python<'_>,
     scenario: &Scenario,
     given: Option<&Bound<'_, PyAny>>,
-    py: Python<'_>,
 ) -> PyResult<Vec<u64>> {
+    let scenario = scenario.0.model(py)?;
     let wrong = |message: String, hint: &str| Err(errors::input(py, message, hint));
     let count = match given {
         None => u64::from(scenario.repeats),
@@ -161,7 +171,7 @@ fn shown(value: &Bound<'_, PyAny>) -> String {
 /// Performs jobs of a scenario. Keeps only finite values, like a store.
 pub fn perform(
     py: Python<'_>,
-    scenario: &Scenario,
+    scenario: &model::Scenario,
     jobs: &[RunJob],
     world: &dyn RunBackend,
     asked: &RunArguments,
@@ -184,6 +194,35 @@ pub fn perform(
     let runs =
         jobs.iter().zip(outcomes).map(|(job, outcome)| RunResult { job: *job, outcome }).collect();
     RunOutcome { runs, stopped }
+}
+
+/// The records of jobs, in their order. Fails if a run failed or the runs were stopped.
+pub fn records(
+    py: Python<'_>,
+    scenario: &model::Scenario,
+    jobs: &[RunJob],
+    world: &dyn RunBackend,
+    asked: &RunArguments,
+) -> PyResult<Vec<Box<RunRecord>>> {
+    let performed = perform(py, scenario, jobs, world, asked);
+    if let Some(stopped) = performed.stopped {
+        return Err(errors::stopped(py, stopped, jobs.len(), None));
+    }
+    let (mut records, mut failures) = (Vec::new(), Vec::new());
+    for RunResult { job, outcome } in performed.runs {
+        match outcome {
+            JobOutcome::Finished(record) => records.push(record),
+            JobOutcome::Failed(failure) => {
+                let variant = &scenario.variants[job.variant].name;
+                failures.push(errors::failure(py, variant, job.seed, &failure)?);
+            }
+            JobOutcome::Cancelled => return Err(errors::interrupted(py, jobs.len(), None)),
+        }
+    }
+    match failures.is_empty() {
+        true => Ok(records),
+        false => Err(errors::run(py, failures, None)),
+    }
 }
 
 /// Runs `work` on another thread without the interpreter's lock, while this thread checks signals

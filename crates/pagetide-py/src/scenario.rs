@@ -420,7 +420,7 @@ impl Scenario {
             };
             scenario = scenario.with_variants(py, names)?;
         }
-        let seeds = run::seeds(scenario.0.model(py)?, seeds, py)?;
+        let seeds = run::seeds(py, &scenario, seeds)?;
         if let Some(executor) = executor {
             let keywords = PyDict::new(py);
             keywords.set_item("executor", executor)?;
@@ -438,8 +438,8 @@ impl Scenario {
             return Err(PyTypeError::new_err(message));
         }
         let (threads, progress) = (run::threads(jobs)?, run::progress_callback(progress)?);
-        let asked = RunArguments { seeds, threads, progress, latencies, cancel: Arc::default() };
-        RunResult::of_runs(py, scenario, asked).map(Bound::into_any)
+        let asked = RunArguments { progress, ..RunArguments::on(threads) };
+        RunResult::of_runs(py, scenario, &seeds, latencies, &asked).map(Bound::into_any)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -4,7 +4,7 @@ mod examples;
 mod search;
 
 use examples::{after_help, after_help_with, EXIT_CODES};
-pub use search::{CompareArgs, EmitForm, FindArgs, SweepArgs};
+pub use search::{CompareArgs, FindArgs, SweepArgs};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -142,7 +142,8 @@ pub struct RunArgs {
 
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
-    pub jobs: Option<NonZeroUsize>,
+    #[arg(default_value_t = cpus(), hide_default_value = true)]
+    pub jobs: NonZeroUsize,
 
     /// Leave out the sentences under the table that say which tasks waited for memory, and why
     #[arg(long)]
@@ -156,6 +157,11 @@ pub struct RunArgs {
 /// A number of runs; the plan checks its bounds.
 fn parse_number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("give a number from 1 to {MAX_REPEATS}"))
+}
+
+/// The number of CPUs, the default of --jobs.
+fn cpus() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
@@ -284,7 +290,8 @@ pub struct VerifyArgs {
 
     /// Number of parallel runs [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
-    pub jobs: Option<NonZeroUsize>,
+    #[arg(default_value_t = cpus(), hide_default_value = true)]
+    pub jobs: NonZeroUsize,
 }
 
 /// The source of operation costs.
@@ -440,7 +447,8 @@ pub struct MrcArgs {
 
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
-    pub jobs: Option<NonZeroUsize>,
+    #[arg(default_value_t = cpus(), hide_default_value = true)]
+    pub jobs: NonZeroUsize,
 }
 
 /// `pagetide trace`

@@ -2,6 +2,7 @@
 
 use pagetide_lab::world::{Failure, FailureCause};
 use pagetide_linux::error::LinuxError;
+use pagetide_scenario::criterion::Mistake;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -109,6 +110,12 @@ impl CliError {
             CliError::Interrupted => ExitStatus::Interrupted,
             CliError::Closed => ExitStatus::Success,
         }
+    }
+}
+
+impl From<Mistake> for CliError {
+    fn from(Mistake { message, hint }: Mistake) -> CliError {
+        CliError::bad_input(message, hint)
     }
 }
 

@@ -2,10 +2,12 @@
 //! seconds, so that a log shows progress.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pagetide_lab::execute::{JobOutcome, RunProgress};
+use pagetide_lab::execute::{self, JobOutcome, RunProgress, RunResult};
 use pagetide_lab::plan::{RunJob, RunPlan};
+use pagetide_lab::world::RunBackend;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -57,6 +59,17 @@ impl Drop for Spinner {
     }
 }
 
+/// Makes the runs of `plan`, and shows their progress.
+pub fn execute(
+    plan: &RunPlan,
+    world: &dyn RunBackend,
+    threads: NonZeroUsize,
+    cancel: &Arc<AtomicBool>,
+) -> Vec<RunResult> {
+    let line = ProgressLine::of(plan.jobs().len() as u64, 0);
+    execute::execute(plan, world, threads, cancel, &|event| line.on_progress(&event))
+}
+
 /// The progress bar, and the thread that updates it.
 pub struct ProgressLine {
     state: Arc<Mutex<ProgressState>>,
@@ -77,11 +90,6 @@ struct ProgressState {
 }
 
 impl ProgressLine {
-    /// A bar for all runs of `plan`.
-    pub fn new(plan: &RunPlan) -> ProgressLine {
-        ProgressLine::of(plan.jobs().len() as u64, 0)
-    }
-
     /// A bar for `total` runs, of which `done` are finished already.
     pub fn of(total: u64, done: u64) -> ProgressLine {
         let visible = io::stderr().is_terminal();

@@ -44,30 +44,7 @@ use alloc::vec::Vec;
 use kmem_cache::CacheShape;
 pub use kmem_cache::{CacheSpec, KmemCache};
 use objcg::ObjCgroups;
-<<<<<<< here
 use object::Object;
-=======
-
-/// An object allocated from a cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
-pub struct Object {
-    /// The cache of its slab; this may be a group's clone.
-    pub(crate) cache: CacheId,
-    /// Slot of its slab, and index in the slab.
-    pub(crate) number: u32,
-}
-
-impl Object {
-    /// The absent value.
-    pub const NONE: Object = Object { cache: CacheId::NONE, number: u32::MAX };
-
-    /// Whether this is not [`Object::NONE`].
-    #[inline]
-    pub const fn is_some(self) -> bool {
-        self.cache.is_some()
-    }
-}
->>>>>>> ported
 
 /// Why a cache refuses a request. A refused request has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

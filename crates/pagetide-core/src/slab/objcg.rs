@@ -14,13 +14,8 @@
 
 mod charge;
 
-<<<<<<< here
-use crate::units::digest::{Digest, State};
-use crate::units::{Cpu, IdVec, MemcgId};
-=======
 use crate::units::digest::State;
-use crate::units::{Cpu, MemcgId};
->>>>>>> ported
+use crate::units::{Cpu, IdVec, MemcgId};
 use alloc::vec::Vec;
 
 pub(crate) const NO_OWNER: u16 = u16::MAX;

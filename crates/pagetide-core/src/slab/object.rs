@@ -23,15 +23,4 @@ impl Object {
     pub const fn is_some(self) -> bool {
         self.cache.is_some()
     }
-
-    /// `None` for the absent value. (The compiler returns an [`Object`] in a register, but not an
-    /// `Option` of it.)
-    #[inline(always)]
-    pub(crate) const fn into_option(self) -> Option<Object> {
-        if self.is_some() {
-            Some(self)
-        } else {
-            None
-        }
-    }
 }

@@ -12,26 +12,41 @@ use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;
 
-/// Kind of file.
+/// Kind of file ([`DeployFormat::about`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeployFormat {
-    /// A file of /etc/sysctl.d.
     SysctlD,
-    /// A drop-in of a systemd unit.
     Systemd,
-    /// A fragment of a KubeletConfiguration.
     Kubelet,
-    /// The whole answer (`json.rs`).
+    /// Written by `json.rs`.
     Json,
 }
 
 impl DeployFormat {
-    const fn name(self) -> &'static str {
+    pub const ALL: [DeployFormat; 4] =
+        [DeployFormat::SysctlD, DeployFormat::Systemd, DeployFormat::Kubelet, DeployFormat::Json];
+
+    /// The form with this name.
+    pub fn find(name: &str) -> Option<DeployFormat> {
+        DeployFormat::ALL.into_iter().find(|form| form.name() == name)
+    }
+
+    pub const fn name(self) -> &'static str {
         match self {
             DeployFormat::SysctlD => "sysctl.d",
             DeployFormat::Systemd => "systemd",
             DeployFormat::Kubelet => "kubelet",
             DeployFormat::Json => "json",
+        }
+    }
+
+    /// Its description in the help and on pages.
+    pub const fn about(self) -> &'static str {
+        match self {
+            DeployFormat::SysctlD => "A file of /etc/sysctl.d, to load with sysctl --system",
+            DeployFormat::Systemd => "A drop-in of a systemd unit",
+            DeployFormat::Kubelet => "A fragment of a KubeletConfiguration",
+            DeployFormat::Json => "The whole answer, for programs",
         }
     }
 }

@@ -59,12 +59,12 @@ pub fn entries(find: &Find) -> Vec<(&'static str, String)> {
     let question = find.question();
     let scenario = &question.scenario;
     let asked = format!(
-        "the {} {} ({}) with {} in {} % of the seeds",
+        "the {} {} ({}) with {} in {} of the seeds",
         wanted_word(question.wanted),
         question.knob.path,
         question.knob.how,
         question.criterion,
-        (question.share * 1e4).round() / 1e2
+        percent(question.share)
     );
     let name = match scenario.title == scenario.name || scenario.title.is_empty() {
         true => scenario.name.clone(),
@@ -249,7 +249,7 @@ pub fn remarks(find: &Find, answer: &FindAnswer) -> Vec<String> {
 pub fn result(find: &Find, answer: &FindAnswer) -> String {
     let question = find.question();
     let criterion = &question.criterion;
-    let share = format!("{} %", (question.share * 1e4).round() / 1e2);
+    let share = percent(question.share);
     let effort = format!("{} values, {} runs", answer.nr_values, answer.nr_runs);
     let knob = &question.knob;
     let (first, last) = (&knob.values[0].text, &knob.values[knob.values.len() - 1].text);
@@ -323,12 +323,28 @@ fn spans(find: &Find) -> String {
     }
 }
 
+/// A share with its decimals.
+pub fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e4).round() / 1e2)
+}
+
 fn count(count: SeedCount) -> String {
     format!("{} of {}", count.held, counted(count.of as usize, "seed"))
 }
 
 fn fresh(count: SeedCount) -> String {
     format!("{} of {}", count.held, counted(count.of as usize, "fresh seed"))
+}
+
+/// Comment lines about the origin of a file. `command`: the command line.
+pub fn provenance(find: &Find, answer: &FindAnswer, command: Option<String>) -> Vec<String> {
+    let found = format!(
+        "found by pagetide {} in a simulation; test it before you deploy it widely",
+        crate::VERSION
+    );
+    let machine = format!("machine: {}", answer.machine);
+    let about = [result(find, answer), machine, format!("load: {}", answer.load)];
+    [found].into_iter().chain(command).chain(about).collect()
 }
 
 /// `reader.walltime +7.3 %`.

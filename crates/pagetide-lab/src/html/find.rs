@@ -86,7 +86,9 @@ fn sentences(find: &Find, answer: &FindAnswer) -> Markup {
         " Then " (question.criterion) " holds in " (fresh.held) " of " (fresh.of) " fresh seeds: in at least "
         (bound) " of all seeds with " (percent(CONFIDENCE)) " confidence."
         @match &point.failing {
-            Some((at, of)) => { " With the next value, " (find.value(*at)) ", it holds in " (of.held) " of " (of.of) "." }
+            Some((at, of)) => {
+                " With the next value, " (find.value(*at)) ", it holds in " (of.held) " of " (of.of) "."
+            }
             None if answer.kind == AnswerKind::Everything => { " Every value tried meets it." }
             None => {}
         }
@@ -98,7 +100,7 @@ fn sentences(find: &Find, answer: &FindAnswer) -> Markup {
 fn proof(find: &Find, answer: &FindAnswer) -> Option<String> {
     let share = find.question().share;
     let point = answer.to_deploy().filter(|point| point.bound < share)?;
-    let wanted = percent_of(share);
+    let wanted = text::percent(share);
     if share >= 1.0 {
         return Some(format!("No number of seeds proves that it holds in {wanted} of all seeds."));
     }
@@ -118,11 +120,6 @@ fn seeds_that_prove(share: f64) -> u32 {
     // The lower bound of n of n is the n-th root of 1 - CONFIDENCE.
     let seeds = ((1.0 - CONFIDENCE).ln() / share.ln() - 1e-9).ceil();
     seeds.max(1.0) as u32
-}
-
-/// A share with its decimals.
-fn percent_of(share: f64) -> String {
-    format!("{} %", (share * 1e4).round() / 1e2)
 }
 
 // --- Seeds in which it holds ---
@@ -319,26 +316,21 @@ fn costs(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
 fn deploy(find: &Find, answer: &FindAnswer, provenance: &[String]) -> Vec<PageBlock> {
     let Some(point) = answer.to_deploy() else { return Vec::new() };
     let setup = &find.question().scenario.variants[0].setup;
-    let forms = [
-        (DeployFormat::SysctlD, "sysctl.d", "For /etc/sysctl.d; load it with sysctl --system."),
-        (DeployFormat::Systemd, "systemd", "A drop-in of a systemd unit."),
-        (DeployFormat::Kubelet, "kubelet", "A fragment of a KubeletConfiguration."),
-    ];
-    let files = forms.into_iter().filter_map(|(form, name, about)| {
+    let files = DeployFormat::ALL.into_iter().filter_map(|form| {
         let (path, value) = (&find.question().knob.path, find.value(point.place));
-        Some((emit::render(form, path, value, setup, provenance).ok()?, name, about))
+        let text = emit::render(form, path, value, setup, provenance).ok()?;
+        Some((text, form.name(), form.about()))
     });
-    let plain = format!("{}\n", find.setting(point.place));
     let mut files: Vec<(String, &str, &str)> = files.collect();
     if files.is_empty() {
-        files.push((plain, "setting", "For --set."));
+        files.push((format!("{}\n", find.setting(point.place)), "setting", "For --set"));
     }
     files
         .into_iter()
         .map(|(text, name, about)| {
             html! {
                 h3 { (name) }
-                p.note { (about) }
+                p.note { (about) "." }
                 p { button type="button" data-copy=(format!("deploy-{name}")) hidden { "Copy" } }
                 pre.scenario tabindex="0" { code id=(format!("deploy-{name}")) { (text) } }
             }
@@ -358,6 +350,6 @@ mod tests {
             assert!(lower_bound(seeds, seeds, CONFIDENCE) >= share - 1e-9);
             assert!(lower_bound(seeds - 1, seeds - 1, CONFIDENCE) < share);
         }
-        assert_eq!(percent_of(0.995), "99.5 %");
+        assert_eq!(text::percent(0.995), "99.5 %");
     }
 }

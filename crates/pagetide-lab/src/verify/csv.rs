@@ -1,7 +1,7 @@
 //! A comparison as CSV: one line per variant and metric.
 
 use super::compare::{Comparison, CounterComparison};
-use crate::csv::{number, quoted};
+use crate::csv::{number, quoted, unit_name};
 use crate::stats;
 use std::fmt::Write;
 
@@ -24,13 +24,12 @@ pub fn render(comparison: &Comparison) -> String {
 }
 
 fn fields(counter: &CounterComparison) -> String {
-    let unit = serde_json::to_value(counter.unit).ok();
-    let unit = unit.as_ref().and_then(|unit| unit.as_str()).unwrap_or_default();
     let side =
         |of: &stats::Statistics| format!("{},{},{}", number(of.mean), number(of.stddev), of.n);
     format!(
-        "{},{unit},{},{},{},{},{}",
+        "{},{},{},{},{},{},{}",
         quoted(&counter.key),
+        unit_name(counter.unit),
         counter.judgement.name(),
         side(&counter.linux),
         side(&counter.pagetide),

@@ -1,9 +1,12 @@
 //! Arguments of the commands that search for values: `find`, `sweep`, `compare`. No behaviour here.
 
 use super::{
-    after_help, after_help_with, key_value, parse_jobs, parse_number, OutputFormat, ScenarioArgs,
+    after_help, after_help_with, cpus, key_value, parse_jobs, parse_number, OutputFormat,
+    ScenarioArgs,
 };
-use clap::{Args, ValueEnum, ValueHint};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueHint};
+use pagetide_lab::find::emit::DeployFormat;
 use pagetide_lab::sweep::grid::SweepShard;
 use pagetide_scenario::load::AddedVariant;
 use std::num::NonZeroUsize;
@@ -64,8 +67,8 @@ pub struct FindArgs {
     pub variant: Option<String>,
 
     /// Print the value as a file to deploy
-    #[arg(long, value_enum, value_name = "FORM")]
-    pub emit: Option<EmitForm>,
+    #[arg(long, value_parser = deploy_format(), value_name = "FORM")]
+    pub emit: Option<DeployFormat>,
 
     /// Where --emit writes: a new file, or a regular file to replace [default: stdout]
     #[arg(short, long, value_name = "OUT", requires = "emit", value_hint = ValueHint::FilePath)]
@@ -82,7 +85,8 @@ pub struct FindArgs {
 
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
-    pub jobs: Option<NonZeroUsize>,
+    #[arg(default_value_t = cpus(), hide_default_value = true)]
+    pub jobs: NonZeroUsize,
 }
 
 /// `pagetide sweep`
@@ -147,7 +151,8 @@ pub struct SweepArgs {
 
     /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
-    pub jobs: Option<NonZeroUsize>,
+    #[arg(default_value_t = cpus(), hide_default_value = true)]
+    pub jobs: NonZeroUsize,
 }
 
 /// `pagetide compare`
@@ -163,18 +168,11 @@ pub struct CompareArgs {
     pub b: PathBuf,
 }
 
-/// Kinds of files to deploy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EmitForm {
-    /// A file of /etc/sysctl.d
-    #[value(name = "sysctl.d")]
-    SysctlD,
-    /// A drop-in of a systemd unit
-    Systemd,
-    /// A fragment of a KubeletConfiguration
-    Kubelet,
-    /// The whole answer, for programs
-    Json,
+/// Parses a kind of file to deploy.
+fn deploy_format() -> impl TypedValueParser<Value = DeployFormat> {
+    let value = |form: DeployFormat| PossibleValue::new(form.name()).help(form.about());
+    PossibleValuesParser::new(DeployFormat::ALL.map(value))
+        .try_map(|name| DeployFormat::find(&name).ok_or("no such form"))
 }
 
 /// Parses a share of the seeds: above 0, at most 1.

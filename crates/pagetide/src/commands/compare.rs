@@ -1,7 +1,6 @@
 //! `pagetide compare`: compares two results in JSON.
 
 use crate::cli::CompareArgs;
-use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
 use crate::printer::Printer;
 use pagetide_lab::compare::{read, render, PrintedResult};
@@ -31,5 +30,5 @@ fn load(path: &Path) -> Result<PrintedResult, CliError> {
     let mut text = String::new();
     let read_all = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
     read_all.map_err(|error| cannot(error.to_string()))?;
-    read(&shown, &text).map_err(refused)
+    read(&shown, &text).map_err(CliError::from)
 }

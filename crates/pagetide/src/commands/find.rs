@@ -1,6 +1,6 @@
 //! `pagetide find`: finds the value of a knob at which a criterion holds.
 
-use crate::cli::{EmitForm, FindArgs};
+use crate::cli::FindArgs;
 use crate::commands::sweep::digest_of;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::{self, OutputFile};
@@ -26,7 +26,6 @@ use pagetide_scenario::model::{Scenario, Variant};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// A search that takes at least so many seconds gets an estimate.
@@ -60,16 +59,12 @@ pub fn find(
         ("--html", args.html.as_deref()),
     ])?;
     let kind = match args.emit {
-        Some(EmitForm::Json) => OutputFile::json,
+        Some(DeployFormat::Json) => OutputFile::json,
         _ => OutputFile::settings,
     };
-    let output = args.output.as_deref();
-    let output = output.map(|path| kind(path, &[&args.scenario.file, &loaded.file])).transpose()?;
-    let page = args
-        .html
-        .as_deref()
-        .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
-        .transpose()?;
+    let inputs = [args.scenario.file.as_path(), &loaded.file];
+    let output = args.output.as_deref().map(|file| kind(file, &inputs)).transpose()?;
+    let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
     let find = ask(&args, &scenario)?;
     for warning in find.question().criterion.warnings() {
         printer.warning(&warning);
@@ -87,7 +82,8 @@ pub fn find(
     print(&find, &answer, args.emit, output.as_ref(), printer)?;
     if let Some(file) = page {
         let source = PageSource { scenario: loaded.text(), command: command_line() };
-        let page = html::find::page(&find, &answer, &provenance(&find, &answer), &source);
+        let provenance = text::provenance(&find, &answer, Some(command_line()));
+        let page = html::find::page(&find, &answer, &provenance, &source);
         file.write_page(&page, printer)?;
     }
     Ok(if answer.is_answer() { ExitStatus::Success } else { ExitStatus::Failure })
@@ -97,16 +93,16 @@ pub fn find(
 fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
     let setup = &scenario.variants[0].setup;
     let [knob] = args.knob.as_slice() else {
-        return Err(refused(Mistake::new(
+        return Err(CliError::bad_input(
             format!("a search has one knob, not {}", args.knob.len()),
             "`pagetide sweep` runs a grid: one --grid KEY=VALUES for each knob",
-        )));
+        ));
     };
-    let knob = Knob::parse(knob, setup, false).map_err(refused)?;
+    let knob = Knob::parse(knob, setup, false)?;
     if let Some(form) = args.emit {
-        emit::check(form_of(form), &knob, setup).map_err(refused)?;
+        emit::check(form, &knob, setup)?;
     }
-    let criterion = load::criterion(&args.want, setup).map_err(refused)?;
+    let criterion = load::criterion(&args.want, setup)?;
     let prices = args.price.iter().map(|price| load::metric_key(price, setup));
     let question = Question {
         scenario: scenario.clone(),
@@ -114,20 +110,15 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
         criterion,
         wanted: if args.largest { WantedEnd::Largest } else { WantedEnd::Smallest },
         share: args.share,
-        prices: prices.collect::<Result<Vec<String>, Mistake>>().map_err(refused)?,
+        prices: prices.collect::<Result<Vec<String>, Mistake>>()?,
     };
-    Find::new(question).map_err(refused)
+    Find::new(question).map_err(CliError::from)
 }
 
 /// Checks that the scenario accepts the ends of a range and all values of a list.
 fn check_values(find: &Find, load: LoadVariant<'_>) -> Result<(), CliError> {
-    let knob = &find.question().knob;
-    let last = knob.values.len() - 1;
-    let checked = knob.values.iter().enumerate();
-    for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
-        load(&[(knob.path.clone(), value.text.clone())]).map_err(CliError::Scenario)?;
-    }
-    Ok(())
+    let mut checked = find.question().knob.checked();
+    checked.try_for_each(|setting| load(&[setting]).map(drop)).map_err(CliError::Scenario)
 }
 
 fn search(
@@ -145,10 +136,8 @@ fn search(
     };
     let mut store = match &args.store {
         None => SweepStore::in_memory(origin),
-        Some(directory) => SweepStore::open(directory, FILE, origin).map_err(refused)?,
+        Some(directory) => SweepStore::open(directory, FILE, origin)?,
     };
-    let threads =
-        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
     let line = ProgressLine::growing();
@@ -158,7 +147,7 @@ fn search(
         match first.get() {
             None => first.set(Some((Instant::now(), runs))),
             Some((began, of)) if of > 0 => {
-                if let Some(words) = expected(find, began.elapsed(), of, threads) {
+                if let Some(words) = expected(find, began.elapsed(), of, args.jobs) {
                     line.print(&words);
                 }
                 first.set(Some((began, 0)));
@@ -168,7 +157,7 @@ fn search(
     };
     let on_progress = |progress: RunProgress<'_>| line.on_progress(&progress);
     let result =
-        run(&mut find, load, &simulator, &mut store, threads, &cancel, &on_batch, &on_progress);
+        run(&mut find, load, &simulator, &mut store, args.jobs, &cancel, &on_batch, &on_progress);
     drop(line);
     let directory = args.store.as_deref().unwrap_or(Path::new("."));
     match result {
@@ -196,7 +185,7 @@ fn search(
             ));
             Err(CliError::Interrupted)
         }
-        Err(FindError::Mistake(mistake)) => Err(refused(mistake)),
+        Err(FindError::Mistake(mistake)) => Err(mistake.into()),
         Err(FindError::Failed(failure)) => {
             Err(CliError::of_run("the scenario without changes: ", &failure))
         }
@@ -218,11 +207,11 @@ fn expected(find: &Find, took: Duration, runs: usize, threads: NonZeroUsize) -> 
 fn print(
     find: &Find,
     answer: &FindAnswer,
-    form: Option<EmitForm>,
+    form: Option<DeployFormat>,
     output: Option<&OutputFile>,
     printer: &mut Printer,
 ) -> Result<(), CliError> {
-    let Some(form) = form.map(form_of) else {
+    let Some(form) = form else {
         return printer.data(text::render(find, answer));
     };
     let file = match (form, answer.to_deploy()) {
@@ -243,7 +232,8 @@ fn print(
         (form, Some(point)) => {
             let setup = &find.question().scenario.variants[0].setup;
             let (path, value) = (&find.question().knob.path, find.value(point.place));
-            emit::render(form, path, value, setup, &provenance(find, answer)).map_err(refused)?
+            let comments = text::provenance(find, answer, Some(command_line()));
+            emit::render(form, path, value, setup, &comments)?
         }
     };
     match output {
@@ -257,32 +247,4 @@ fn print(
             Ok(())
         }
     }
-}
-
-/// Comment lines about the origin of a file.
-fn provenance(find: &Find, answer: &FindAnswer) -> Vec<String> {
-    vec![
-        format!(
-            "found by pagetide {} in a simulation; test it before you deploy it widely",
-            pagetide_lab::VERSION
-        ),
-        command_line(),
-        text::result(find, answer),
-        format!("machine: {}", answer.machine),
-        format!("load: {}", answer.load),
-    ]
-}
-
-fn form_of(form: EmitForm) -> DeployFormat {
-    match form {
-        EmitForm::SysctlD => DeployFormat::SysctlD,
-        EmitForm::Systemd => DeployFormat::Systemd,
-        EmitForm::Kubelet => DeployFormat::Kubelet,
-        EmitForm::Json => DeployFormat::Json,
-    }
-}
-
-/// Converts a mistake of the user.
-pub fn refused(mistake: Mistake) -> CliError {
-    CliError::bad_input(mistake.message, mistake.hint)
 }

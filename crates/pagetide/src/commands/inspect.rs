@@ -5,9 +5,9 @@ use crate::cli::InspectArgs;
 use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
-use crate::progress::ProgressLine;
+use crate::progress::execute;
 use crate::{interrupt, names_of, scenario_file};
-use pagetide_lab::execute::{execute, JobOutcome};
+use pagetide_lab::execute::JobOutcome;
 use pagetide_lab::timeline;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
@@ -54,12 +54,7 @@ pub fn inspect(
         ..Simulator::default()
     };
     let cancel = interrupt::flag();
-    let progress = ProgressLine::new(&plan);
-    let runs = execute(&plan, &world, NonZeroUsize::MIN, &cancel, &|event| {
-        progress.on_progress(&event);
-    });
-    drop(progress);
-
+    let runs = execute(&plan, &world, NonZeroUsize::MIN, &cancel);
     let record = match runs.into_iter().next().map(|run| run.outcome) {
         Some(JobOutcome::Finished(record)) => at_time(record, args.at)?,
         Some(JobOutcome::Failed(failure)) => return Err(CliError::of_run("", &failure)),

@@ -5,17 +5,14 @@ use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
-use crate::progress::ProgressLine;
+use crate::progress::execute;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::execute::execute;
 use pagetide_lab::html;
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::mrc::{self, MissRatioCurve, MrcError};
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
-use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
-use std::thread;
 
 /// Replays the trace at each size and prints the curve.
 pub fn mrc(
@@ -39,15 +36,9 @@ pub fn mrc(
     };
     let curve =
         MissRatioCurve::new(&args.trace, &sizes, overrides).map_err(|it| refused(in_file(it)))?;
-    let threads =
-        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
-    let progress = ProgressLine::new(&curve.plan);
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
-    let runs = execute(&curve.plan, &simulator, threads, &cancel, &|event| {
-        progress.on_progress(&event);
-    });
-    drop(progress);
+    let runs = execute(&curve.plan, &simulator, args.jobs, &cancel);
     if cancel.load(Ordering::Relaxed) {
         return Err(CliError::Interrupted);
     }

@@ -1,16 +1,15 @@
 //! `pagetide run`: runs variants x seeds and compares them.
 
 use crate::cli::{OutputFormat, RunArgs};
-use crate::commands::find::refused;
 use crate::commands::run_several::run_several;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::{self, OutputFile};
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
-use crate::progress::ProgressLine;
+use crate::progress::execute;
 use crate::trace_files::TraceFiles;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::execute::{execute, JobOutcome};
+use pagetide_lab::execute::JobOutcome;
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
@@ -20,8 +19,6 @@ use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::RunRecord;
 use pagetide_scenario::timeline::Timeline;
 use std::borrow::Cow;
-use std::num::NonZeroUsize;
-use std::thread;
 
 /// Maximum width of sentences.
 const WHY_WIDTH: usize = 100;
@@ -43,21 +40,15 @@ pub fn run(
         ("--events", args.traces.events.as_deref()),
         ("--perfetto", args.traces.perfetto.as_deref()),
     ])?;
-    let page = args
-        .html
-        .as_deref()
-        .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
-        .transpose()?;
-    let metrics = args
-        .openmetrics
-        .as_deref()
-        .map(|file| OutputFile::openmetrics(file, &[&args.scenario.file, &loaded.file]))
-        .transpose()?;
+    let inputs = [args.scenario.file.as_path(), &loaded.file];
+    let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
+    let metrics = args.openmetrics.as_deref();
+    let metrics = metrics.map(|file| OutputFile::openmetrics(file, &inputs)).transpose()?;
     let mut plan = loaded.plan(overrides.sets)?;
     if let Some(variant) = &args.against {
-        across::put_first(&mut plan.scenario, variant).map_err(refused)?;
+        across::put_first(&mut plan.scenario, variant)?;
     }
-    select::check(&plan.scenario, &args.metrics, true).map_err(refused)?;
+    select::check(&plan.scenario, &args.metrics, true)?;
     for variant in &mut plan.scenario.variants {
         args.metrics.iter().for_each(|pattern| variant.setup.request_metric(pattern));
     }
@@ -72,14 +63,8 @@ pub fn run(
         ..Simulator::default()
     };
 
-    let threads =
-        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
-    let progress = ProgressLine::new(&plan);
-    let runs = execute(&plan, &simulator, threads, &cancel, &|event| {
-        progress.on_progress(&event);
-    });
-    drop(progress);
+    let runs = execute(&plan, &simulator, args.jobs, &cancel);
     let mut report = Report::new(plan, &runs);
 
     // The runs may have taken hours. If stdout or one file fails, the other files are still
@@ -87,7 +72,7 @@ pub fn run(
     let mut wrong: Vec<CliError> = Vec::new();
     if report.has_data() {
         let (keys, missing) = select::keys(&report, &args.metrics);
-        wrong.extend(missing.into_iter().map(refused));
+        wrong.extend(missing.into_iter().map(CliError::from));
         let chosen: &[String] = if keys.is_empty() { &[] } else { &args.metrics };
         if !keys.is_empty() {
             report.plan.scenario.rows = keys;
@@ -111,12 +96,7 @@ pub fn run(
     }
     if let Some(file) = page.filter(|_| report.has_data()) {
         let source = PageSource { scenario: loaded.text(), command: command_line() };
-        match file.write(html::run::page(&report, &source).render()) {
-            Ok(()) => {
-                printer.note(&format!("the HTML report is in {}", file.path().display()));
-            }
-            Err(error) => wrong.push(error),
-        }
+        wrong.extend(file.write_page(&html::run::page(&report, &source), printer).err());
     }
     let was_cut = runs.first().is_some_and(|run| matches!(run.outcome, JobOutcome::Cancelled));
     wrong.extend(traces.finish(was_cut, printer).err());

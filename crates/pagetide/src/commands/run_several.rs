@@ -1,21 +1,18 @@
 //! `pagetide run A B C`: runs several scenarios and compares their variants in one table.
 
 use crate::cli::{OutputFormat, RunArgs};
-use crate::commands::find::refused;
 use crate::commands::run::{overrides, print_failures, status};
 use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
-use crate::progress::ProgressLine;
+use crate::progress::execute;
 use crate::{interrupt, scenario_file};
-use pagetide_lab::execute::execute;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
 use pagetide_lab::{across, csv, json, select};
 use std::borrow::Cow;
-use std::num::NonZeroUsize;
+use std::slice;
 use std::sync::atomic::Ordering;
-use std::{slice, thread};
 
 /// Runs the scenarios one after the other. All are loaded and checked before the first run.
 pub fn run_several(
@@ -31,7 +28,7 @@ pub fn run_several(
         let mut plan = scenario.plan(overrides.sets.clone())?;
         let first = plan.scenario.variants.first().map(|variant| variant.name.clone());
         let base = base.get_or_insert(first.unwrap_or_default());
-        across::put_first(&mut plan.scenario, base).map_err(refused)?;
+        across::put_first(&mut plan.scenario, base)?;
         for variant in &mut plan.scenario.variants {
             args.metrics.iter().for_each(|pattern| variant.setup.request_metric(pattern));
         }
@@ -43,23 +40,17 @@ pub fn run_several(
             loaded.iter().map(|(_, plan)| select::check(&plan.scenario, pattern, true));
         // A pattern may be for one of the scenarios only.
         if let Some(Err(mistake)) = checks.next().filter(|_| checks.all(|it| it.is_err())) {
-            return Err(refused(mistake));
+            return Err(mistake.into());
         }
     }
 
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
-    let threads =
-        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
     let mut reports = Vec::new();
     // The scenarios' files must be there until the last run.
     let mut files = Vec::new();
     for (scenario, plan) in loaded {
-        let progress = ProgressLine::new(&plan);
-        let runs = execute(&plan, &simulator, threads, &cancel, &|event| {
-            progress.on_progress(&event);
-        });
-        drop(progress);
+        let runs = execute(&plan, &simulator, args.jobs, &cancel);
         reports.push(Report::new(plan, &runs));
         files.push(scenario);
         if cancel.load(Ordering::Relaxed) {
@@ -68,9 +59,7 @@ pub fn run_several(
     }
 
     printer.data(match args.format {
-        OutputFormat::Table => {
-            across::render(&reports, &args.metrics, printer::table_width()).map_err(refused)?
-        }
+        OutputFormat::Table => across::render(&reports, &args.metrics, printer::table_width())?,
         OutputFormat::Json => {
             let one = |report: &Report| json::render_some(&chosen(report, &args.metrics), report);
             let all: Vec<String> = reports.iter().map(one).collect();

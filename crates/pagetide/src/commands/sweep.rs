@@ -1,7 +1,6 @@
 //! `pagetide sweep`: runs a grid of knobs, times variants, times seeds.
 
 use crate::cli::{OutputFormat, SweepArgs};
-use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
@@ -25,9 +24,7 @@ use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::near::matches;
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 /// Performs the missing runs and prints the rows.
 pub fn sweep(
@@ -38,7 +35,7 @@ pub fn sweep(
     let inputs: Vec<&Path> = args.file.iter().map(PathBuf::as_path).collect();
     let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
     if !args.merge.is_empty() {
-        let mut store = SweepStore::merged(&args.merge, args.store.as_deref()).map_err(refused)?;
+        let mut store = SweepStore::merged(&args.merge, args.store.as_deref())?;
         if let Some(directory) = &args.store {
             store.save().map_err(|error| CliError::unwritable(directory, &error))?;
         }
@@ -60,7 +57,7 @@ pub fn sweep(
     let loaded = scenario_file::load(&file, &overrides)?;
     let plan = loaded.plan(overrides.sets.clone())?;
     let (mut scenario, all) = grid(&loaded, &overrides, &plan.scenario, &args.grid)?;
-    select::check(&scenario, &args.metric, false).map_err(refused)?;
+    select::check(&scenario, &args.metric, false)?;
     for variant in &mut scenario.variants {
         args.metric.iter().for_each(|metric| variant.setup.request_metric(metric));
     }
@@ -81,7 +78,7 @@ pub fn sweep(
                 None => FILE.to_owned(),
                 Some(shard) => format!("shard-{}.jsonl", shard.to_string().replace('/', "-of-")),
             };
-            SweepStore::open(directory, &file, origin).map_err(refused)?
+            SweepStore::open(directory, &file, origin)?
         }
     };
     let ended = perform(&scenario, &all, &mut store, &args, plugins);
@@ -112,8 +109,8 @@ fn grid(
 ) -> Result<GridScenario, CliError> {
     let setup = &scenario.variants[0].setup;
     let knobs: Result<Vec<Knob>, CliError> =
-        wanted.iter().map(|text| Knob::parse(text, setup, true).map_err(refused)).collect();
-    let points = points(&knobs?).map_err(refused)?;
+        wanted.iter().map(|text| Knob::parse(text, setup, true).map_err(CliError::from)).collect();
+    let points = points(&knobs?)?;
     let mut variants = Vec::new();
     for point in &points {
         let mut overrides = overrides.clone();
@@ -137,7 +134,7 @@ fn check_metrics<'a>(
     let all: RunMetrics = rows.flat_map(|row| row.record.metrics.clone()).collect();
     let is_there = |name: &str| name.contains('*') && all.keys().any(|key| matches(name, key));
     let mut missing = wanted.iter().filter(|name| !is_there(name));
-    missing.try_for_each(|name| check_name(name, &all)).map_err(refused)
+    missing.try_for_each(|name| check_name(name, &all)).map_err(CliError::from)
 }
 
 fn names(scenario: &Scenario) -> Vec<String> {
@@ -159,13 +156,11 @@ fn perform(
     args: &SweepArgs,
     plugins: &Plugins,
 ) -> SweepOutcome {
-    let threads =
-        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
     let there = all.iter().filter(|job| store.has(&job.key)).count();
     let line = ProgressLine::of(all.len() as u64, there as u64);
     let on_progress = |progress: RunProgress<'_>| line.on_progress(&progress);
-    run(scenario, all, store, &simulator, threads, &interrupt::flag(), &on_progress)
+    run(scenario, all, store, &simulator, args.jobs, &interrupt::flag(), &on_progress)
 }
 
 /// The rows of this sweep, or all rows of a store.

@@ -21,7 +21,6 @@ use pagetide_scenario::load::Overrides;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Default number of runs on each side: one boot and three short runs take a few minutes.
@@ -49,15 +48,10 @@ pub fn verify(
         ));
     }
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
-    let page = args
-        .html
-        .as_deref()
-        .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
-        .transpose()?;
+    let inputs = [args.scenario.file.as_path(), &loaded.file];
+    let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
     let mut plan = loaded.plan(overrides.sets)?;
     plan.added = overrides.added;
-    let jobs =
-        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
     let options = options(&args.kernel, &cancel);
     let side = match &args.reference {
@@ -70,7 +64,7 @@ pub fn verify(
     };
     let line = Spinner::new();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
-    let clock = Mutex::new(VerifyClock::new(plan.scenario.variants.len(), jobs));
+    let clock = Mutex::new(VerifyClock::new(plan.scenario.variants.len(), args.jobs));
     let tell = |asking: VerifyProgress<'_>| {
         let left = clock.lock().unwrap_or_else(PoisonError::into_inner).expected(&asking);
         if let Some(left) = left {
@@ -82,7 +76,7 @@ pub fn verify(
         CostChoice::Measured => CostSource::Measured,
         CostChoice::Sourced => CostSource::Sourced,
     };
-    let verified = ask(&plan, &side, &simulator, costs, jobs, &cancel, &tell);
+    let verified = ask(&plan, &side, &simulator, costs, args.jobs, &cancel, &tell);
     drop(line);
 
     if let Some(comparison) = &verified.comparison {
