@@ -663,7 +663,6 @@ class Policy(_Table):
         kernel: Literal["linux-6.1", "linux-6.12"] | None = None,
         kswapd: Literal["linux-6.1", "linux-4.5", "linux-2.6.37"] | None = None,
         lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = None,
-        pages: Literal["linux"] | None = None,
         per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None,
         shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None,
         slab_accounting: Literal[
@@ -694,7 +693,6 @@ class Policy(_Table):
         kernel: The kernel whose behaviour is the default of the other keys. Default: linux-6.1.
         kswapd: How kswapd balances a node. Default: linux-6.1.
         lru: How pages age, and how page cache and anonymous memory share the pressure. Default: linux-6.1.
-        pages: A policy registered by the program: it decides how pages age.
         per_cpu_lists: How large per-CPU lists are, and how fast they drain. Default: linux-6.1.
         shrink_priority: The effect of memory.global_shrink_priority. Default: guarded.
         slab_accounting: Which group pays for small kernel objects. Default: per-object.
@@ -721,7 +719,6 @@ class Policy(_Table):
         self.kernel: Literal["linux-6.1", "linux-6.12"] | None = kernel
         self.kswapd: Literal["linux-6.1", "linux-4.5", "linux-2.6.37"] | None = kswapd
         self.lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = lru
-        self.pages: Literal["linux"] | None = pages
         self.per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = per_cpu_lists
         self.shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = shrink_priority
         self.slab_accounting: Literal[
