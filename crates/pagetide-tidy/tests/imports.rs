@@ -15,7 +15,7 @@ const LARGEST_CYCLES: [(&str, usize); 10] = [
     ("pagetide-guest", 3),
     ("pagetide-lab", 5),
     ("pagetide-linux", 1),
-    ("pagetide-py", 3),
+    ("pagetide-py", 4),
     ("pagetide-scenario", 35),
     ("pagetide-sim", 14),
     ("pagetide-trace", 11),
