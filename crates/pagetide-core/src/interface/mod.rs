@@ -1,7 +1,7 @@
-//! The door: what a world calls, and what it gets back.
+//! The interface of the core: calls and daemons, and the effects and outcomes of their steps.
 //!
 //! A world starts a [`call`], advances it and the [`daemon`]s step by step, carries out the
-//! [`effect`]s and reads the [`outcome`]. [`manager`] is the state behind the door, generic over the
+//! [`effect`]s and reads the [`outcome`]. [`manager`] is the state of the machine, generic over the
 //! [`owners`] of its pages. [`executor`] runs one call at a time; [`slots`] are the owners of a
 //! program that embeds the core.
 

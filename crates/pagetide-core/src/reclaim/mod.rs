@@ -74,7 +74,7 @@ pub struct NodeTally {
     pub taken: u64,
 }
 
-/// What a reclaimer wants.
+/// The goal of a reclaimer.
 #[derive(Clone, Copy, Debug, State)]
 pub struct ReclaimGoal {
     /// The reclaimer.
@@ -114,7 +114,7 @@ impl ReclaimGoal {
     }
 }
 
-/// What a reclaimer may do.
+/// Permissions of a reclaimer.
 #[derive(Clone, Copy, Debug, State)]
 pub struct ReclaimPermissions {
     /// Write pages.
@@ -135,7 +135,7 @@ pub struct ReclaimPermissions {
     pub overrule_plugins: bool,
 }
 
-/// What a reclaimer has found so far.
+/// Findings of a reclaimer so far.
 #[derive(Clone, Copy, Debug, Default, State)]
 pub struct ReclaimFindings {
     /// An active list was skipped.
@@ -183,13 +183,13 @@ pub struct OtherRules {
 /// State of one reclaimer (Linux `struct scan_control`).
 #[derive(Clone, Copy, Debug, State)]
 pub struct ScanControl {
-    /// What it wants.
+    /// Its goal.
     pub goal: ReclaimGoal,
-    /// What it may do.
+    /// Its permissions.
     pub may: ReclaimPermissions,
-    /// What it has found.
+    /// Its findings so far.
     pub found: ReclaimFindings,
-    /// What only older kernels and the proposals have.
+    /// State that only older kernels and the proposals have.
     pub rules: OtherRules,
 }
 
