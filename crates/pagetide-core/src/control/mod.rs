@@ -107,7 +107,8 @@ impl<O: Owners> Manager<O> {
     /// The next [`Manager::take_work`] includes its cost (freed pages).
     ///
     /// ```
-    /// # use pagetide_core::{config::Config, units::errno::Errno, node::NodeSpec, process::Machine};
+    /// # use pagetide_core::{config::Config, frames::node::NodeSpec};
+    /// # use pagetide_core::{process::Machine, units::errno::Errno};
     /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
     /// # let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
     /// machine.write_control("vm.swappiness", "0x64\n").unwrap().discard();
