@@ -137,7 +137,7 @@ impl Result {
             let asked = RunArguments::on(run::threads(None)?);
             let records = run::records(py, scenario, &of_seed, &simulator, &asked)?;
             let mut all = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
-            all.extend(of_seed.into_iter().zip(records.into_iter().map(Arc::from)));
+            all.extend(of_seed.into_iter().zip(records.into_iter().map(Arc::new)));
         }
         jobs.iter().map(|job| known(job).ok_or_else(|| errors::bug("a run is missing"))).collect()
     }

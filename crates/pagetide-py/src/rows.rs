@@ -76,7 +76,7 @@ pub fn perform<'py>(
     let asked = RunArguments { cancel, ..RunArguments::on(threads) };
     let simulator = Simulator { want_latencies: latencies, ..Simulator::default() };
     let records = run::records(py, model, &planned, &simulator, &asked)?;
-    let row = |record: Box<RunRecord>| Ok(PyBytes::new(py, &to_bytes(digest, *record)?));
+    let row = |record| Ok(PyBytes::new(py, &to_bytes(digest, record)?));
     records.into_iter().map(row).collect()
 }
 

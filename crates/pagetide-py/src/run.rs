@@ -13,7 +13,7 @@ use pagetide_scenario::model;
 use pagetide_scenario::record::RunRecord;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyInt};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -113,13 +113,13 @@ pub fn seeds(
         Some(given) if given.is_instance_of::<PyBool>() => {
             return Err(PyTypeError::new_err("seeds must be a number or a list of numbers"));
         }
-        Some(given) => match given.extract::<i128>() {
-            Ok(count) if count >= 1 && count <= i128::from(MAX_REPEATS) => count as u64,
-            Ok(count) => {
+        Some(given) => match given.extract::<i64>() {
+            Ok(count) if (1..=i64::from(MAX_REPEATS)).contains(&count) => count as u64,
+            Err(_) if !given.is_instance_of::<PyInt>() => return seeds_of(given, py),
+            _ => {
                 let hint = format!("give a number from 1 to {MAX_REPEATS}, or a list of seeds");
-                return wrong(format!("cannot run with {count} seeds"), &hint);
+                return wrong(format!("cannot run with {given} seeds"), &hint);
             }
-            Err(_) => return seeds_of(given, py),
         },
     };
     match scenario.seed.checked_add(count - 1) {
@@ -203,7 +203,7 @@ pub fn records(
     jobs: &[RunJob],
     world: &dyn RunBackend,
     asked: &RunArguments,
-) -> PyResult<Vec<Box<RunRecord>>> {
+) -> PyResult<Vec<RunRecord>> {
     let performed = perform(py, scenario, jobs, world, asked);
     if let Some(stopped) = performed.stopped {
         return Err(errors::stopped(py, stopped, jobs.len(), None));
@@ -211,7 +211,7 @@ pub fn records(
     let (mut records, mut failures) = (Vec::new(), Vec::new());
     for RunResult { job, outcome } in performed.runs {
         match outcome {
-            JobOutcome::Finished(record) => records.push(record),
+            JobOutcome::Finished(record) => records.push(*record),
             JobOutcome::Failed(failure) => {
                 let variant = &scenario.variants[job.variant].name;
                 failures.push(errors::failure(py, variant, job.seed, &failure)?);
