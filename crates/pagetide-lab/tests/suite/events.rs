@@ -26,8 +26,8 @@ duration = "1s"
 name = "tree"
 
 [[variant]]
-name = "hierarchical"
-policy.soft_limit = "hierarchical"
+name = "two-pass"
+policy.soft_limit = "two-pass"
 
 [[variant]]
 name = "limit"
