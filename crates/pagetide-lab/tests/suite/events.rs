@@ -20,14 +20,14 @@ const END: &str = r#"
 [[task]]
 name = "last"
 workload = "compute"
-duration = "1s"
+duration = "3s"
 
 [[variant]]
 name = "tree"
 
 [[variant]]
-name = "two-pass"
-policy.soft_limit = "two-pass"
+name = "hierarchical"
+policy.soft_limit = "hierarchical"
 
 [[variant]]
 name = "limit"
