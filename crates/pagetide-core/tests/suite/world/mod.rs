@@ -58,6 +58,8 @@ pub struct TestWorld {
     /// group at its limit without a task to kill (`pagefault_out_of_memory` retries): such a call
     /// is given up if there is such a group.
     pub may_starve: bool,
+    /// Calls that were given up.
+    pub nr_starved: u32,
     /// Steps after which the test checks for such a group.
     pub patience: u32,
     /// Audit after every step (slow), or only on request.
@@ -92,6 +94,7 @@ impl TestWorld {
             fail_every: 0,
             nr_io: 0,
             may_starve: false,
+            nr_starved: 0,
             patience: 20_000,
             audit: true,
             disk_works: false,
@@ -429,6 +432,7 @@ impl TestWorld {
         }
         if self.may_starve {
             assert!(self.is_anybody_stuck(), "a call does not end: livelock");
+            self.nr_starved += 1;
             let effects = self.machine.cancel(call.clone(), CPU).collect();
             self.carry_out(effects);
             return Outcome::NoMemory;
