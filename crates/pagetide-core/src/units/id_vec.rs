@@ -12,6 +12,18 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut, Index, IndexMut};
 
 /// A vector of `T`, indexed by ids of type `I`.
+///
+/// ```
+/// use pagetide_core::units::{IdVec, NodeId};
+/// let nodes: IdVec<NodeId, u64> = vec![10, 20].into();
+/// assert_eq!(nodes[NodeId(1)], 20);
+/// ```
+///
+/// ```compile_fail
+/// # use pagetide_core::units::{Cpu, IdVec, NodeId};
+/// # let nodes: IdVec<NodeId, u64> = vec![10, 20].into();
+/// nodes[Cpu(1)];
+/// ```
 pub struct IdVec<I, T> {
     entries: Vec<T>,
     ids: PhantomData<fn(I)>,
