@@ -66,8 +66,8 @@ impl<O: Owners> Manager<O> {
         let mut seen: IdVec<Pfn, bool> = vec![false; pages.len()].into();
         for (id, memcg) in self.memcgs.iter().enumerate() {
             for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
-                for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
-                    let list = &lruvec.lists[lru as usize];
+                for lru in Lru::ALL {
+                    let list = lruvec.list(lru);
                     let mut zones = [0u64; crate::frames::zone::MAX_NR_ZONES];
                     let mut previous = Pfn::NONE;
                     let mut entries = 0;
@@ -192,17 +192,8 @@ impl<O: Owners> Manager<O> {
             let stat = &mut stats[page.node()];
             let nr = page.nr_pages();
             let mut count = |which: NodeStat, is: bool| stat[which as usize] += u64::from(is) * nr;
-            if let Some(lru) = Lru::of_place(page.place) {
-                count(
-                    [
-                        NodeStat::NrInactiveAnon,
-                        NodeStat::NrActiveAnon,
-                        NodeStat::NrInactiveFile,
-                        NodeStat::NrActiveFile,
-                        NodeStat::NrUnevictable,
-                    ][lru as usize],
-                    true,
-                );
+            if let Some(lru) = Lru::on(page) {
+                count(lru.stat(), true);
             }
             let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
             let moving = page.has(PageFlags::MIGRATING);

@@ -172,7 +172,7 @@ mod tests {
         changed(&machine, "a stalled task");
         machine.nodes[0].kswapd.failures = 1;
         changed(&machine, "a failure of kswapd");
-        machine.memcgs[0].lruvecs[0].anon_cost = 1;
+        machine.memcgs[0].lruvecs[0].nonresident_age = 1;
         changed(&machine, "a cost of reclaim");
         machine.munmap(vma, Cpu(0)).unwrap().discard();
         changed(&machine, "an end");

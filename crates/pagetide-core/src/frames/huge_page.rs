@@ -16,7 +16,6 @@
 //! unmapped and pinned or in the swap cache. The 511 pages after it are `HugeTail` with empty
 //! descriptors.
 
-use crate::ageing::lruvec::Lru;
 use crate::frames::page::{PageFlags, Place};
 use crate::interface::manager::Manager;
 use crate::interface::owners::{OwnerSlot, Owners, UnmapTarget};
@@ -133,7 +132,6 @@ impl<O: Owners> Manager<O> {
         let (mapping, index, memcg, node) = (page.mapping, page.index, page.memcg, page.node());
         let mapcount = page.mapcount;
         let first_slot = flags.has(PageFlags::SWAPCACHE).then_some(page.private);
-        let list = Lru::of_place(place);
         // Insert from the last to the second page, each next to the first, so that they leave the
         // tail in order.
         for at in (1..HPAGE_PMD_NR as u32).rev() {
@@ -148,10 +146,7 @@ impl<O: Owners> Manager<O> {
             tail.private = first_slot.map_or(0, |slot| slot + at);
             tail.order = 0;
             tail.place = place;
-            if let Some(lru) = list {
-                let lists = &mut self.memcgs[memcg].lruvecs[node].lists;
-                lists[lru as usize].insert_before(&mut self.mem.pages, head, pfn, place);
-            }
+            self.memcgs[memcg].lruvecs[node].add_split(&mut self.mem.pages, head, pfn);
         }
         self.mem.work.lru_moves += HPAGE_PMD_NR as u32;
     }

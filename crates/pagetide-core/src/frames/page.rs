@@ -28,15 +28,9 @@ pub enum Place {
     Allocated,
     /// In a CPU's batch, to be added to the LRU (Linux: `lru_pvecs` / folio batch).
     LruBatch,
-    /// Inactive anonymous list.
-    InactiveAnon,
-    /// Active anonymous list.
-    ActiveAnon,
-    /// Inactive file list.
-    InactiveFile,
-    /// Active file list.
-    ActiveFile,
-    /// Unevictable (mlocked) list.
+    /// Among the pages that can be evicted; [`crate::ageing`] knows on which list.
+    Lru,
+    /// On the list of pages that cannot be evicted, because they are locked.
     Unevictable,
     /// Taken off its LRU list by reclaim or compaction, to be put back or freed; or taken off the
     /// free lists by compaction, as a migration target.
@@ -52,17 +46,10 @@ impl Place {
         matches!(self, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp)
     }
 
-    /// Whether the frame is on one of the five LRU lists.
+    /// Whether the frame is on an LRU list.
     #[inline]
     pub const fn is_lru(self) -> bool {
-        matches!(
-            self,
-            Place::InactiveAnon
-                | Place::ActiveAnon
-                | Place::InactiveFile
-                | Place::ActiveFile
-                | Place::Unevictable
-        )
+        matches!(self, Place::Lru | Place::Unevictable)
     }
 }
 
@@ -89,7 +76,7 @@ macro_rules! page_flags {
 page_flags! {
     /// Referenced once (`PG_referenced`).
     REFERENCED = 0;
-    /// Belongs on an active list (`PG_active`).
+    /// In use, as far as ageing knows (`PG_active`).
     ACTIVE = 1;
     /// Contents are newer than in the backing store (`PG_dirty`).
     DIRTY = 2;

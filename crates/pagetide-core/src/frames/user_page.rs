@@ -22,8 +22,8 @@ impl<O: Owners> Manager<O> {
         page.flags = flags;
     }
 
-    /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. The
-    /// page starts on the inactive list, except in eras that activate new anonymous pages.
+    /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. No
+    /// list has it yet.
     pub(crate) fn begin_anon_page(
         &mut self,
         pfn: Pfn,
@@ -34,9 +34,7 @@ impl<O: Owners> Manager<O> {
     ) {
         let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY).with(extra);
         self.init_user_page(pfn, at.owner, at.index, flags);
-        if self.era.activates_new_anon {
-            self.mem.pages[pfn].set(PageFlags::ACTIVE);
-        }
+        self.activate_new_anon(pfn);
         self.charge(cpu, pfn, memcg);
     }
     pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {

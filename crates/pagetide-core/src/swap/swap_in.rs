@@ -108,9 +108,7 @@ impl<O: Owners> Manager<O> {
         if write {
             self.mem.pages[pfn].set(PageFlags::DIRTY);
         }
-        if self.era.activates_new_anon && !self.mem.pages[pfn].has(PageFlags::ACTIVE) {
-            self.activate_page(ctx.cpu, pfn);
-        }
+        self.activate_swapped_in(ctx.cpu, pfn);
         if is_locked {
             self.mlock_page(pfn);
         }

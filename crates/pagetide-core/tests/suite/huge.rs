@@ -323,7 +323,7 @@ fn a_split_page_is_512_small_ones_in_its_place() {
     let mut at = first;
     for nr in 1..HUGE as u32 {
         let page = &world.machine.mem.pages[at];
-        assert_eq!((page.place, page.index), (Place::InactiveAnon, nr - 1));
+        assert_eq!((page.place, page.index), (Place::Lru, nr - 1));
         at = page.prev;
         assert_eq!(at, Pfn(first.0 + nr));
     }

@@ -351,7 +351,7 @@ mod tests {
         for page in [97, 98, 99, 101, 102, 103, 104] {
             let page = &world.machine.mem.pages[world.cached(page).unwrap()];
             assert!(page.has(PageFlags::READAHEAD.with(PageFlags::UPTODATE)));
-            assert_eq!(page.place, Place::InactiveAnon);
+            assert_eq!(page.place, Place::Lru);
         }
         assert_eq!((world.cached(96), world.cached(105)), (None, None));
         let own = world.machine.owners.vmas[world.vma].ptes[100].pfn();
