@@ -166,9 +166,10 @@ pub struct SimWorld {
     disk_waiters: Vec<(WorldThread, FullDisk)>,
     pending: Vec<Option<PendingIo>>,
     pending_free: Vec<usize>,
-    /// First page of each file on its disk; the swap area is at page 0 of its own.
+    /// Disk and first page of each file.
     file_base: IdVec<FileId, (usize, u64)>,
-    swap_disk: usize,
+    /// Disk and first page of each swap area.
+    swap_base: Vec<(usize, u64)>,
     /// Costs of the model, and number, of the calls whose time was measured: on missing names,
     /// files and pipes.
     costs_of_calls: [(Nanos, u64); 3],
@@ -230,6 +231,7 @@ pub(crate) struct WorldParts {
     pub disks: Vec<Disk>,
     /// Disk of each file, and its first page there.
     pub file_base: Vec<(usize, u64)>,
+    pub swap_base: Vec<(usize, u64)>,
     /// `None`: the group does not exist yet, or has no memory controller.
     pub groups: Vec<Option<MemcgId>>,
     /// Slab caches of the setup's object mixes.
@@ -266,7 +268,8 @@ impl SimWorld {
         start_jitter: &[Nanos],
         has: WorldParts,
     ) -> SimWorld {
-        let WorldParts { disks, file_base, groups, caches, thing_caches, boot_effects } = has;
+        let WorldParts { disks, file_base, swap_base, groups, caches, thing_caches, boot_effects } =
+            has;
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
         for (id, task) in tasks.iter().enumerate() {
@@ -301,7 +304,7 @@ impl SimWorld {
             pending: Vec::new(),
             pending_free: Vec::new(),
             file_base: file_base.into(),
-            swap_disk: setup.machine.swap.as_ref().map_or(0, |swap| swap.disk),
+            swap_base,
             costs_of_calls: [(0, 0); 3],
             page_waiters: BTreeMap::new(),
             timers: vec![None; tasks.len()],

@@ -162,8 +162,12 @@ impl<O: Owners> Manager<O> {
 
     /// Compares swap slots with the swap cache.
     fn audit_swap(&self) -> Result<(), Violation> {
-        let (used, cached) = self.swap.count();
-        check!(used == self.swap.used(), "{} slots used, {used} found", self.swap.used());
+        let mut cached = 0;
+        for area in self.swap.areas() {
+            let (used, in_cache) = area.count();
+            check!(used == area.used(), "{} slots used, {used} found", area.used());
+            cached += in_cache;
+        }
         let mut wrong = None;
         self.swap.for_each_cached(|slot, pfn| {
             let head = self.swap_cache_head(slot).unwrap_or(pfn);

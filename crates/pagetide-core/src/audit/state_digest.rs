@@ -82,13 +82,14 @@ mod tests {
     use crate::process::MmId;
     use crate::process::ProcessCall;
     use crate::stats::psi::TaskState;
+    use crate::swap::SwapOptions;
     use crate::units::{Cpu, NodeId};
     use alloc::vec::Vec;
 
     fn machine() -> Machine {
         let node = NodeSpec::x86_64(8 << 20, 0, 0);
         let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
-        machine.swapon(8192, 8192, false);
+        machine.swapon(SwapOptions::new(8192));
         machine
     }
 

@@ -299,16 +299,18 @@ impl<O: Owners> Manager<O> {
         self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback)
     }
 
-    /// The text of /proc/swaps. The only area is called /dev/swap; its size is its usable part.
+    /// The text of /proc/swaps. The areas are called /dev/swap0, /dev/swap1, ...; the size of an
+    /// area is its usable part.
     pub fn proc_swaps(&self) -> String {
         let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
-        if self.swap.exists() {
+        for (at, area) in self.swap.areas().iter().enumerate() {
             let kb = |slots: u32| self.mem.page_size.kbytes_of(slots.into());
-            let (size, used) = (kb(self.swap.usable()), kb(self.swap.used()));
+            let (size, used) = (kb(area.usable()), kb(area.used()));
+            let name = alloc::format!("/dev/swap{at}");
             // The kernel adds a tab after numbers of up to seven digits.
             let tab = |kb: u64| if kb < 10_000_000 { "\t" } else { "" };
-            put!(out, "{:<40}partition\t{size}\t{}", "/dev/swap", tab(size));
-            put!(out, "{used}\t{}-2\n", tab(used));
+            put!(out, "{name:<40}partition\t{size}\t{}", tab(size));
+            put!(out, "{used}\t{}{}\n", tab(used), area.priority);
         }
         out
     }

@@ -54,7 +54,7 @@ impl<O: Owners> Manager<O> {
 
     /// The page in the swap cache of a slot; for a huge page, its first frame.
     pub(crate) fn swap_cache_head(&self, slot: SwapSlot) -> Option<Pfn> {
-        let pfn = self.swap.cached(slot)?;
+        let pfn = self.swap[slot].cached(slot)?;
         let is_tail = self.mem.pages[pfn].place == Place::HugeTail;
         Some(if is_tail { Pfn(pfn.0 / HPAGE_PMD_NR as u32 * HPAGE_PMD_NR as u32) } else { pfn })
     }
@@ -75,12 +75,12 @@ impl<O: Owners> Manager<O> {
             let first = self.mem.pages[head].private;
             self.split_descriptors(head);
             for slot in (first..first + HPAGE_PMD_NR as u32).map(SwapSlot) {
-                if !self.swap.is_mapped(slot) {
+                if !self.swap[slot].is_mapped(slot) {
                     self.free_cached_swap_page(slot, cpu);
                 }
             }
         }
-        self.swap.cached(slot)
+        self.swap[slot].cached(slot)
     }
 
     /// Whether a part of a huge page is in a locked range, so that the page cannot be swapped out as
@@ -102,7 +102,7 @@ impl<O: Owners> Manager<O> {
             let part = OwnerSlot { index: at.index + nr, ..at };
             let unmapped = self.owners.unmap(part, 1, UnmapTarget::Swapped(slot));
             debug_assert_eq!(unmapped.nr, 1);
-            self.swap.map(slot);
+            self.swap[slot].map(slot);
         }
         self.mem.work.rmap_walks += 1;
         self.mem.work.ptes_set += 2 * HPAGE_PMD_NR as u32;

@@ -76,9 +76,9 @@ impl<O: Owners> Manager<O> {
         let (first, nr) = (page.private, page.nr_pages() as u32);
         page.private = 0;
         for slot in (first..first + nr).map(SwapSlot) {
-            match self.swap.remove_from_cache(slot, shadow) {
+            match self.swap[slot].remove_from_cache(slot, shadow) {
                 Some(memcg) => self.uncharge_cached_swap(memcg),
-                None => self.charge_swapped_out(self.swap.memcg(slot)),
+                None => self.charge_swapped_out(self.swap[slot].memcg(slot)),
             }
         }
         self.stat_pages(pfn, NodeStat::NrFilePages, false);
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
-        if let Some(memcg) = self.swap.unmap(slot) {
+        if let Some(memcg) = self.swap[slot].unmap(slot) {
             self.uncharge_swap(memcg);
         }
     }
@@ -113,7 +113,7 @@ impl<O: Owners> Manager<O> {
         let page = &self.mem.pages[pfn];
         let first = page.private;
         let slots = (first..first + page.nr_pages() as u32).map(SwapSlot);
-        if page.mapcount == 0 && !slots.into_iter().any(|slot| self.swap.is_mapped(slot)) {
+        if page.mapcount == 0 && !slots.into_iter().any(|slot| self.swap[slot].is_mapped(slot)) {
             self.free_anon_page(pfn, cpu);
         }
     }

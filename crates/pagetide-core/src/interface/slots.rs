@@ -592,7 +592,7 @@ impl Owners for Slots {
                         );
                     }
                     EntryState::Swapped(slot) => check!(
-                        manager.swap.is_mapped(slot),
+                        manager.swap[slot].is_mapped(slot),
                         "tenant {id} page {index}: {slot:?} is not mapped"
                     ),
                     EntryState::Moving(pfn) => check!(

@@ -299,6 +299,7 @@ mod tests {
     use crate::groups::memcg::ROOT;
     use crate::process::page_table::{Advice, Backing};
     use crate::process::{Machine, ProcessCall};
+    use crate::swap::SwapOptions;
     use crate::units::{Cpu, MemcgId, Requester};
 
     const NODE: NodeId = NodeId(0);
@@ -307,7 +308,7 @@ mod tests {
     fn a_reclaim_that_is_given_up_puts_the_worst_group_back_on_the_tree() {
         let mut machine =
             Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
-        machine.swapon(1 << 13, 1 << 13, false);
+        machine.swapon(SwapOptions::new(1 << 13));
         let memcg = machine.create_memcg("g".into(), ROOT).unwrap();
         let written = machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "64K");
         written.unwrap().1.discard();

@@ -16,12 +16,11 @@ use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::MemoryEvent;
 use crate::interface::ctx::Ctx;
-use crate::interface::effect::{Effect, Io};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::owners::{BackingStore, OwnerSlot, UnmapTarget};
 use crate::stats::event::TraceEvent;
-use crate::stats::vmstat::{Event, NodeStat};
+use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 
@@ -223,8 +222,6 @@ impl<O: Owners> Manager<O> {
         let (memcg, nr) = (page.memcg, page.nr_pages());
         let slot = match nr {
             1 => self.swap.alloc(pfn, memcg),
-            // Linux keeps no free runs for a rotating disk.
-            _ if self.config.swap_rotational => None,
             _ => self.swap.alloc_cluster(pfn, memcg),
         };
         if slot.is_some() && self.try_charge_swap(memcg, nr) {
@@ -235,7 +232,7 @@ impl<O: Owners> Manager<O> {
         }
         if let Some(first) = slot {
             for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
-                let _ = self.swap.remove_from_cache(slot, Shadow::NONE);
+                let _ = self.swap[slot].remove_from_cache(slot, Shadow::NONE);
             }
         }
         None
@@ -379,17 +376,7 @@ impl<O: Owners> Manager<O> {
         if page.has(PageFlags::FILE) {
             O::write_page(self, pfn);
         } else {
-            page.clear(PageFlags::DIRTY);
-            page.set(PageFlags::WRITEBACK);
-            let slot = SwapSlot(page.private);
-            self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
-            self.mem.vmstat.add(Event::ThpSwpout, u64::from(nr > 1));
-            self.mem.vmstat.add(Event::Pswpout, nr);
-            self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(nr));
-            let nr = nr as u32;
-            self.mem.work.bios += 1;
-            self.mem.work.bio_pages += nr;
-            self.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
+            self.swap_store(pfn);
         }
     }
 
@@ -436,7 +423,7 @@ impl<O: Owners> Manager<O> {
         self.mem.work.rmap_walks += unmapped.nr_entries_read;
         self.mem.work.ptes_set += u32::from(unmapped.nr);
         if at.store == BackingStore::Swap && unmapped.nr > 0 {
-            self.swap.map(slot);
+            self.swap[slot].map(slot);
         }
         for _ in 0..unmapped.nr {
             self.page_remove_rmap(pfn);

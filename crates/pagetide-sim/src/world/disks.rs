@@ -15,7 +15,7 @@ use crate::scheduler::WakeSource;
 use crate::task::{Blocked, MemoryWait};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io};
-use pagetide_core::units::{Cpu, Nanos};
+use pagetide_core::units::{Cpu, Nanos, SwapSlot};
 use pagetide_scenario::costs::Price;
 
 impl SimWorld {
@@ -71,10 +71,23 @@ impl SimWorld {
                 let (disk, base) = self.file_base[file];
                 (disk, IoKind::Write, base + u64::from(index), nr)
             }
-            Io::SwapIn { slot, .. } => (self.swap_disk, IoKind::Read, u64::from(slot.0), 1),
-            Io::SwapOut { slot, nr, .. } => (self.swap_disk, IoKind::Write, u64::from(slot.0), nr),
+            Io::SwapIn { slot, .. } => {
+                let (disk, offset) = self.place_of_slot(slot);
+                (disk, IoKind::Read, offset, 1)
+            }
+            Io::SwapOut { slot, nr, .. } => {
+                let (disk, offset) = self.place_of_slot(slot);
+                (disk, IoKind::Write, offset, nr)
+            }
         };
         DiskRange { disk, kind, offset, pages }
+    }
+
+    /// Disk and page of a swap slot.
+    fn place_of_slot(&self, slot: SwapSlot) -> (usize, u64) {
+        let swap = self.machine.swap();
+        let (disk, base) = self.swap_base[swap.area_of(slot)];
+        (disk, base + u64::from(slot.0 - swap[slot].first))
     }
 
     /// Submits requests, each with the time of its arrival in the plug. Returns a disk that is now
