@@ -56,7 +56,7 @@ impl Lru {
 
     #[inline]
     const fn evictable(page: &Page) -> Lru {
-        match (page.has(PageFlags::ANON), page.has(PageFlags::ACTIVE)) {
+        match (page.has(PageFlags::SWAPBACKED), page.has(PageFlags::ACTIVE)) {
             (true, false) => Lru::InactiveAnon,
             (true, true) => Lru::ActiveAnon,
             (false, false) => Lru::InactiveFile,

@@ -123,7 +123,7 @@ impl<O: Owners> Manager<O> {
                 "pfn{at} is {:?}, which does not match the lists of compaction",
                 page.place
             );
-            let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
+            let user = page.is_user();
             check!(
                 !user || listed || page.has(PageFlags::MIGRATING),
                 "pfn{at} is user memory but on no list: {page:?}"
@@ -199,7 +199,7 @@ impl<O: Owners> Manager<O> {
             if let Some(lru) = Lru::on(page) {
                 count(lru.stat(), true);
             }
-            let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            let (anon, file) = (page.is_anon(), page.has(PageFlags::FILE));
             let moving = page.has(PageFlags::MIGRATING);
             count(NodeStat::NrIsolatedAnon, moving && !page.is_file_lru());
             count(NodeStat::NrIsolatedFile, moving && page.is_file_lru());

@@ -84,8 +84,8 @@ page_flags! {
     WRITEBACK = 3;
     /// Reclaim it as soon as its write ends (`PG_reclaim`).
     RECLAIM = 4;
-    /// Anonymous memory, backed by swap (`PG_swapbacked`).
-    ANON = 5;
+    /// Backed by swap: it is on the lists of anonymous memory (`PG_swapbacked`).
+    SWAPBACKED = 5;
     /// Has a swap slot in `private` (`PG_swapcache`).
     SWAPCACHE = 6;
     /// Contents are valid (`PG_uptodate`).
@@ -150,7 +150,7 @@ pub struct Page {
     pub prev: Pfn,
     /// Neighbour towards the tail of the list.
     pub next: Pfn,
-    /// Owner: the address space ([`PageFlags::ANON`]) or the file ([`PageFlags::FILE`]).
+    /// Owner: a file ([`PageFlags::FILE`]), or a mapping of anonymous memory.
     pub mapping: u32,
     /// Page index inside the owner.
     pub index: u32,
@@ -243,6 +243,18 @@ impl Page {
     /// Whether the page belongs on a file LRU list.
     #[inline]
     pub const fn is_file_lru(&self) -> bool {
-        !self.has(PageFlags::ANON)
+        !self.has(PageFlags::SWAPBACKED)
+    }
+
+    /// Whether its owner is anonymous memory (Linux `PageAnon`).
+    #[inline]
+    pub const fn is_anon(&self) -> bool {
+        self.has(PageFlags::SWAPBACKED) && !self.has(PageFlags::FILE)
+    }
+
+    /// Whether it is user memory: anonymous or of a file.
+    #[inline]
+    pub const fn is_user(&self) -> bool {
+        self.flags.any(PageFlags::SWAPBACKED.with(PageFlags::FILE))
     }
 }

@@ -32,7 +32,8 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         cpu: Cpu,
     ) {
-        let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY).with(extra);
+        let flags =
+            PageFlags::SWAPBACKED.with(PageFlags::UPTODATE).with(PageFlags::DIRTY).with(extra);
         self.init_user_page(pfn, at.owner, at.index, flags);
         self.activate_new_anon(pfn);
         self.charge(cpu, pfn, memcg);
@@ -135,6 +136,6 @@ impl<O: Owners> Manager<O> {
 /// How a mapped page is counted: node, counter, number of pages, and whether it is a huge page.
 #[inline]
 fn mapped_as(page: &Page) -> (NodeId, NodeStat, u64, bool) {
-    let stat = if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
+    let stat = if page.is_anon() { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
     (page.node(), stat, page.nr_pages(), page.has(PageFlags::HEAD))
 }

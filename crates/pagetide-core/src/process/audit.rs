@@ -146,7 +146,7 @@ impl Machine {
                     );
                     match vma.backing {
                         Backing::Anon => check!(
-                            page.has(PageFlags::ANON) && page.mapping as usize == id,
+                            page.is_anon() && page.mapping as usize == id,
                             "vma {id} page {at}: {pfn:?} has another owner"
                         ),
                         Backing::File(file) => check!(

@@ -307,9 +307,8 @@ impl<O: Owners> Manager<O> {
         if self.mem.pages[pfn].has(PageFlags::PINNED) {
             return ShrinkVerdict::Keep;
         }
-        if self.mem.pages[pfn].has(PageFlags::ANON)
-            && !self.mem.pages[pfn].has(PageFlags::SWAPCACHE)
-        {
+        let page = &self.mem.pages[pfn];
+        if page.is_anon() && !page.has(PageFlags::SWAPCACHE) {
             if !sc.goal.gfp.has(Gfp::IO) {
                 return ShrinkVerdict::Keep;
             }

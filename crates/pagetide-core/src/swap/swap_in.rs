@@ -46,7 +46,7 @@ impl<O: Owners> Manager<O> {
             self.discard_charged(ctx.cpu, pfn, memcg);
             return Ok(());
         }
-        let mut flags = PageFlags::ANON.with(PageFlags::LOCKED);
+        let mut flags = PageFlags::SWAPBACKED.with(PageFlags::LOCKED);
         if !wanted {
             flags = flags.with(PageFlags::READAHEAD);
             self.mem.vmstat.count(Event::SwapRa);

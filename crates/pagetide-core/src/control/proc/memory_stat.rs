@@ -154,7 +154,7 @@ impl<O: Owners> Manager<O> {
     fn group_usage(&self, members: &IdVec<MemcgId, bool>) -> GroupUsage {
         let mut usage = GroupUsage::default();
         self.for_each_user_page(members, |page| {
-            let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            let (anon, file) = (page.is_anon(), page.has(PageFlags::FILE));
             let mapped = page.mapcount > 0;
             usage.anon += u64::from(anon && mapped) * page.nr_pages();
             usage.file += u64::from(file);
