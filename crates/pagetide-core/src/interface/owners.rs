@@ -13,7 +13,7 @@
 
 use crate::ageing::shadow::Shadow;
 use crate::audit::violation::Violation;
-use crate::frames::page::{Page, PageFlags};
+use crate::frames::page::Page;
 use crate::groups::memcg::ReclaimScope;
 use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Io, Step};

@@ -6,6 +6,8 @@ use super::page_table::{Backing, Pte};
 use super::Machine;
 use crate::audit::{check, Violation};
 use crate::frames::page::{PageFlags, Place};
+use crate::interface::owners::OwnerSlot;
+use crate::process::object::{MemoryObject, ObjectSlot};
 use crate::units::{FileId, IdVec, MemcgId, Pfn, HPAGE_PMD_NR};
 use alloc::format;
 use alloc::vec;
@@ -16,6 +18,7 @@ impl Machine {
     pub(super) fn audit_processes(&self) -> Result<(), Violation> {
         self.audit_mappings()?;
         self.audit_huge_mappings()?;
+        self.audit_objects()?;
         self.audit_kernel_blocks()?;
         self.audit_page_cache()?;
         self.audit_tree_nodes()?;
@@ -196,6 +199,18 @@ impl Machine {
                     "mm{id} block {at}: {pfn:?} is {page:?}"
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// Every mapped page is in the slot of its object that it names.
+    fn audit_objects(&self) -> Result<(), Violation> {
+        let mapped =
+            self.mem.pages.opened().filter(|(_, page)| page.is_user() && page.mapcount > 0);
+        for (pfn, page) in mapped.filter(|(_, page)| !page.has(PageFlags::MIGRATING)) {
+            let object = MemoryObject::of(OwnerSlot::of(page));
+            let slot = self.owners.slot(object, page.index);
+            check!(slot == ObjectSlot::Frame(pfn), "{pfn:?}: {object:?} has {slot:?} in its slot");
         }
         Ok(())
     }

@@ -25,9 +25,9 @@ use crate::interface::bad_id::BadId;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Effect, Sleep, Step};
 use crate::interface::outcome::{Contents, FaultedPage, Frame, Outcome};
-use crate::interface::owners::{BackingStore, OwnerSlot};
 use crate::process::buffer_heads::BufferHeadRequest;
 use crate::process::ids::NOT_BEGUN;
+use crate::process::object::MemoryObject;
 use crate::process::page_table::{Backing, Pte, VmaId, HEAP_TOP_PAD};
 use crate::process::readahead::ReadaheadWindow;
 use crate::process::Machine;
@@ -413,8 +413,7 @@ impl Machine {
             return None;
         }
         self.zero_new_page(pfn);
-        let at =
-            OwnerSlot { owner: fault.vma.0, index: fault.page as u32, store: BackingStore::Swap };
+        let at = MemoryObject::Anon(fault.vma).at(fault.page);
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.map_page(fault.vma, fault.page, pfn, true);
         self.folio_add_lru(ctx.cpu, pfn);

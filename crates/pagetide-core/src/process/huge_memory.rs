@@ -15,7 +15,7 @@ use super::Machine;
 use crate::config::{Thp, ThpDefrag};
 use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
-use crate::interface::owners::{BackingStore, OwnerSlot};
+use crate::process::object::MemoryObject;
 use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR};
 
 /// First page of the huge-page region that contains `page`.
@@ -118,7 +118,7 @@ impl Machine {
         for page in &mut self.mem.pages[first + 1..first + HPAGE_PMD_NR as usize] {
             page.place = Place::HugeTail;
         }
-        let at = OwnerSlot { owner: vma.0, index: start as u32, store: BackingStore::Swap };
+        let at = MemoryObject::Anon(vma).at(start);
         self.begin_anon_page(head, at, PageFlags::HEAD, memcg, cpu);
         let mapping = &mut self.owners.vmas[vma];
         for (pte, pfn) in mapping.region_mut(start).iter_mut().zip(head.0..) {

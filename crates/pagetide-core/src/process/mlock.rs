@@ -16,7 +16,8 @@ use super::page_table::{Vma, VmaId};
 use super::{Machine, Processes};
 use crate::frames::pin::PinError;
 use crate::interface::bad_id::BadId;
-use crate::interface::owners::{BackingStore, OwnerSlot};
+use crate::interface::owners::OwnerSlot;
+use crate::process::object::MemoryObject;
 use crate::units::digest::State;
 use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
 use alloc::vec::Vec;
@@ -94,19 +95,15 @@ impl Processes {
     /// Whether a mapping that maps the slot's page has locked it.
     pub(super) fn is_slot_locked(&self, at: OwnerSlot, huge: bool) -> bool {
         let page = u64::from(at.index);
-        if at.store == BackingStore::Own {
-            let mappings = self.files.get(at.owner as usize).map(|file| file.mappings.as_slice());
-            return mappings.unwrap_or(&[]).iter().any(|vma| {
-                let vma = &self.vmas[*vma];
-                vma.locked.contains(page)
-                    && vma.ptes.get(page as usize).is_some_and(|pte| pte.is_present())
-            });
-        }
-        let Some(vma) = self.vmas.get(at.owner as usize) else { return false };
-        match huge {
-            true => vma.locked.count_in(page..page + HPAGE_PMD_NR) == HPAGE_PMD_NR,
-            false => vma.locked.contains(page),
-        }
+        let object = MemoryObject::of(at);
+        object.mappings(&self.files).iter().any(|vma| {
+            let vma = &self.vmas[*vma];
+            let is_locked = match huge {
+                true => vma.locked.count_in(page..page + HPAGE_PMD_NR) == HPAGE_PMD_NR,
+                false => vma.locked.contains(page),
+            };
+            is_locked && vma.ptes.get(page as usize).is_some_and(|pte| pte.is_present())
+        })
     }
 }
 

@@ -22,6 +22,7 @@ pub mod khugepaged;
 mod madvise;
 mod madvise_collapse;
 pub mod mlock;
+mod object;
 pub mod oom;
 pub mod page_cache;
 pub mod page_table;

@@ -9,12 +9,13 @@
 //! `nr_dirty` count such pages.
 
 use crate::ageing::shadow::Shadow;
+use crate::process::object::{MemoryObject, ObjectSlot};
 use crate::process::page_table::VmaId;
 use crate::process::writeback::work::ForeignHistory;
 use crate::slab::object::Object;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
-use crate::units::{BdiId, Pfn};
+use crate::units::{BdiId, FileId, IdVec, Pfn};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -83,6 +84,17 @@ pub struct FileCache {
     pub(crate) generation: u64,
 }
 
+impl MemoryObject {
+    /// Mappings that may have an entry for a page, in order of creation.
+    #[inline]
+    pub fn mappings<'a>(&'a self, files: &'a IdVec<FileId, FileCache>) -> &'a [VmaId] {
+        match self {
+            MemoryObject::Anon(vma) => core::slice::from_ref(vma),
+            MemoryObject::File(file) => &files[*file].mappings,
+        }
+    }
+}
+
 impl FileCache {
     /// A file of `size` bytes with nothing cached.
     pub fn new(size: u64, sparse: bool, page_size: PageSize) -> FileCache {
@@ -149,6 +161,15 @@ impl FileCache {
         match self.slots.get(index as usize) {
             Some(&slot) if slot & PRESENT != 0 => Some(Pfn(slot as u32)),
             _ => None,
+        }
+    }
+
+    /// Contents of a page's slot.
+    pub(crate) fn slot(&self, index: u32) -> ObjectSlot {
+        match self.slots.get(index as usize).copied().unwrap_or(0) {
+            0 => ObjectSlot::Empty,
+            slot if slot & PRESENT != 0 => ObjectSlot::Frame(Pfn(slot as u32)),
+            slot => ObjectSlot::Shadow(Shadow::from_bits(slot)),
         }
     }
 

@@ -1,12 +1,13 @@
 //! Reverse mapping: the process layer's answers to questions of the page level ([`Owners`]).
 //!
 //! Linux: mm/rmap.c (`folio_referenced`, `try_to_unmap`, `try_to_migrate`); also
-//! `remove_migration_ptes`, `address_space_operations`. An anonymous page has one entry, in the
-//! mapping that it names; a file page may have one in each mapping of the file.
+//! `remove_migration_ptes`, `address_space_operations`. A page may have an entry in each mapping of
+//! its object ([`super::object`]).
 //!
 //! Invariant: an entry reported as removed is no longer in the table or in its mapping's counts.
 
-use super::page_table::{Pte, VmaId};
+use super::object::{MemoryObject, ObjectSlot};
+use super::page_table::Pte;
 use super::policy::OomPolicy;
 use super::request::ProcessRequest;
 use super::{Machine, Processes};
@@ -20,78 +21,30 @@ use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Io, Step};
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::{
-    BackingStore, OwnerSlot, Owners, OwnersReport, PageReferences, UnmapResult, UnmapTarget,
+    OwnerSlot, Owners, OwnersReport, PageReferences, UnmapResult, UnmapTarget,
 };
 use crate::units::{Cpu, FileId, MemcgId, Nanos, Pfn, Requester};
 
 impl Processes {
-    /// Number of mappings that may have an entry for a page.
-    fn nr_mappings(&self, at: OwnerSlot) -> usize {
-        match at.store {
-            BackingStore::Swap => 1,
-            BackingStore::Own => self.files[at.owner as usize].mappings.len(),
-        }
-    }
-
-    /// Mapping `number` of these mappings, and the index of the page's entry in it.
-    fn mapping_of(&self, at: OwnerSlot, number: usize) -> Option<(VmaId, usize)> {
-        let vma = match at.store {
-            BackingStore::Swap => VmaId(at.owner),
-            BackingStore::Own => *self.files[at.owner as usize].mappings.get(number)?,
-        };
-        let index = at.index as usize;
-        let mapped = self.vmas.get(vma.idx()).is_some_and(|vma| index < vma.ptes.len());
-        mapped.then_some((vma, index))
-    }
-
-    /// Replaces an anonymous page's entry by a swap entry.
-    fn swap_out(&mut self, at: OwnerSlot, to: Pte) -> UnmapResult {
-        let vma = &mut self.vmas[at.owner as usize];
-        let pte = core::mem::replace(&mut vma.ptes[at.index as usize], to);
-        vma.nr_present -= 1;
-        vma.nr_swapped += 1;
-        UnmapResult { nr: 1, dirty: pte.is_dirty(), young: pte.is_young(), nr_entries_read: 1 }
-    }
-
-    /// Removes the `mapcount` entries of a file page.
-    fn unmap_file(&mut self, at: OwnerSlot, mapcount: u16) -> UnmapResult {
-        let mut unmapped = UnmapResult::default();
-        let Processes { files, vmas, .. } = self;
-        for mapping in &files[at.owner as usize].mappings {
-            if unmapped.nr == mapcount {
-                break;
-            }
-            let vma = &mut vmas[*mapping];
-            unmapped.nr_entries_read += 1;
-            let present = |pte: &&mut Pte| pte.is_present();
-            let Some(pte) = vma.ptes.get_mut(at.index as usize).filter(present) else {
-                continue;
-            };
-            let old = core::mem::replace(pte, Pte::EMPTY);
-            vma.nr_present -= 1;
-            unmapped.nr += 1;
-            unmapped.dirty |= old.is_dirty();
-            unmapped.young |= old.is_young();
-        }
-        unmapped
-    }
-
-    /// Replaces the entries of a page by migration entries.
-    fn set_migration_entries(&mut self, at: OwnerSlot, from: Pfn) -> UnmapResult {
-        let mut unmapped = UnmapResult::default();
-        for number in 0..self.nr_mappings(at) {
-            let Some((vma, index)) = self.mapping_of(at, number) else { continue };
-            let vma = &mut self.vmas[vma];
-            let entry = &mut vma.ptes[index];
-            if entry.is_present() && !entry.is_zero_page() && entry.pfn() == from {
-                unmapped.young |= entry.is_young();
-                *entry = Pte::migration(from, entry.is_dirty());
-                vma.nr_present -= 1;
-                unmapped.nr += 1;
-                unmapped.nr_entries_read += 1;
+    /// Contents of a slot.
+    pub(crate) fn slot(&self, object: MemoryObject, index: u32) -> ObjectSlot {
+        match object {
+            MemoryObject::File(file) => self.files[file].slot(index),
+            MemoryObject::Anon(vma) => {
+                let entry = self.vmas.get(vma.idx()).and_then(|it| it.ptes.get(index as usize));
+                match entry {
+                    Some(pte) if pte.is_present() && !pte.is_zero_page() => {
+                        ObjectSlot::Frame(pte.pfn())
+                    }
+                    Some(pte) => match (pte.swap_slot(), pte.migrating()) {
+                        (Some(slot), _) => ObjectSlot::Swap(slot),
+                        (None, Some((pfn, _))) => ObjectSlot::Frame(pfn),
+                        (None, None) => ObjectSlot::Empty,
+                    },
+                    None => ObjectSlot::Empty,
+                }
             }
         }
-        unmapped
     }
 }
 
@@ -132,33 +85,24 @@ impl Owners for Processes {
         huge: bool,
         within: ReclaimScope,
     ) -> PageReferences {
-        if at.store == BackingStore::Swap {
-            let vma = &mut self.vmas[at.owner as usize];
-            let young = if huge {
-                vma.test_clear_young_huge(at.index.into())
-            } else {
-                vma.ptes[at.index as usize].test_clear_young()
-            };
-            let counts = vma.advice.counts_references(&within);
-            let executable = vma.executable;
-            return PageReferences {
-                nr: u32::from(young && counts),
-                executable,
-                nr_entries_read: 1,
-            };
-        }
+        let object = MemoryObject::of(at);
+        let index = at.index as usize;
         let mut references = PageReferences::default();
         let mut left = mapcount;
         let Processes { files, vmas, mms, .. } = self;
-        for mapping in &files[at.owner as usize].mappings {
+        for mapping in object.mappings(files) {
             let vma = &mut vmas[*mapping];
-            let foreign = !within.contains(|| mms[vma.mm].memcg);
             references.nr_entries_read += 1;
-            let Some(pte) = vma.ptes.get_mut(at.index as usize) else { continue };
-            if !pte.is_present() {
+            if !vma.ptes.get(index).is_some_and(|pte| pte.is_present()) {
                 continue;
             }
-            if !foreign && pte.test_clear_young() {
+            let is_foreign = !within.contains(|| mms[vma.mm].memcg);
+            let is_young = !is_foreign
+                && match huge {
+                    true => vma.test_clear_young_huge(at.index.into()),
+                    false => vma.ptes[index].test_clear_young(),
+                };
+            if is_young {
                 references.nr += u32::from(vma.advice.counts_references(&within));
                 references.executable |= vma.executable;
             }
@@ -171,22 +115,45 @@ impl Owners for Processes {
     }
 
     fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult {
-        match to {
-            UnmapTarget::Swapped(slot) => self.swap_out(at, Pte::swapped(slot)),
-            UnmapTarget::Unmapped => self.unmap_file(at, mapcount),
-            UnmapTarget::Moving(from) => self.set_migration_entries(at, from),
+        let object = MemoryObject::of(at);
+        let mut unmapped = UnmapResult::default();
+        let Processes { files, vmas, .. } = self;
+        for mapping in object.mappings(files) {
+            if unmapped.nr == mapcount {
+                break;
+            }
+            let vma = &mut vmas[*mapping];
+            unmapped.nr_entries_read += 1;
+            let present = |pte: &&mut Pte| pte.is_present() && !pte.is_zero_page();
+            let Some(pte) = vma.ptes.get_mut(at.index as usize).filter(present) else {
+                continue;
+            };
+            let old = *pte;
+            *pte = match to {
+                UnmapTarget::Swapped(slot) => Pte::swapped(slot),
+                UnmapTarget::Unmapped => Pte::EMPTY,
+                UnmapTarget::Moving(from) => Pte::migration(from, old.is_dirty()),
+            };
+            vma.nr_present -= 1;
+            vma.nr_swapped += u64::from(matches!(to, UnmapTarget::Swapped(_)));
+            unmapped.nr += 1;
+            unmapped.dirty |= old.is_dirty();
+            unmapped.young |= old.is_young();
         }
+        unmapped
     }
 
     fn moved(&mut self, at: OwnerSlot, from: Pfn, to: Pfn, young: bool) -> u16 {
-        if at.store == BackingStore::Own && from != to {
-            self.files[at.owner as usize].replace(at.index, to);
+        let object = MemoryObject::of(at);
+        let Processes { files, vmas, .. } = self;
+        if let (MemoryObject::File(file), true) = (object, from != to) {
+            files[file].replace(at.index, to);
         }
         let mut nr = 0;
-        for number in 0..self.nr_mappings(at) {
-            let Some((vma, index)) = self.mapping_of(at, number) else { continue };
-            let vma = &mut self.vmas[vma];
-            let entry = &mut vma.ptes[index];
+        for mapping in object.mappings(files) {
+            // A page that was read ahead from swap has no mapping yet.
+            let Some(vma) = vmas.get_mut(mapping.idx()) else { continue };
+            let Some(entry) = vma.ptes.get_mut(at.index as usize) else { continue };
             if let Some((_, dirty)) = entry.migrating().filter(|&(old, _)| old == from) {
                 *entry = Pte::map(to, dirty);
                 if !young {

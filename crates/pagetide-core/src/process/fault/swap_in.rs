@@ -16,7 +16,7 @@ use crate::frames::page_request::SlowRequest;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
 use crate::interface::outcome::Outcome;
-use crate::interface::owners::{BackingStore, OwnerSlot};
+use crate::process::object::{MemoryObject, ObjectSlot};
 use crate::process::page_table::Pte;
 use crate::process::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
 use crate::process::Machine;
@@ -59,11 +59,11 @@ impl SwapinHistory {
 
 impl Machine {
     pub(super) fn fault_swap(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
-        let slot = match &self.owners.vmas[fault.vma] {
-            vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
-            vma => vma.ptes[fault.page as usize].swap_slot(),
-        };
-        let Some(slot) = slot else {
+        if !self.owners.vmas[fault.vma].alive {
+            return Some(Step::Done(Outcome::NoMemory));
+        }
+        let object = MemoryObject::Anon(fault.vma);
+        let ObjectSlot::Swap(slot) = self.owners.slot(object, fault.page as u32) else {
             fault.stage = FaultStage::Start;
             return None;
         };
@@ -219,8 +219,7 @@ impl Machine {
         self.owners.vmas[fault.vma].nr_swapped -= 1;
         self.owners.vmas[fault.vma].nr_present += 1;
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, fault.write));
-        let at =
-            OwnerSlot { owner: fault.vma.0, index: fault.page as u32, store: BackingStore::Swap };
+        let at = MemoryObject::Anon(fault.vma).at(fault.page);
         self.take_from_swap_cache(pfn, at, fault.write, ctx);
         Some(fault.got_kept(pfn))
     }
