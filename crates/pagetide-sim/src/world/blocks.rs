@@ -35,13 +35,14 @@ impl SimWorld {
         assert!(before.is_none(), "a slot is emptied before it is filled again");
     }
 
-    pub(super) fn free_block(&mut self, id: usize, slot: u32, cpu: Cpu, elapsed: &mut Nanos) {
+    /// Frees a block. Returns the CPU time.
+    pub(super) fn free_block(&mut self, id: usize, slot: u32, cpu: Cpu) -> Nanos {
         let task = &mut self.tasks[id];
-        let Some(pfn) = task.blocks.get_mut(slot as usize).and_then(Option::take) else { return };
+        let Some(pfn) = task.blocks.get_mut(slot as usize).and_then(Option::take) else { return 0 };
         let was_held = self.machine.free_kernel_block(task.mm, pfn, cpu);
         assert!(was_held, "{pfn:?} was in a slot and is not held");
         let cost = self.meter.work(self.machine.take_work());
-        self.spend_in_kernel(id, cost, elapsed);
+        self.spend_in_kernel(id, cost)
     }
 
     /// Sleeps until `ns` after the end of the phase's last pause, unless that time has passed.

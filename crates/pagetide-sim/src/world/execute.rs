@@ -110,7 +110,9 @@ impl SimWorld {
             }
             if let Some(mut held) = self.tasks[id].call.take() {
                 let (call, op) = &mut *held;
-                match self.step_call(id, call, *op, cpu, &mut elapsed) {
+                let (progress, cost) = self.step_call(id, call, *op, cpu, elapsed);
+                elapsed += cost;
+                match progress {
                     CallProgress::GoesOn => self.tasks[id].call = Some(held),
                     CallProgress::Waits => {
                         self.tasks[id].call = Some(held);
@@ -134,7 +136,7 @@ impl SimWorld {
                 continue;
             }
             if let Some(step) = self.tasks[id].steps.pop_front() {
-                self.object_step(id, step, cpu, &mut elapsed);
+                elapsed += self.object_step(id, step, cpu, elapsed);
                 continue;
             }
             let op = match self.tasks[id].program.next_fast() {
@@ -162,7 +164,9 @@ impl SimWorld {
                         // boxed. The condition is that of the loop; a touch has no effects.
                         if elapsed < PIECE_NS && operations < OPERATIONS_MAX {
                             operations += 1;
-                            match self.step_call(id, &mut call, op, cpu, &mut elapsed) {
+                            let (progress, cost) = self.step_call(id, &mut call, op, cpu, elapsed);
+                            elapsed += cost;
+                            match progress {
                                 CallProgress::GoesOn => {}
                                 CallProgress::Waits => {
                                     self.tasks[id].call = Some(Box::new((call, op)));
@@ -176,7 +180,9 @@ impl SimWorld {
                     }
                 }
                 Some(op) => {
-                    if let Some(after) = self.other_op(id, op, cpu, &mut elapsed) {
+                    let (after, cost) = self.other_op(id, op, cpu, elapsed);
+                    elapsed += cost;
+                    if let Some(after) = after {
                         return Ok((after, elapsed));
                     }
                 }
@@ -227,16 +233,17 @@ impl SimWorld {
         task.call_page_wait = 0;
     }
 
-    /// Performs one step of a task's call, which the caller has taken out of the task.
+    /// Performs one step of a task's call, which the caller has taken out of the task, `elapsed`
+    /// after the start of the time slice. Returns the CPU time of the step, too.
     fn step_call(
         &mut self,
         id: usize,
         call: &mut ProcessCall,
         op: Op,
         cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) -> CallProgress {
-        let now = self.now + *elapsed;
+        elapsed: Nanos,
+    ) -> (CallProgress, Nanos) {
+        let now = self.now + elapsed;
         let vmstat = &self.machine.mem.vmstat;
         let faults_before = vmstat.get(Counter::Pgfault);
         let majors_before = vmstat.get(Counter::Pgmajfault);
@@ -267,13 +274,13 @@ impl SimWorld {
         let compacts = call.is_compacting();
         let majors = self.machine.mem.vmstat.get(Counter::Pgmajfault);
         if self.observing.is_some() && majors > majors_before {
-            self.show_major(id, self.now + *elapsed);
+            self.show_major(id, now);
         }
-        self.note_events(WorldThread::Task(id), cpu, self.now + *elapsed);
+        self.note_events(WorldThread::Task(id), cpu, now);
         let cost = self.meter.work(self.machine.take_work());
-        *elapsed += cost;
+        let now = now + cost;
         if compacting || compacts {
-            self.note_compaction(id, compacts, self.now + *elapsed, cost);
+            self.note_compaction(id, compacts, now, cost);
         }
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
@@ -289,13 +296,13 @@ impl SimWorld {
         if reclaiming {
             task.lost.waited[MemoryWait::Reclaim as usize] += cost;
         }
-        match step {
+        let progress = match step {
             Step::Continue => {
                 self.set_stalled(id, call.is_stalled(&self.machine, None));
                 CallProgress::GoesOn
             }
             Step::Wait(sleep) => {
-                task.wait_began = self.now + *elapsed;
+                task.wait_began = now;
                 task.waits_for = match sleep.token {
                     Token::Throttled(_, Throttle::Dirty) => Some(MemoryWait::Dirty),
                     Token::Throttled(_, Throttle::MemoryHigh) => Some(MemoryWait::High),
@@ -324,11 +331,10 @@ impl SimWorld {
                     Token::Throttled(node, reason) => {
                         task.blocked = Blocked::Throttled(node, reason);
                         if reason == Throttle::Dirty {
-                            let now = self.now + *elapsed;
                             self.disks.iter_mut().for_each(|disk| disk.writer_paused(now));
                         }
                         if sleep.timeout != Nanos::MAX {
-                            let at = self.now + *elapsed + sleep.timeout;
+                            let at = now + sleep.timeout;
                             self.timers[id] =
                                 Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(id))));
                         }
@@ -340,28 +346,28 @@ impl SimWorld {
                     Token::Throttled(_, reason) => WaitReason::Throttled(reason),
                     Token::Page(_) | Token::Daemon(_) => WaitReason::Page,
                 };
-                let at = self.now + *elapsed;
-                self.show_began(WorldThread::Task(id), at, ActivitySlice::Wait(wait));
+                self.show_began(WorldThread::Task(id), now, ActivitySlice::Wait(wait));
                 CallProgress::Waits
             }
             Step::Done(outcome) => {
                 self.set_stalled(id, false);
-                self.show_call_over(id, op, self.now + *elapsed);
-                CallProgress::Over(self.finish_call(id, call.readahead(), op, outcome, *elapsed))
+                self.show_call_over(id, op, now);
+                CallProgress::Over(self.finish_call(id, call.readahead(), op, outcome, now))
             }
-        }
+        };
+        (progress, cost)
     }
 
-    pub(super) fn finish_call(
+    fn finish_call(
         &mut self,
         id: usize,
         readahead: Option<ReadaheadState>,
         op: Op,
         outcome: Outcome,
-        elapsed: Nanos,
+        now: Nanos,
     ) -> Option<SliceEnd> {
         let task = &mut self.tasks[id];
-        let wall = (self.now + elapsed).saturating_sub(task.call_began);
+        let wall = now.saturating_sub(task.call_began);
         let (cold, out) = (MadviseKind::Cold, MadviseKind::PageOut);
         let frees = matches!(op, Op::Advise { advice, .. } if advice == cold || advice == out);
         if !frees && !matches!(op, Op::Group { .. }) {
@@ -416,16 +422,18 @@ impl SimWorld {
         }
     }
 
-    /// Performs any operation except an access.
+    /// Performs any operation except an access, `elapsed` after the start of the time slice.
+    /// Returns its CPU time, too. `Some`: the time slice ends.
     pub(super) fn other_op(
         &mut self,
         id: usize,
         op: Op,
         cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) -> Option<SliceEnd> {
+        elapsed: Nanos,
+    ) -> (Option<SliceEnd>, Nanos) {
         let node = self.machine.mem.cpu_node(cpu);
         let mm = self.tasks[id].mm;
+        let mut cost = 0;
         match op {
             Op::Access { .. } => unreachable!("handled by the caller"),
             Op::Map { region, backing, pages, advice, executable } => {
@@ -444,7 +452,7 @@ impl SimWorld {
                     self.machine.grow_on_touch(vma).expect("it was just mapped");
                 }
                 self.tasks[id].regions.push(vma);
-                *elapsed += self.meter.charge(Price::Syscall, 1);
+                cost = self.meter.charge(Price::Syscall, 1);
             }
             Op::Unmap { region } => {
                 // Another region may reuse the id.
@@ -453,59 +461,57 @@ impl SimWorld {
                 if let Ok(effects) = self.machine.munmap(vma, cpu) {
                     drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
                 }
-                *elapsed += self.meter.charge(Price::Syscall, 1)
+                cost = self.meter.charge(Price::Syscall, 1)
                     + self.meter.work(self.machine.take_work());
             }
             Op::Discard { region, page, pages } => {
-                self.discard(id, region, page, pages, cpu, elapsed)
+                cost = self.discard(id, region, page, pages, cpu);
             }
             Op::Lock { region, page, pages, how } => {
-                self.lock(id, op, (region, page..page + pages), how, cpu, elapsed);
+                cost = self.lock(id, op, (region, page..page + pages), how, cpu, elapsed);
             }
             Op::Advise { region, page, pages, advice } => {
-                self.advise(id, op, (region, page..page + pages), advice, cpu, elapsed);
+                cost = self.advise(id, op, (region, page..page + pages), advice, cpu, elapsed);
             }
             Op::AllocBlock { order, request, .. } => {
                 let ns = self.meter.charge(Price::Syscall, 1);
-                self.spend_in_kernel(id, ns, elapsed);
+                cost = self.spend_in_kernel(id, ns);
                 let call = ProcessCall::alloc_pages(mm, node, order, gfp_of(request));
-                self.begin_call(id, call, op, *elapsed);
+                self.begin_call(id, call, op, elapsed + cost);
             }
-            Op::FreeBlock { slot } => self.free_block(id, slot, cpu, elapsed),
-            Op::AllocObject { .. } => self.alloc_object(id, op, cpu, elapsed),
-            Op::FreeObject { slot } => self.free_object(id, slot, cpu, elapsed),
+            Op::FreeBlock { slot } => cost = self.free_block(id, slot, cpu),
+            Op::AllocObject { .. } => cost = self.alloc_object(id, op, cpu, elapsed),
+            Op::FreeObject { slot } => cost = self.free_object(id, slot, cpu),
             Op::CacheObject { slot } => self.cache_object(id, slot),
             Op::MakeName { .. }
             | Op::RemoveName { .. }
             | Op::OpenPipe { .. }
-            | Op::ClosePipe { .. } => self.begin_file_call(id, op, elapsed),
-            Op::Pace { ns } => return self.pace(id, ns, *elapsed),
-            Op::Until { ns } => return self.until(id, ns, *elapsed),
-            Op::Serve { .. } => return self.serve(id, *elapsed),
+            | Op::ClosePipe { .. } => cost = self.begin_file_call(id, op),
+            Op::Pace { ns } => return (self.pace(id, ns, elapsed), 0),
+            Op::Until { ns } => return (self.until(id, ns, elapsed), 0),
+            Op::Serve { .. } => return (self.serve(id, elapsed), 0),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];
                 self.tasks[id].usage.bytes += len;
                 let call = ProcessCall::read(mm, node, FileId(file as u32), offset, len, state);
-                self.begin_call(id, call, op, *elapsed);
+                self.begin_call(id, call, op, elapsed);
             }
             Op::Write { file, offset, len } => {
                 self.tasks[id].usage.bytes += len;
                 let call = ProcessCall::write(mm, node, FileId(file as u32), offset, len);
-                self.begin_call(id, call, op, *elapsed);
+                self.begin_call(id, call, op, elapsed);
             }
             Op::Compute { ns } => self.tasks[id].compute_left = ns,
-            Op::Sleep { ns } => return Some(self.sleep_until(id, self.now + *elapsed + ns)),
+            Op::Sleep { ns } => return (Some(self.sleep_until(id, self.now + elapsed + ns)), 0),
             Op::Group { phase } => {
-                let at = self.now + *elapsed;
-                let after = self.group_op(id, op, phase, cpu, elapsed);
+                cost = self.group_op(id, op, phase, cpu, elapsed);
                 // A write to vm.drop_caches shrinks caches at once, without a call.
-                self.note_events(WorldThread::Task(id), cpu, at);
-                return after;
+                self.note_events(WorldThread::Task(id), cpu, self.now + elapsed);
             }
-            Op::PhaseBegin { phase } => self.begin_phase(id, phase, *elapsed),
-            Op::PhaseEnd { phase } => self.leave_phase(id, phase, *elapsed),
+            Op::PhaseBegin { phase } => self.begin_phase(id, phase, elapsed),
+            Op::PhaseEnd { phase } => self.leave_phase(id, phase, elapsed),
         }
-        None
+        (None, cost)
     }
 
     pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> SliceEnd {
@@ -514,31 +520,23 @@ impl SimWorld {
         SliceEnd::Block
     }
 
-    /// Charges a task with kernel CPU time outside its calls.
-    pub(super) fn spend_in_kernel(&mut self, id: usize, ns: Nanos, elapsed: &mut Nanos) {
+    /// Charges a task with kernel CPU time outside its calls. Returns that time.
+    pub(super) fn spend_in_kernel(&mut self, id: usize, ns: Nanos) -> Nanos {
         self.tasks[id].usage.system_ns += ns;
-        *elapsed += ns;
+        ns
     }
 
     /// MADV_DONTNEED.
-    fn discard(
-        &mut self,
-        id: usize,
-        region: u32,
-        page: u64,
-        pages: u64,
-        cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) {
+    fn discard(&mut self, id: usize, region: u32, page: u64, pages: u64, cpu: Cpu) -> Nanos {
         let vma = self.tasks[id].regions[region as usize];
         if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
             drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
         }
         let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
-        self.spend_in_kernel(id, cost, elapsed);
+        self.spend_in_kernel(id, cost)
     }
 
-    /// CPU time and pressure so far, `elapsed` after the start of the task's time slice.
+    /// The file of a trace, created at its first use.
     pub(super) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
         let page_size = self.machine.page_size();
         let size = page_size.bytes_of(pages);

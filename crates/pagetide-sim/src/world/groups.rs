@@ -5,7 +5,7 @@
 //!
 //! Invariant: `groups[i]` is the memcg of the setup's group `i` exactly while that exists.
 
-use super::{drain, SimWorld, SliceEnd};
+use super::{drain, SimWorld};
 use crate::scheduler::TaskId;
 use crate::task::{GroupCounts, GroupTotals, SimTask};
 use pagetide_core::config::Sysctl;
@@ -39,24 +39,25 @@ const EVENTS: [(MemoryEvent, [&MetricDecl; 2]); 6] = [
 const REPORTED_GROUPS_MAX: usize = 16;
 
 impl SimWorld {
-    /// Performs a phase's operation on groups. `Some`: the time slice ends.
+    /// Performs a phase's operation on groups. Returns its CPU time.
     pub(super) fn group_op(
         &mut self,
         id: usize,
         op: Op,
         phase: u32,
         cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) -> Option<SliceEnd> {
+        elapsed: Nanos,
+    ) -> Nanos {
         let node = self.machine.mem.cpu_node(cpu);
-        *elapsed += self.meter.charge(Price::Syscall, 1);
+        let syscall = self.meter.charge(Price::Syscall, 1);
+        let entered = elapsed + syscall;
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
         match workload {
             Workload::WriteControl(WriteControl { write: TargetWrite::Machine(write) }) => {
                 // The writing task compacts, and its write returns when that is done.
                 if matches!(write, ControlWrite::Sysctl(Sysctl::CompactMemory, _)) {
-                    self.begin_call(id, ProcessCall::compact_memory(mm, node), op, *elapsed);
+                    self.begin_call(id, ProcessCall::compact_memory(mm, node), op, entered);
                 } else {
                     let written = self.machine.apply_writes(&[write]).map(|effects| {
                         drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
@@ -77,7 +78,7 @@ impl SimWorld {
             Workload::WriteControl(WriteControl { write: TargetWrite::Group(group, write) }) => {
                 let Some(memcg) = self.groups[group] else {
                     self.note_refusal(id, phase, Errno::Enoent);
-                    return None;
+                    return syscall;
                 };
                 let written = self.machine.apply_group_write(memcg, write);
                 let written = written.map(|(write, effects)| {
@@ -87,12 +88,8 @@ impl SimWorld {
                 match written {
                     Ok(None) => {}
                     Ok(Some(write)) => {
-                        self.begin_call(
-                            id,
-                            ProcessCall::group_write(mm, node, write),
-                            op,
-                            *elapsed,
-                        );
+                        let call = ProcessCall::group_write(mm, node, write);
+                        self.begin_call(id, call, op, entered);
                     }
                     Err(error) => self.note_error(id, group, &error),
                 }
@@ -130,8 +127,7 @@ impl SimWorld {
             }
             _ => unreachable!("not an operation on groups"),
         }
-        *elapsed += self.meter.work(self.machine.take_work());
-        None
+        syscall + self.meter.work(self.machine.take_work())
     }
 
     fn create_group(&mut self, group: usize) -> Result<(), GroupError> {

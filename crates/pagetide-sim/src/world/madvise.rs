@@ -15,7 +15,7 @@ use pagetide_scenario::op::Op;
 use std::ops::Range;
 
 impl SimWorld {
-    /// mlock(), mlock2() and munlock().
+    /// mlock(), mlock2() and munlock(). Returns the CPU time.
     pub(super) fn lock(
         &mut self,
         id: usize,
@@ -23,8 +23,8 @@ impl SimWorld {
         (region, pages): (u32, Range<u64>),
         how: LockKind,
         cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) {
+        elapsed: Nanos,
+    ) -> Nanos {
         let vma = self.tasks[id].regions[region as usize];
         let nr = pages.end - pages.start;
         let done = match how {
@@ -32,12 +32,14 @@ impl SimWorld {
             LockKind::Unlock => self.machine.munlock(vma, pages.start, nr, cpu),
         };
         let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
-        self.spend_in_kernel(id, cost, elapsed);
+        self.spend_in_kernel(id, cost);
         if done.is_ok() && how == LockKind::Lock {
-            self.populate(id, op, vma, pages, cpu, *elapsed);
+            self.populate(id, op, vma, pages, cpu, elapsed + cost);
         }
+        cost
     }
 
+    /// madvise(). Returns the CPU time.
     pub(super) fn advise(
         &mut self,
         id: usize,
@@ -45,8 +47,8 @@ impl SimWorld {
         (region, pages): (u32, Range<u64>),
         advice: MadviseKind,
         cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) {
+        elapsed: Nanos,
+    ) -> Nanos {
         let (mm, vma) = (self.tasks[id].mm, self.tasks[id].regions[region as usize]);
         let node = self.machine.mem.cpu_node(cpu);
         // An error is recorded, and the task goes on.
@@ -76,10 +78,11 @@ impl SimWorld {
             MadviseKind::Collapse => Some(ProcessCall::collapse(mm, node, vma, pages)),
         };
         let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
-        self.spend_in_kernel(id, cost, elapsed);
+        self.spend_in_kernel(id, cost);
         if let Some(call) = call {
-            self.begin_call(id, call, op, *elapsed);
+            self.begin_call(id, call, op, elapsed + cost);
         }
+        cost
     }
 
     /// Faults in missing pages: with writes in an anonymous mapping, with reads in a file mapping.

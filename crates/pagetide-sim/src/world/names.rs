@@ -168,8 +168,8 @@ pub(crate) struct FileCallCost {
 }
 
 impl SimWorld {
-    /// Starts a system call on a file or a pipe: charges its time and queues its steps.
-    pub(super) fn begin_file_call(&mut self, id: usize, op: Op, elapsed: &mut Nanos) {
+    /// Starts a system call on a file or a pipe: queues its steps. Returns its CPU time.
+    pub(super) fn begin_file_call(&mut self, id: usize, op: Op) -> Nanos {
         let times = &self.setup.machine.call_times;
         let (missing, file, pipe) = ((0, times.missing), (1, times.file), (2, times.pipe));
         // A new file is opened and closed; a pipe has two ends to close.
@@ -184,8 +184,8 @@ impl SimWorld {
             Some(ns) => self.rest_of_call(id, kind, calls, ns),
             None => self.meter.charge(Price::Syscall, calls),
         };
-        self.spend_in_kernel(id, ns, elapsed);
-        let Some(caches) = self.thing_caches else { return };
+        self.spend_in_kernel(id, ns);
+        let Some(caches) = self.thing_caches else { return ns };
         let task = &mut self.tasks[id];
         let (steps, table) = (&mut task.steps, &mut task.open_files);
         let key = |is_pipe, number, part: usize| ObjectKey { is_pipe, number, part: part as u8 };
@@ -240,6 +240,7 @@ impl SimWorld {
             }
             _ => unreachable!("not an operation on names or pipes"),
         }
+        ns
     }
 
     /// The part of a measured time that the model does not account for otherwise: the time is the
@@ -259,18 +260,18 @@ impl SimWorld {
         ns
     }
 
-    /// Performs a step of a system call on a file or pipe.
+    /// Performs a step of a system call on a file or pipe. Returns its CPU time.
     pub(super) fn object_step(
         &mut self,
         id: usize,
         step: ObjectStep,
         cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) {
+        elapsed: Nanos,
+    ) -> Nanos {
         match step {
             ObjectStep::Alloc(key, ObjectType { cache, account }) => {
                 let ns = self.meter.charge(Price::Object, 1);
-                self.spend_in_kernel(id, ns, elapsed);
+                self.spend_in_kernel(id, ns);
                 let task = &mut self.tasks[id];
                 task.step_of = Some(key);
                 let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
@@ -281,26 +282,27 @@ impl SimWorld {
                         let call =
                             ProcessCall::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
                         // Any operation on files or pipes will do: `step_of` has the key.
-                        self.begin_call(id, call, Op::OpenPipe { slot: key.number }, *elapsed);
+                        self.begin_call(id, call, Op::OpenPipe { slot: key.number }, elapsed + ns);
                     }
                 }
+                ns
             }
             ObjectStep::Free(key) => {
-                if let Some(object) = self.tasks[id].file_objects.remove(&key) {
-                    match is_late(key) {
-                        true => self.free_after_grace(object, cpu),
-                        false => self.free_object_now(object, cpu),
-                    }
-                    let cost = self.meter.work(self.machine.take_work())
-                        + self.meter.charge(Price::Object, 1);
-                    self.spend_in_kernel(id, cost, elapsed);
+                let Some(object) = self.tasks[id].file_objects.remove(&key) else { return 0 };
+                match is_late(key) {
+                    true => self.free_after_grace(object, cpu),
+                    false => self.free_object_now(object, cpu),
                 }
+                let work = self.meter.work(self.machine.take_work());
+                let cost = work + self.meter.charge(Price::Object, 1);
+                self.spend_in_kernel(id, cost)
             }
             ObjectStep::Keep(key) => {
                 if let Some(object) = self.tasks[id].file_objects.remove(&key) {
                     let kept = self.machine.cache_object(object, None, CachedKind::Dentry);
                     assert!(kept.is_ok(), "{object:?} was in use: {kept:?}");
                 }
+                0
             }
         }
     }
@@ -333,9 +335,8 @@ impl SimWorld {
         if let Some(key) = unmade {
             task.undo_file_call(key);
         }
-        let mut elapsed = 0;
         while let Some(step) = self.tasks[id].steps.pop_front() {
-            self.object_step(id, step, cpu, &mut elapsed);
+            self.object_step(id, step, cpu, 0);
         }
         for (key, object) in std::mem::take(&mut self.tasks[id].file_objects) {
             // An open file is closed too.

@@ -19,23 +19,24 @@ impl SimWorld {
         self.caches[cache as usize]
     }
 
-    pub(super) fn alloc_object(&mut self, id: usize, op: Op, cpu: Cpu, elapsed: &mut Nanos) {
-        let Op::AllocObject { cache, account, .. } = op else { return };
+    /// Allocates an object. Returns the CPU time.
+    pub(super) fn alloc_object(&mut self, id: usize, op: Op, cpu: Cpu, elapsed: Nanos) -> Nanos {
+        let Op::AllocObject { cache, account, .. } = op else { return 0 };
         let cache = self.cache_of(cache);
         let task = &mut self.tasks[id];
         let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
         let price = self.meter.charge(Price::Object, 1)
             + self.meter.charge(Price::ObjectCharge, u64::from(account));
         task.usage.system_ns += price;
-        *elapsed += price;
         match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
             Some(object) => self.object_allocated(id, op, Outcome::Object(object)),
             None => {
                 let node = self.machine.mem.cpu_node(cpu);
                 let call = ProcessCall::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
-                self.begin_call(id, call, op, *elapsed);
+                self.begin_call(id, call, op, elapsed + price);
             }
         }
+        price
     }
 
     /// Ends an allocation: stores the object, if any, in its slot.
@@ -53,13 +54,12 @@ impl SimWorld {
         assert!(before.is_none(), "a slot is emptied before it is filled again");
     }
 
-    pub(super) fn free_object(&mut self, id: usize, slot: u32, cpu: Cpu, elapsed: &mut Nanos) {
-        if let Some(object) = self.take_object(id, slot) {
-            self.free_object_of_cache(object, cpu);
-            let cost =
-                self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
-            self.spend_in_kernel(id, cost, elapsed);
-        }
+    /// Frees an object. Returns the CPU time.
+    pub(super) fn free_object(&mut self, id: usize, slot: u32, cpu: Cpu) -> Nanos {
+        let Some(object) = self.take_object(id, slot) else { return 0 };
+        self.free_object_of_cache(object, cpu);
+        let cost = self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
+        self.spend_in_kernel(id, cost)
     }
 
     /// Leaves an object to the kernel as a cached dentry or inode.

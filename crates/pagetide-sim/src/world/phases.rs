@@ -15,7 +15,7 @@ use pagetide_scenario::model;
 impl SimWorld {
     pub(super) fn begin_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         let vmstat = snapshot(&self.machine.mem.vmstat);
-        let times = self.times_of(id, elapsed);
+        let times = self.times_of(id, self.now, elapsed);
         let work = self.meter.of_task(id);
         let program_ns = self.setup.machine.program_times.of(id, phase as usize);
         let task = &mut self.tasks[id];
@@ -55,7 +55,7 @@ impl SimWorld {
             self.tasks[id].reporting = Some(PhaseReport { phase, ended, cpu_ns, user_ns });
             self.tasks[id].compute_left = self.report_ns() / 2;
         } else {
-            self.report_phase(id, phase, elapsed);
+            self.end_phase(id, phase, elapsed);
         }
     }
 
@@ -63,7 +63,7 @@ impl SimWorld {
     pub(super) fn finish_report(&mut self, id: usize, report: PhaseReport, elapsed: Nanos) {
         let run = self.tasks[id].phases.last();
         let (cpu_ns, user_ns) = run.map_or((0, 0), |run| (run.times.cpu_ns, run.usage.user_ns));
-        self.report_phase(id, report.phase, elapsed);
+        self.end_phase(id, report.phase, elapsed);
         if let Some(run) = self.tasks[id].phases.last_mut() {
             run.ended = Some(report.ended);
             run.times.cpu_ns = report.cpu_ns.saturating_sub(cpu_ns);
@@ -77,21 +77,14 @@ impl SimWorld {
         self.setup.machine.call_times.report.unwrap_or(0)
     }
 
-    /// Ends a phase at `elapsed` after the start of this time slice.
-    fn report_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
-        let now = self.now;
-        self.now += elapsed;
-        self.end_phase(id, phase, elapsed);
-        self.now = now;
-    }
-
     /// CPU time of a program's threads before this time slice.
     fn cpu_of(&self, id: usize) -> Nanos {
         self.threads_of(id).map(|thread| self.tasks[thread].cpu_ns).sum()
     }
 
-    fn times_of(&mut self, id: usize, elapsed: Nanos) -> PhaseTimes {
-        self.machine.psi_flush(self.now);
+    /// CPU times so far, with `elapsed` in this time slice, and the pressure at a time.
+    fn times_of(&mut self, id: usize, at: Nanos, elapsed: Nanos) -> PhaseTimes {
+        self.machine.psi_flush(at);
         let psi = self.machine.psi();
         PhaseTimes {
             cpu_ns: self.cpu_of(id) + elapsed,
@@ -102,9 +95,11 @@ impl SimWorld {
         }
     }
 
+    /// Ends a phase at `elapsed` after the start of this time slice.
     pub(super) fn end_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+        let now = self.now + elapsed;
         self.gather_threads(id);
-        let times = self.times_of(id, elapsed);
+        let times = self.times_of(id, now, elapsed);
         let work = self.meter.of_task(id);
         let extra = self.residency(id, phase);
         let (levels, zones) = (self.machine.levels(), self.machine.free_blocks_of_zones());
@@ -115,7 +110,7 @@ impl SimWorld {
         let usage = task.usage.clone();
         if let Some(run) = task.phases.iter_mut().rev().find(|run| run.phase == phase) {
             // A killed task may have started the phase later in a time slice that has not ended.
-            run.ended = Some(self.now.max(run.began));
+            run.ended = Some(now.max(run.began));
             run.usage = usage.since(&run.usage);
             run.vmstat = difference(vmstat, &run.vmstat);
             run.times = times.since(run.times);
