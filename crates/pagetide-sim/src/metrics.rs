@@ -7,7 +7,7 @@ use crate::histogram::LatencyHistogram;
 use crate::task::{
     snapshot, GroupCounts, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks,
 };
-use crate::world::service::RequestResults;
+use crate::world::tasks::service::RequestResults;
 use crate::world::SimWorld;
 use pagetide_core::reclaim::plugin::PolicyFault;
 use pagetide_core::stats::vmstat::Event;

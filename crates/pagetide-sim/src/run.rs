@@ -11,8 +11,8 @@ use crate::metrics::{latencies, metrics};
 use crate::observe::{ObserverError, ObserverHandle};
 use crate::slab_tables;
 use crate::task::SimTask;
-use crate::world::groups::{make_group, GroupError};
-use crate::world::names::FileCaches;
+use crate::world::groups::operations::{make_group, GroupError};
+use crate::world::objects::names::FileCaches;
 use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
 use pagetide_core::config::{
     CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,

@@ -2,14 +2,14 @@
 //!
 //! A task executes the operations of its [`Program`] in *time slices*. The effects of a time slice
 //! are carried out at its end. It ends when it has an effect, when the task must wait, or after
-//! [`PIECE_NS`]. Another thread may preempt it (`world/piece.rs`).
+//! [`PIECE_NS`]. Another thread may preempt it (`world/cpus/slice.rs`).
 
 use crate::disk::IoPlug;
 use crate::histogram::LatencyHistogram;
 use crate::meter::OperationCounts;
-use crate::world::names::{FdTable, FileCallCost};
-use crate::world::service::{RequestResults, Service};
-use crate::world::slab_levels::SlabLevels;
+use crate::world::objects::names::{FdTable, FileCallCost};
+use crate::world::results::slab_levels::SlabLevels;
+use crate::world::tasks::service::{RequestResults, Service};
 use crate::world::ShownCall;
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;

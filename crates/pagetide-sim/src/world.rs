@@ -8,34 +8,21 @@
 //! Invariant: a thread runs on at most one CPU, and a busy CPU has exactly one event.
 
 mod audit;
-mod blocks;
-mod cpu_groups;
-pub(crate) mod daemon_times;
-mod daemons;
-mod decisions;
+mod cpus;
+pub(crate) mod daemons;
 mod disks;
-mod execute;
-mod exits;
-mod grace;
 pub(crate) mod groups;
-mod madvise;
-pub(crate) mod names;
-mod objects;
+pub(crate) mod objects;
 mod observing;
 pub mod outside;
-mod phases;
-mod piece;
 mod pressure;
-pub(crate) mod service;
-pub(crate) mod slab_levels;
-mod slab_samples;
+pub(crate) mod results;
+pub(crate) mod tasks;
 mod threads;
-mod timeline;
-mod wakes;
 
-pub(crate) use daemon_times::DaemonTimes;
-pub use decisions::Decisions;
-pub(crate) use observing::ShownCall;
+pub(crate) use daemons::times::DaemonTimes;
+pub use observing::decisions::Decisions;
+pub(crate) use observing::observations::ShownCall;
 
 use crate::cost::CostModel;
 use crate::disk::{Disk, IoPlug, Submitter};
@@ -44,10 +31,11 @@ use crate::meter::{ChargedThread, CostMeter};
 use crate::observe::ObserverError;
 use crate::scheduler::{GroupId, Scheduler, TaskId, WakeSource, TICK_NS};
 use crate::task::{MachineCounts, SimTask};
-use decisions::DecisionHashes;
-use grace::GracePeriod;
-use names::FileCaches;
-use observing::ObservationQueue;
+use cpus::slice::{PreemptedSlice, SliceEnd, TimeSlice};
+use objects::grace::{self, GracePeriod};
+use objects::names::FileCaches;
+use observing::decisions::DecisionHashes;
+use observing::observations::ObservationQueue;
 use pagetide_core::audit::Violation;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Effects, Io, Token};
@@ -58,20 +46,19 @@ use pagetide_core::stats::event::TraceEvent;
 use pagetide_core::units::{CacheId, Cpu, FileId, IdVec, MemcgId, Nanos, NodeId};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
-use piece::{PreemptedSlice, SliceEnd, TimeSlice};
 use pressure::PsiReport;
-use slab_levels::SlabLevels;
-use slab_samples::SlabSamples;
+use results::slab_levels::SlabLevels;
+use results::slab_samples::SlabSamples;
+use results::timeline::TimelineSampler;
 use std::collections::{BTreeMap, BTreeSet};
 use threads::{cpus_of, nice_of, WorldThread};
-use timeline::TimelineSampler;
 
 /// Interval at which a CPU folds its per-CPU differences into the zones' counters
 /// (`vm.stat_interval`).
 const STAT_INTERVAL: Nanos = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
-enum WorldEvent {
+pub(crate) enum WorldEvent {
     /// The time slice of a CPU ends, or an idle CPU starts to work.
     Cpu(Cpu),
     /// A disk finishes a request.
@@ -89,7 +76,7 @@ enum WorldEvent {
 }
 
 #[derive(Debug, Default)]
-struct CpuState {
+pub(crate) struct CpuState {
     event: Option<EventId>,
     /// The time slice in execution.
     piece: Option<TimeSlice>,
@@ -106,7 +93,7 @@ struct CpuState {
 }
 
 #[derive(Debug, Default)]
-struct DaemonSleep {
+pub(crate) struct DaemonSleep {
     timer: Option<EventId>,
     throttled: Option<(NodeId, Throttle)>,
     waits_for_disk: bool,
@@ -125,14 +112,14 @@ impl DaemonSleep {
 
 /// A disk that accepts no more requests of a submitter.
 #[derive(Clone, Copy, Debug)]
-struct FullDisk {
+pub(crate) struct FullDisk {
     disk: usize,
     submitter: Submitter,
 }
 
 /// A submitted I/O request, and the CPU of its completion interrupt.
 #[derive(Clone, Copy, Debug)]
-struct PendingIo {
+pub(crate) struct PendingIo {
     io: Io,
     cpu: Cpu,
 }

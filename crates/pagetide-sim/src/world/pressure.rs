@@ -15,15 +15,15 @@ use pagetide_core::units::{Cpu, MemcgId};
 
 /// PSI state of a thread, with its memcg and CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PsiReport {
+pub(crate) struct PsiReport {
     memcg: MemcgId,
     cpu: Cpu,
-    pub(super) state: TaskState,
+    pub(crate) state: TaskState,
 }
 
 impl PsiReport {
     /// A thread that neither runs nor waits for anything that PSI counts.
-    pub(super) const NOTHING: PsiReport = PsiReport {
+    pub(crate) const NOTHING: PsiReport = PsiReport {
         memcg: ROOT,
         cpu: Cpu(0),
         state: TaskState { stalled: false, running: false, on_cpu: false, io_wait: false },
@@ -32,7 +32,7 @@ impl PsiReport {
 
 impl SimWorld {
     /// The current state of a thread.
-    pub(super) fn pressure_of(&self, id: TaskId) -> PsiReport {
+    pub(crate) fn pressure_of(&self, id: TaskId) -> PsiReport {
         let (memcg, stalled, waits) = match self.thread_of(id) {
             WorldThread::Task(at) => {
                 let task = &self.tasks[at];
@@ -62,7 +62,7 @@ impl SimWorld {
     }
 
     /// Reports the change of a thread since its last report.
-    pub(super) fn report_pressure(&mut self, id: TaskId) {
+    pub(crate) fn report_pressure(&mut self, id: TaskId) {
         let now = self.pressure_of(id);
         let before = std::mem::replace(&mut self.reported[id as usize], now);
         let none = PsiReport::NOTHING.state;
@@ -81,7 +81,7 @@ impl SimWorld {
     }
 
     /// Reports the threads that the scheduler has woken, blocked or switched.
-    pub(super) fn report_pressures(&mut self) {
+    pub(crate) fn report_pressures(&mut self) {
         while let Some(id) = self.scheduler.next_changed() {
             self.report_pressure(id);
         }

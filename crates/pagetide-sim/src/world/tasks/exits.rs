@@ -2,16 +2,16 @@
 //!
 //! Invariant: a task that must exit is awake, even if it waited for something.
 
-use super::{drain, SimWorld, WorldEvent, WorldThread};
 use crate::scheduler::TaskId;
 use crate::task::{difference, Blocked};
+use crate::world::{drain, SimWorld, WorldEvent, WorldThread};
 use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;
 
 impl SimWorld {
     /// Ends a thread, and makes the other threads of its program exit. The program ends with its
     /// last thread.
-    pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
+    pub(crate) fn exit_task(&mut self, id: usize, cpu: Cpu) {
         // Cancel the call in progress, which also ends its stall.
         if let Some(held) = self.tasks[id].call.take() {
             let effects = self.machine.cancel(held.0, cpu);
@@ -46,7 +46,7 @@ impl SimWorld {
     }
 
     /// Ends a program after its last thread.
-    pub(super) fn exit_program(&mut self, id: usize, cpu: Cpu) {
+    pub(crate) fn exit_program(&mut self, id: usize, cpu: Cpu) {
         let killed = self.threads_of(id).any(|thread| self.tasks[thread].killed);
         let crashed = self.threads_of(id).any(|thread| self.tasks[thread].crashed);
         let task = &mut self.tasks[id];
@@ -88,7 +88,7 @@ impl SimWorld {
     }
 
     /// Ends a task with `until`, because that other task has ended.
-    pub(super) fn stop(&mut self, id: usize, cpu: Cpu) {
+    pub(crate) fn stop(&mut self, id: usize, cpu: Cpu) {
         let task = &mut self.tasks[id];
         if task.is_over() {
             return;
@@ -107,7 +107,7 @@ impl SimWorld {
         }
     }
 
-    pub(super) fn oom_kill(&mut self, mm: MmId) {
+    pub(crate) fn oom_kill(&mut self, mm: MmId) {
         let Some(id) = self.tasks.iter().position(|task| task.mm == mm) else { return };
         for thread in self.threads_of(id) {
             if !self.tasks[thread].is_over() {
@@ -118,7 +118,7 @@ impl SimWorld {
     }
 
     /// Wakes a task that must exit from any wait.
-    pub(super) fn interrupt(&mut self, id: usize) {
+    pub(crate) fn interrupt(&mut self, id: usize) {
         let thread = WorldThread::Task(id);
         match self.tasks[id].blocked {
             Blocked::Exited | Blocked::No => {}

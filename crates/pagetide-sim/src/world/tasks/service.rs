@@ -11,10 +11,10 @@
 //!
 //! Invariant: a thread is idle, called or busy. Requests wait only while no thread is idle.
 
-use super::{SimWorld, SliceEnd, WorldEvent, WorldThread};
 use crate::histogram::LatencyHistogram;
 use crate::observe::{ActivitySlice, ObservationKind};
 use crate::task::Blocked;
+use crate::world::{SimWorld, SliceEnd, WorldEvent, WorldThread};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
 use pagetide_scenario::workload::{Arrivals, ServiceRequest};
@@ -63,7 +63,7 @@ pub(crate) struct Service {
 
 impl SimWorld {
     /// All threads of a program, the leader first.
-    pub(super) fn threads_of(&self, leader: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn threads_of(&self, leader: usize) -> impl Iterator<Item = usize> {
         std::iter::once(leader).chain(self.tasks[leader].helpers.clone())
     }
 
@@ -99,7 +99,7 @@ impl SimWorld {
     }
 
     /// True if a thread sleeps until a request or the next service needs it.
-    pub(super) fn waits_for_requests(&self, id: usize) -> bool {
+    pub(crate) fn waits_for_requests(&self, id: usize) -> bool {
         let leader = self.tasks[id].leader;
         match &self.tasks[leader].service {
             Some(service) => id != leader || service.idle.iter().any(|(_, idle)| *idle == id),
@@ -108,7 +108,7 @@ impl SimWorld {
     }
 
     /// Ends a thread's request, if it has one, and takes the next. `None`: the thread continues.
-    pub(super) fn serve(&mut self, id: usize, elapsed: Nanos) -> Option<SliceEnd> {
+    pub(crate) fn serve(&mut self, id: usize, elapsed: Nanos) -> Option<SliceEnd> {
         let leader = self.tasks[id].leader;
         let now = self.now + elapsed;
         if self.tasks[leader].service.is_none() {
@@ -196,7 +196,7 @@ impl SimWorld {
     }
 
     /// A request arrives, or the load ends.
-    pub(super) fn arrival_event(&mut self, leader: usize) {
+    pub(crate) fn arrival_event(&mut self, leader: usize) {
         let Some(service) = &mut self.tasks[leader].service else { return };
         let Some(at) = service.next_at else {
             service.is_closed = true;
@@ -276,7 +276,7 @@ impl Service {
     }
 
     /// Removes a thread that exits.
-    pub(super) fn forget(&mut self, thread: usize) {
+    pub(crate) fn forget(&mut self, thread: usize) {
         self.idle.retain(|(_, idle)| *idle != thread);
     }
 

@@ -2,9 +2,9 @@
 //!
 //! Invariant: a woken thread has no wait and no timer.
 
-use super::{SimWorld, WorldThread};
 use crate::observe::WaitReason;
 use crate::task::Blocked;
+use crate::world::{SimWorld, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::units::{NodeId, Pfn};
@@ -12,7 +12,7 @@ use pagetide_core::units::{NodeId, Pfn};
 impl SimWorld {
     /// Ends a daemon's rest. A daemon that is throttled or waits for a disk is not resting, so
     /// nothing happens.
-    pub(super) fn wake_daemon(&mut self, daemon: Daemon) {
+    pub(crate) fn wake_daemon(&mut self, daemon: Daemon) {
         let sleep = self.daemon(daemon);
         if sleep.is_held_up() {
             return;
@@ -23,7 +23,7 @@ impl SimWorld {
         self.wake(WorldThread::Daemon(daemon));
     }
 
-    pub(super) fn wake_page(&mut self, pfn: Pfn) {
+    pub(crate) fn wake_page(&mut self, pfn: Pfn) {
         for thread in self.page_waiters.remove(&pfn.0).unwrap_or_default() {
             match thread {
                 WorldThread::Task(task) => self.end_page_wait(task),
@@ -33,7 +33,7 @@ impl SimWorld {
         }
     }
 
-    pub(super) fn end_page_wait(&mut self, id: usize) {
+    pub(crate) fn end_page_wait(&mut self, id: usize) {
         let task = &mut self.tasks[id];
         task.end_wait(self.now);
         if task.blocked == Blocked::Page {
@@ -44,7 +44,7 @@ impl SimWorld {
         self.show_wait_over(WorldThread::Task(id), WaitReason::Page);
     }
 
-    pub(super) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
+    pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
         for task in 0..self.tasks.len() {
             if self.tasks[task].blocked == Blocked::Throttled(node, reason) {
                 self.end_throttle(WorldThread::Task(task));
@@ -57,7 +57,7 @@ impl SimWorld {
         }
     }
 
-    pub(super) fn end_throttle(&mut self, thread: WorldThread) {
+    pub(crate) fn end_throttle(&mut self, thread: WorldThread) {
         let (timer, reason) = match thread {
             WorldThread::Task(task) => {
                 self.tasks[task].end_wait(self.now);
@@ -87,7 +87,7 @@ impl SimWorld {
         self.wake(thread);
     }
 
-    pub(super) fn timer_event(&mut self, thread: WorldThread) {
+    pub(crate) fn timer_event(&mut self, thread: WorldThread) {
         match thread {
             WorldThread::Task(task) => {
                 self.timers[task] = None;

@@ -2,14 +2,14 @@
 //!
 //! Invariant: a slot has a block exactly while the task's mm holds that block.
 
-use super::{SimWorld, SliceEnd};
+use crate::world::{SimWorld, SliceEnd};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model::BlockRequest;
 use pagetide_scenario::op::Op;
 
-pub(super) fn gfp_of(request: BlockRequest) -> Gfp {
+pub(crate) fn gfp_of(request: BlockRequest) -> Gfp {
     match request {
         BlockRequest::Kernel => Gfp::KERNEL,
         BlockRequest::KernelHigh => Gfp::KERNEL.with(Gfp::HIGH),
@@ -21,7 +21,7 @@ pub(super) fn gfp_of(request: BlockRequest) -> Gfp {
 
 impl SimWorld {
     /// Ends an allocation: stores the block, if any, in its slot.
-    pub(super) fn block_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
+    pub(crate) fn block_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
         let Op::AllocBlock { slot, .. } = op else { return };
         let task = &mut self.tasks[id];
         task.usage.blocks_asked += 1;
@@ -36,7 +36,7 @@ impl SimWorld {
     }
 
     /// Frees a block. Returns the CPU time.
-    pub(super) fn free_block(&mut self, id: usize, slot: u32, cpu: Cpu) -> Nanos {
+    pub(crate) fn free_block(&mut self, id: usize, slot: u32, cpu: Cpu) -> Nanos {
         let task = &mut self.tasks[id];
         let Some(pfn) = task.blocks.get_mut(slot as usize).and_then(Option::take) else { return 0 };
         let was_held = self.machine.free_kernel_block(task.mm, pfn, cpu);
@@ -46,7 +46,7 @@ impl SimWorld {
     }
 
     /// Sleeps until `ns` after the end of the phase's last pause, unless that time has passed.
-    pub(super) fn pace(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
+    pub(crate) fn pace(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
         let now = self.now + elapsed;
         let due = self.tasks[id].paced.map_or(now, |last| last.saturating_add(ns));
         self.tasks[id].paced = Some(due.max(now));
@@ -55,7 +55,7 @@ impl SimWorld {
 
     /// Sleeps until `ns` after the phase's first operation of this kind, unless that time has
     /// passed.
-    pub(super) fn until(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
+    pub(crate) fn until(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
         let now = self.now + elapsed;
         let due = self.tasks[id].until_base.get_or_insert(now).saturating_add(ns);
         (due > now).then(|| self.sleep_until(id, due))

@@ -13,7 +13,7 @@
 //!
 //! [`Manager::digest`]: pagetide_core::process::Machine::digest
 
-use super::{SimWorld, WorldThread};
+use crate::world::{SimWorld, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io, Token};
 use pagetide_core::slab::object::Object;
@@ -35,7 +35,7 @@ pub struct Decisions {
 
 /// Running state of both hashes.
 #[derive(Debug, Default)]
-pub(super) struct DecisionHashes {
+pub(crate) struct DecisionHashes {
     effects: Digest,
     events: Digest,
 }

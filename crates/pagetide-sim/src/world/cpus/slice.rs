@@ -12,13 +12,13 @@
 //! Invariant: a thread has at most one time slice, running or preempted. A preempted thread is
 //! runnable.
 
-use super::{SimWorld, WorldEvent, WorldThread};
+use crate::world::{SimWorld, WorldEvent, WorldThread};
 use pagetide_core::interface::effect::{Effect, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
 /// State of a thread after its time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SliceEnd {
+pub(crate) enum SliceEnd {
     Runnable,
     /// The thread sleeps, unless it is woken during the slice.
     Block,
@@ -27,18 +27,18 @@ pub(super) enum SliceEnd {
 
 /// A time slice in execution.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TimeSlice {
-    pub(super) thread: WorldThread,
-    pub(super) after: SliceEnd,
+pub(crate) struct TimeSlice {
+    pub(crate) thread: WorldThread,
+    pub(crate) after: SliceEnd,
     /// Time of its start, or of its continuation after a preemption.
-    pub(super) since: Nanos,
+    pub(crate) since: Nanos,
     /// Time of its end, unless preempted.
-    pub(super) until: Nanos,
+    pub(crate) until: Nanos,
 }
 
 /// Rest of a preempted time slice.
 #[derive(Debug)]
-pub(super) struct PreemptedSlice {
+pub(crate) struct PreemptedSlice {
     after: SliceEnd,
     left: Nanos,
     effects: Vec<Effect>,
@@ -50,7 +50,7 @@ fn is_wake_of_daemon(effect: &Effect) -> bool {
 
 impl SimWorld {
     /// The state of a thread after its time slice, if it has one.
-    pub(super) fn slice_end(&mut self, thread: WorldThread) -> Option<&mut SliceEnd> {
+    pub(crate) fn slice_end(&mut self, thread: WorldThread) -> Option<&mut SliceEnd> {
         let id = self.thread_id(thread);
         let running = self.cpus.iter_mut().filter_map(|cpu| cpu.piece.as_mut());
         let running = running.filter(|piece| piece.thread == thread).map(|piece| &mut piece.after);
@@ -58,24 +58,24 @@ impl SimWorld {
     }
 
     /// True if a thread has a time slice, running or preempted.
-    pub(super) fn has_slice(&self, thread: WorldThread) -> bool {
+    pub(crate) fn has_slice(&self, thread: WorldThread) -> bool {
         let runs = |piece: &TimeSlice| piece.thread == thread;
         self.cut.contains_key(&self.thread_id(thread))
             || self.cpus.iter().any(|cpu| cpu.piece.as_ref().is_some_and(runs))
     }
 
     /// True if the time slice of a thread was preempted.
-    pub(super) fn is_preempted(&self, thread: WorldThread) -> bool {
+    pub(crate) fn is_preempted(&self, thread: WorldThread) -> bool {
         self.cut.contains_key(&self.thread_id(thread))
     }
 
     /// Pending effects of preempted time slices.
-    pub(super) fn preempted_effects(&self) -> impl Iterator<Item = &Effect> {
+    pub(crate) fn preempted_effects(&self) -> impl Iterator<Item = &Effect> {
         self.cut.values().flat_map(|piece| &piece.effects)
     }
 
     /// Schedules the end of a CPU's time slice for now, to preempt its thread.
-    pub(super) fn preempt_slice(&mut self, cpu: Cpu) {
+    pub(crate) fn preempt_slice(&mut self, cpu: Cpu) {
         let state = &mut self.cpus[cpu];
         if let Some(event) = state.event.take() {
             self.queue.cancel(event);
@@ -85,7 +85,7 @@ impl SimWorld {
 
     /// Takes the time slice of a CPU and accounts for its time. Returns it if it is complete;
     /// otherwise saves its rest as preempted.
-    pub(super) fn ended_piece(&mut self, cpu: Cpu) -> Option<TimeSlice> {
+    pub(crate) fn ended_piece(&mut self, cpu: Cpu) -> Option<TimeSlice> {
         let piece = self.cpus[cpu].piece.take()?;
         let id = self.thread_id(piece.thread);
         let now = self.now;
@@ -105,7 +105,7 @@ impl SimWorld {
 
     /// Continues the preempted time slice of a thread on `cpu`: returns the state after it and its
     /// remaining time, and moves its effects to this CPU.
-    pub(super) fn resume_slice(
+    pub(crate) fn resume_slice(
         &mut self,
         thread: WorldThread,
         cpu: Cpu,

@@ -36,7 +36,7 @@ pub(crate) struct SlabSamples {
     nr: u32,
 }
 
-impl super::SimWorld {
+impl crate::world::SimWorld {
     /// Takes the last sample, at the end of the run.
     pub fn finish_slab_samples(&mut self) {
         self.slab_samples.look(&self.machine, &self.groups, 1);

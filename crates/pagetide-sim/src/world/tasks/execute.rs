@@ -4,12 +4,12 @@
 //! kernel (the call is taken out during a step). PSI counts the task as stalled exactly while that
 //! call reclaims, is throttled in reclaim, or waits for a page of the working set.
 
-use super::blocks::gfp_of;
-use super::{drain, SimWorld, SliceEnd, WorldError, WorldEvent, WorldThread};
 use crate::observe::{ActivitySlice, ObservationKind, WaitReason};
 use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
 use crate::task::{snapshot, Blocked, MemoryWait, PIECE_NS};
+use crate::world::tasks::blocks::gfp_of;
+use crate::world::{drain, SimWorld, SliceEnd, WorldError, WorldEvent, WorldThread};
 use pagetide_core::frames::page::PageFlags;
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
@@ -52,7 +52,7 @@ fn allocated(vmstat: &Vmstat) -> u64 {
 }
 
 impl SimWorld {
-    pub(super) fn start_task(&mut self, id: usize) {
+    pub(crate) fn start_task(&mut self, id: usize) {
         let task = &mut self.tasks[id];
         if task.is_over() {
             return;
@@ -64,7 +64,7 @@ impl SimWorld {
     }
 
     /// Updates PSI for a task outside the steps of its call.
-    pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
+    pub(crate) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
         let call = self.tasks[id].call.as_ref();
         let stalled = call.is_some_and(|held| held.0.is_stalled(&self.machine, waiting));
         self.set_stalled(id, stalled);
@@ -80,7 +80,7 @@ impl SimWorld {
     }
 
     /// Executes one time slice of a task.
-    pub(super) fn run_task(
+    pub(crate) fn run_task(
         &mut self,
         id: usize,
         cpu: Cpu,
@@ -91,7 +91,7 @@ impl SimWorld {
         self.run_piece(id, cpu)
     }
 
-    pub(super) fn run_piece(
+    pub(crate) fn run_piece(
         &mut self,
         id: usize,
         cpu: Cpu,
@@ -221,7 +221,7 @@ impl SimWorld {
         }
     }
 
-    pub(super) fn begin_call(&mut self, id: usize, call: ProcessCall, op: Op, elapsed: Nanos) {
+    pub(crate) fn begin_call(&mut self, id: usize, call: ProcessCall, op: Op, elapsed: Nanos) {
         self.tasks[id].call = Some(Box::new((call, op)));
         self.note_call(id, op, elapsed);
     }
@@ -424,7 +424,7 @@ impl SimWorld {
 
     /// Performs any operation except an access, `elapsed` after the start of the time slice.
     /// Returns its CPU time, too. `Some`: the time slice ends.
-    pub(super) fn other_op(
+    pub(crate) fn other_op(
         &mut self,
         id: usize,
         op: Op,
@@ -514,14 +514,14 @@ impl SimWorld {
         (None, cost)
     }
 
-    pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> SliceEnd {
+    pub(crate) fn sleep_until(&mut self, id: usize, at: Nanos) -> SliceEnd {
         self.tasks[id].blocked = Blocked::Sleeping;
         self.timers[id] = Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(id))));
         SliceEnd::Block
     }
 
     /// Charges a task with kernel CPU time outside its calls. Returns that time.
-    pub(super) fn spend_in_kernel(&mut self, id: usize, ns: Nanos) -> Nanos {
+    pub(crate) fn spend_in_kernel(&mut self, id: usize, ns: Nanos) -> Nanos {
         self.tasks[id].usage.system_ns += ns;
         ns
     }
@@ -537,7 +537,7 @@ impl SimWorld {
     }
 
     /// The file of a trace, created at its first use.
-    pub(super) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
+    pub(crate) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
         let page_size = self.machine.page_size();
         let size = page_size.bytes_of(pages);
         if let Some(&file) = self.trace_files.get(&key) {

@@ -5,9 +5,9 @@
 //!
 //! Invariant: `groups[i]` is the memcg of the setup's group `i` exactly while that exists.
 
-use super::{drain, SimWorld};
 use crate::scheduler::TaskId;
 use crate::task::{GroupCounts, GroupTotals, SimTask};
+use crate::world::{drain, SimWorld};
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite};
 use pagetide_core::groups::memcg::{MemoryEvent, ROOT};
@@ -40,7 +40,7 @@ const REPORTED_GROUPS_MAX: usize = 16;
 
 impl SimWorld {
     /// Performs a phase's operation on groups. Returns its CPU time.
-    pub(super) fn group_op(
+    pub(crate) fn group_op(
         &mut self,
         id: usize,
         op: Op,
@@ -176,7 +176,7 @@ impl SimWorld {
     }
 
     /// True if a group exists, with or without a memory controller.
-    pub(super) fn group_exists(&self, group: usize) -> bool {
+    pub(crate) fn group_exists(&self, group: usize) -> bool {
         self.groups[group].is_some() || self.groups_without_memory.contains(&group)
     }
 
@@ -186,7 +186,7 @@ impl SimWorld {
     }
 
     /// A write failed after reclaim.
-    pub(super) fn group_write_refused(&mut self, id: usize, op: Op, errno: Errno) {
+    pub(crate) fn group_write_refused(&mut self, id: usize, op: Op, errno: Errno) {
         if let Op::Group { phase } = op {
             self.note_refusal(id, phase, errno);
         }
@@ -222,7 +222,7 @@ impl SimWorld {
     }
 
     /// Counters and levels of the groups, if there are few enough to report.
-    pub(super) fn group_counts(&self) -> Vec<GroupCounts> {
+    pub(crate) fn group_counts(&self) -> Vec<GroupCounts> {
         if self.groups.len() > REPORTED_GROUPS_MAX {
             return Vec::new();
         }

@@ -23,7 +23,7 @@
 //!
 //! Invariant: while objects wait, exactly one event is scheduled, at the next tick.
 
-use super::{SimWorld, WorldEvent};
+use crate::world::{SimWorld, WorldEvent};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::object::Object;
 use pagetide_core::units::{Cpu, IdVec, Nanos};
@@ -40,7 +40,7 @@ const FREED_LATE: [&str; 6] =
     ["dentry", "filp", "radix_tree_node", "task_struct", "pid", "cred_jar"];
 
 /// For each cache id, true if its objects are freed after a grace period.
-pub(super) fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
+pub(crate) fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
     let mut late = Vec::new();
     for (id, cache) in machine.kmem_caches() {
         late.resize(late.len().max(id.idx() + 1), false);
@@ -53,7 +53,7 @@ pub(super) fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
 
 /// Objects that wait for a grace period.
 #[derive(Debug, Default)]
-pub(super) struct GracePeriod {
+pub(crate) struct GracePeriod {
     /// Queued during the current period.
     next: Vec<(Object, Cpu)>,
     /// Queued before the current period; freed at its end, `until`.
@@ -119,7 +119,7 @@ impl GracePeriod {
 
 impl SimWorld {
     /// Frees an object after a grace period.
-    pub(super) fn free_after_grace(&mut self, object: Object, cpu: Cpu) {
+    pub(crate) fn free_after_grace(&mut self, object: Object, cpu: Cpu) {
         if let Some(decisions) = &mut self.decisions {
             decisions.free_late(self.now, cpu, object);
         }
@@ -131,7 +131,7 @@ impl SimWorld {
     }
 
     /// Frees an object at once or after a grace period, as its cache requires.
-    pub(super) fn free_object_of_cache(&mut self, object: Object, cpu: Cpu) {
+    pub(crate) fn free_object_of_cache(&mut self, object: Object, cpu: Cpu) {
         let cache = self.machine.cache_of_object(object);
         match self.frees_late.get(cache.idx()) {
             Some(true) => self.free_after_grace(object, cpu),
@@ -144,7 +144,7 @@ impl SimWorld {
     }
 
     /// Timer tick while objects wait.
-    pub(super) fn grace_period_tick(&mut self) {
+    pub(crate) fn grace_period_tick(&mut self) {
         let period = if self.cpus.len() == 1 { TICK } else { 2 * TICK };
         let now = self.now;
         let GracePeriod { next, waiting, until, done, queues: _ } = &mut self.grace;

@@ -8,12 +8,12 @@
 //! that step. The times of a thread's observations, and the starts of its slices, never decrease.
 //! Without observers, each record costs one branch.
 
-use super::{SimWorld, WorldError, WorldThread};
 use crate::observe::{
     ActivitySlice, CallKind, ExitReason, NamedEvent, Observation, ObservationKind, ObserverError,
     ObserverHandle, RunCast, SwitchReason, ThreadInfo, ThreadRole, WaitReason,
 };
 use crate::task::Blocked;
+use crate::world::{SimWorld, WorldError, WorldThread};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
@@ -28,7 +28,7 @@ const FIRST_TASK_PID: u32 = 1001;
 
 /// Observers, and observations not yet delivered.
 #[derive(Debug)]
-pub(super) struct ObservationQueue {
+pub(crate) struct ObservationQueue {
     sinks: Vec<ObserverHandle>,
     /// Sorted by time, then by insertion.
     waiting: VecDeque<Observation>,
@@ -101,7 +101,7 @@ impl SimWorld {
             cpus: self.cpus.len() as u16,
             page_size: self.machine.page_size().bytes(),
             groups: (0..self.setup.groups.len())
-                .map(|group| super::timeline::path_of(&self.setup, group))
+                .map(|group| crate::world::results::timeline::path_of(&self.setup, group))
                 .collect(),
             threads: tasks.chain(daemons).collect(),
         }
@@ -109,7 +109,7 @@ impl SimWorld {
 
     /// Takes the events that the core logged in a step of `thread`, which started at `at`.
     #[inline]
-    pub(super) fn note_events(&mut self, thread: WorldThread, cpu: Cpu, at: Nanos) {
+    pub(crate) fn note_events(&mut self, thread: WorldThread, cpu: Cpu, at: Nanos) {
         if self.observing.is_some() || self.decisions.is_some() {
             self.take_events(thread, cpu, at);
         }
@@ -160,7 +160,7 @@ impl SimWorld {
 
     /// Records an observation, if there are observers.
     #[inline]
-    pub(super) fn show(&mut self, thread: WorldThread, at: Nanos, what: ObservationKind) {
+    pub(crate) fn show(&mut self, thread: WorldThread, at: Nanos, what: ObservationKind) {
         if self.observing.is_some() {
             self.show_it(thread, at, what);
         }
@@ -194,7 +194,7 @@ impl SimWorld {
     }
 
     /// After a preemption: holds back the observations of the rest of the thread's time slice.
-    pub(super) fn show_preempted(&mut self, thread: WorldThread) {
+    pub(crate) fn show_preempted(&mut self, thread: WorldThread) {
         let (thread, now) = (self.thread_id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let (held, rest): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut observing.waiting)
@@ -205,7 +205,7 @@ impl SimWorld {
     }
 
     /// When a preempted time slice continues: shifts its held observations and queues them again.
-    pub(super) fn show_resumed(&mut self, thread: WorldThread) {
+    pub(crate) fn show_resumed(&mut self, thread: WorldThread) {
         let (thread, now) = (self.thread_id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let Some((cut, held)) = observing.held.remove(&thread) else { return };
@@ -222,7 +222,7 @@ impl SimWorld {
     }
 
     #[inline]
-    pub(super) fn show_began(&mut self, thread: WorldThread, at: Nanos, slice: ActivitySlice) {
+    pub(crate) fn show_began(&mut self, thread: WorldThread, at: Nanos, slice: ActivitySlice) {
         if self.observing.is_some() {
             if let (
                 WorldThread::Task(id),
@@ -236,7 +236,7 @@ impl SimWorld {
     }
 
     #[inline]
-    pub(super) fn show_wait_over(&mut self, thread: WorldThread, wait: WaitReason) {
+    pub(crate) fn show_wait_over(&mut self, thread: WorldThread, wait: WaitReason) {
         if self.observing.is_some() {
             self.show_it(thread, self.now, ObservationKind::Ended(ActivitySlice::Wait(wait)));
         }
@@ -253,12 +253,12 @@ impl SimWorld {
     }
 
     /// The page fault in progress is a major fault.
-    pub(super) fn show_major(&mut self, id: usize, at: Nanos) {
+    pub(crate) fn show_major(&mut self, id: usize, at: Nanos) {
         self.tasks[id].shown_call.is_major = true;
         self.show_call(id, at);
     }
 
-    pub(super) fn show_call_over(&mut self, id: usize, op: Op, at: Nanos) {
+    pub(crate) fn show_call_over(&mut self, id: usize, op: Op, at: Nanos) {
         let task = &mut self.tasks[id];
         // Later waits and events of the task (for a full disk, or of a control file) are outside
         // the call.
@@ -271,7 +271,7 @@ impl SimWorld {
     }
 
     /// Called at each step of a daemon; reports the start of its work.
-    pub(super) fn show_work(&mut self, daemon: Daemon) {
+    pub(crate) fn show_work(&mut self, daemon: Daemon) {
         let thread = WorldThread::Daemon(daemon);
         let number = self.thread_id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
@@ -282,7 +282,7 @@ impl SimWorld {
     }
 
     /// Reports the end of a daemon's work.
-    pub(super) fn show_rest(&mut self, daemon: Daemon, at: Nanos) {
+    pub(crate) fn show_rest(&mut self, daemon: Daemon, at: Nanos) {
         let thread = WorldThread::Daemon(daemon);
         let number = self.thread_id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
@@ -290,7 +290,7 @@ impl SimWorld {
         self.show_it(thread, at, ObservationKind::Ended(ActivitySlice::Work));
     }
 
-    pub(super) fn show_exit(&mut self, id: usize) {
+    pub(crate) fn show_exit(&mut self, id: usize) {
         let task = &self.tasks[id];
         let exit = match (task.killed || task.crashed, task.stopped) {
             (true, _) => ExitReason::Killed,
@@ -301,7 +301,7 @@ impl SimWorld {
     }
 
     /// Reports a context switch, if the CPU's thread has changed.
-    pub(super) fn show_switch(&mut self, cpu: Cpu, next: Option<WorldThread>) {
+    pub(crate) fn show_switch(&mut self, cpu: Cpu, next: Option<WorldThread>) {
         let Some(observing) = &mut self.observing else { return };
         let before = std::mem::replace(&mut observing.on_cpu[cpu], next);
         if before == next {
@@ -344,7 +344,7 @@ impl SimWorld {
 
     /// Delivers the observations up to the current time.
     #[inline]
-    pub(super) fn deliver_observations(&mut self) -> Result<(), WorldError> {
+    pub(crate) fn deliver_observations(&mut self) -> Result<(), WorldError> {
         let now = self.now;
         match &mut self.observing {
             None => Ok(()),

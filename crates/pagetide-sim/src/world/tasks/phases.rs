@@ -5,15 +5,15 @@
 //!
 //! Invariant: while a task reports, `reporting` has the phase, and the task does nothing else.
 
-use super::SimWorld;
 use crate::task::{difference, snapshot, PhaseReport, PhaseRun, PhaseTimes};
-use crate::world::slab_levels::SlabLevels;
+use crate::world::results::slab_levels::SlabLevels;
+use crate::world::SimWorld;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared::{self, MetricDecl};
 use pagetide_scenario::model;
 
 impl SimWorld {
-    pub(super) fn begin_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+    pub(crate) fn begin_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         let vmstat = snapshot(&self.machine.mem.vmstat);
         let times = self.times_of(id, self.now, elapsed);
         let work = self.meter.of_task(id);
@@ -46,7 +46,7 @@ impl SimWorld {
     }
 
     /// Ends a phase, or begins its report.
-    pub(super) fn leave_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+    pub(crate) fn leave_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         self.tasks[id].program_ns = 0;
         // Reporting takes time; levels are read in the middle of it.
         if self.report_ns() > 0 {
@@ -60,7 +60,7 @@ impl SimWorld {
     }
 
     /// The first half of a report is over: reads the levels, and goes on with the second half.
-    pub(super) fn finish_report(&mut self, id: usize, report: PhaseReport, elapsed: Nanos) {
+    pub(crate) fn finish_report(&mut self, id: usize, report: PhaseReport, elapsed: Nanos) {
         let run = self.tasks[id].phases.last();
         let (cpu_ns, user_ns) = run.map_or((0, 0), |run| (run.times.cpu_ns, run.usage.user_ns));
         self.end_phase(id, report.phase, elapsed);
@@ -96,7 +96,7 @@ impl SimWorld {
     }
 
     /// Ends a phase at `elapsed` after the start of this time slice.
-    pub(super) fn end_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+    pub(crate) fn end_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         let now = self.now + elapsed;
         self.gather_threads(id);
         let times = self.times_of(id, now, elapsed);
@@ -129,7 +129,7 @@ impl SimWorld {
 
     /// Extra metrics of a phase: resident pages of the hot and cold parts of a working set, or of a
     /// locked or advised region (with errno).
-    pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::PhaseLevel> {
+    pub(crate) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::PhaseLevel> {
         let workload = &self.setup.tasks[id].phases[phase as usize].workload;
         let set = match workload {
             model::Workload::WorkingSet(set) => set,

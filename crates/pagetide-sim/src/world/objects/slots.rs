@@ -3,7 +3,7 @@
 //! Invariant: a slot has an object exactly while only its task may free it. An object that was left
 //! to the kernel (cached) belongs to the machine.
 
-use super::SimWorld;
+use crate::world::SimWorld;
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
@@ -20,7 +20,7 @@ impl SimWorld {
     }
 
     /// Allocates an object. Returns the CPU time.
-    pub(super) fn alloc_object(&mut self, id: usize, op: Op, cpu: Cpu, elapsed: Nanos) -> Nanos {
+    pub(crate) fn alloc_object(&mut self, id: usize, op: Op, cpu: Cpu, elapsed: Nanos) -> Nanos {
         let Op::AllocObject { cache, account, .. } = op else { return 0 };
         let cache = self.cache_of(cache);
         let task = &mut self.tasks[id];
@@ -40,7 +40,7 @@ impl SimWorld {
     }
 
     /// Ends an allocation: stores the object, if any, in its slot.
-    pub(super) fn object_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
+    pub(crate) fn object_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
         let Op::AllocObject { slot, .. } = op else { return };
         let task = &mut self.tasks[id];
         task.usage.objects_asked += 1;
@@ -55,7 +55,7 @@ impl SimWorld {
     }
 
     /// Frees an object. Returns the CPU time.
-    pub(super) fn free_object(&mut self, id: usize, slot: u32, cpu: Cpu) -> Nanos {
+    pub(crate) fn free_object(&mut self, id: usize, slot: u32, cpu: Cpu) -> Nanos {
         let Some(object) = self.take_object(id, slot) else { return 0 };
         self.free_object_of_cache(object, cpu);
         let cost = self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
@@ -63,7 +63,7 @@ impl SimWorld {
     }
 
     /// Leaves an object to the kernel as a cached dentry or inode.
-    pub(super) fn cache_object(&mut self, id: usize, slot: u32) {
+    pub(crate) fn cache_object(&mut self, id: usize, slot: u32) {
         let Some(object) = self.take_object(id, slot) else { return };
         let cache = self.machine.cache_of_object(object);
         let kind = self.machine.cached_kind(cache).unwrap_or(CachedKind::Inode);
@@ -75,14 +75,14 @@ impl SimWorld {
         self.tasks[id].objects.get_mut(slot as usize).and_then(Option::take)
     }
 
-    pub(super) fn free_object_now(&mut self, object: Object, cpu: Cpu) {
+    pub(crate) fn free_object_now(&mut self, object: Object, cpu: Cpu) {
         let cache = self.machine.cache_of_object(object);
         let freed = self.machine.kmem_cache_free(cache, object, cpu);
         assert!(freed.is_ok(), "{object:?} was in a slot: {freed:?}");
     }
 
     /// Frees all objects of a task that exits.
-    pub(super) fn free_all_objects(&mut self, id: usize, cpu: Cpu) {
+    pub(crate) fn free_all_objects(&mut self, id: usize, cpu: Cpu) {
         for object in std::mem::take(&mut self.tasks[id].objects).into_iter().flatten() {
             self.free_object_of_cache(object, cpu);
         }

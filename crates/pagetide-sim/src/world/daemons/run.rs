@@ -3,16 +3,16 @@
 //!
 //! Invariant: a daemon that rests or sleeps has a timer, unless it does so until woken.
 
-use super::daemon_times::KswapdWait;
-use super::{drain, SimWorld, SliceEnd, WorldEvent, WorldThread};
 use crate::observe::{ActivitySlice, WaitReason};
+use crate::world::daemons::times::KswapdWait;
+use crate::world::{drain, SimWorld, SliceEnd, WorldEvent, WorldThread};
 use pagetide_core::interface::daemon::{Daemon, DaemonRest};
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
 impl SimWorld {
     /// Starts the first rest of every daemon.
-    pub(super) fn start_daemons(&mut self) {
+    pub(crate) fn start_daemons(&mut self) {
         for (daemon, rest) in self.machine.daemons().collect::<Vec<_>>() {
             match rest {
                 DaemonRest { timeout: 0 } => self.wake(WorldThread::Daemon(daemon)),
@@ -21,7 +21,7 @@ impl SimWorld {
         }
     }
 
-    pub(super) fn run_daemon(&mut self, daemon: Daemon, cpu: Cpu) -> (SliceEnd, Nanos) {
+    pub(crate) fn run_daemon(&mut self, daemon: Daemon, cpu: Cpu) -> (SliceEnd, Nanos) {
         let thread = WorldThread::Daemon(daemon);
         self.daemon_stalls(daemon, true);
         self.show_work(daemon);
@@ -66,7 +66,7 @@ impl SimWorld {
 
     /// Updates kswapd's PSI stall at the start or end of a time slice: it is stalled from the first
     /// time slice of its work to the end of the last, including sleeps.
-    pub(super) fn daemon_stalls(&mut self, daemon: Daemon, begins: bool) {
+    pub(crate) fn daemon_stalls(&mut self, daemon: Daemon, begins: bool) {
         let state = self.daemon(daemon);
         if matches!(daemon, Daemon::Kswapd(_)) && state.stalled != begins && (begins || state.rests)
         {

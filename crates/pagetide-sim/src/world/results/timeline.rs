@@ -8,8 +8,8 @@
 //!
 //! Invariant: sampling only reads the machine and schedules no event, so it does not change a run.
 
-use super::SimWorld;
 use crate::task::SimTask;
+use crate::world::SimWorld;
 use pagetide_core::ageing::lruvec::Lru;
 use pagetide_core::compaction::fragmentation::FreeBlocks;
 use pagetide_core::frames::gfp::Watermark;
@@ -62,7 +62,7 @@ struct SampledWorld<'a> {
 
 /// The samples so far.
 #[derive(Debug)]
-pub(super) struct TimelineSampler {
+pub(crate) struct TimelineSampler {
     /// Time of the next reading.
     next_tick: Nanos,
     tick: Nanos,
@@ -111,7 +111,7 @@ impl SimWorld {
     }
 
     /// Adds finished or dropped requests of a task's service to the current sample.
-    pub(super) fn note_requests(&mut self, task: usize, requests: ServiceRow) {
+    pub(crate) fn note_requests(&mut self, task: usize, requests: ServiceRow) {
         let services = self.sampler.iter_mut().flat_map(|sampler| &mut sampler.services);
         for (_, row) in services.filter(|(of, _)| *of == task) {
             *row = row.merged(&requests);
@@ -119,7 +119,7 @@ impl SimWorld {
     }
 
     /// A group of the setup was removed. If it is created again, its counters start at 0.
-    pub(super) fn note_removed(&mut self, group: usize) {
+    pub(crate) fn note_removed(&mut self, group: usize) {
         if let Some(sampler) = &mut self.sampler {
             sampler.before[group + 1] = GroupCounters::default();
         }
@@ -127,7 +127,7 @@ impl SimWorld {
 
     /// Takes all readings due until `at`. No event at `at` has run yet.
     #[inline]
-    pub(super) fn sample_until(&mut self, at: Nanos) {
+    pub(crate) fn sample_until(&mut self, at: Nanos) {
         if let Some(sampler) = &mut self.sampler {
             if sampler.next_tick <= at {
                 let watched = SampledWorld {
@@ -392,7 +392,7 @@ fn machine_pages(machine: &Machine) -> u64 {
     machine.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.managed).sum()
 }
 
-pub(super) fn path_of(setup: &Setup, group: usize) -> String {
+pub(crate) fn path_of(setup: &Setup, group: usize) -> String {
     let model = &setup.groups[group];
     let parent = model.parent.map_or_else(String::new, |parent| path_of(setup, parent));
     format!("{parent}/{}", model.name)

@@ -11,8 +11,8 @@
 //! Invariant: an object of a file or pipe is in `file_objects` exactly while it is in use. Files
 //! outlive their task; pipes are closed with it.
 
-use super::SimWorld;
 use crate::task::{ObjectKey, ObjectStep, ObjectType};
+use crate::world::SimWorld;
 use pagetide_core::config::KmemAccounting;
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::outcome::Outcome;
@@ -169,7 +169,7 @@ pub(crate) struct FileCallCost {
 
 impl SimWorld {
     /// Starts a system call on a file or a pipe: queues its steps. Returns its CPU time.
-    pub(super) fn begin_file_call(&mut self, id: usize, op: Op) -> Nanos {
+    pub(crate) fn begin_file_call(&mut self, id: usize, op: Op) -> Nanos {
         let times = &self.setup.machine.call_times;
         let (missing, file, pipe) = ((0, times.missing), (1, times.file), (2, times.pipe));
         // A new file is opened and closed; a pipe has two ends to close.
@@ -261,7 +261,7 @@ impl SimWorld {
     }
 
     /// Performs a step of a system call on a file or pipe. Returns its CPU time.
-    pub(super) fn object_step(
+    pub(crate) fn object_step(
         &mut self,
         id: usize,
         step: ObjectStep,
@@ -309,7 +309,7 @@ impl SimWorld {
 
     /// Ends the allocation of a step. If it failed, the system call fails and frees the objects it
     /// has allocated.
-    pub(super) fn file_object_allocated(&mut self, id: usize, outcome: Outcome) {
+    pub(crate) fn file_object_allocated(&mut self, id: usize, outcome: Outcome) {
         let task = &mut self.tasks[id];
         let Some(key) = task.step_of.take() else { return };
         task.usage.objects_asked += 1;
@@ -323,7 +323,7 @@ impl SimWorld {
     }
 
     /// Closes the pipes of a task that exits. Its files stay.
-    pub(super) fn close_all_pipes(&mut self, id: usize, cpu: Cpu) {
+    pub(crate) fn close_all_pipes(&mut self, id: usize, cpu: Cpu) {
         // Complete a system call in progress: perform its frees, undo its allocations.
         let task = &mut self.tasks[id];
         let unmade = task.step_of.take().or_else(|| {

@@ -7,12 +7,12 @@
 //! Invariant: only an awake thread has requests in its plug. A request has one entry in `pending`
 //! from its submission to its completion, and a busy disk has exactly one event.
 
-use super::daemon_times::KswapdWait;
-use super::{drain, FullDisk, PendingIo, SimWorld, WorldEvent, WorldThread};
 use crate::disk::{Disk, DiskRange, DiskRequest, DiskStats, IoKind, IoPlug, Submitter};
 use crate::observe::{ActivitySlice, WaitReason};
 use crate::scheduler::WakeSource;
 use crate::task::{Blocked, MemoryWait};
+use crate::world::daemons::times::KswapdWait;
+use crate::world::{drain, FullDisk, PendingIo, SimWorld, WorldEvent, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::units::{Cpu, Nanos};
@@ -23,7 +23,7 @@ impl SimWorld {
         self.disks.iter().map(Disk::stats)
     }
 
-    pub(super) fn plug(&mut self, thread: WorldThread) -> &mut IoPlug {
+    pub(crate) fn plug(&mut self, thread: WorldThread) -> &mut IoPlug {
         match thread {
             WorldThread::Task(id) => &mut self.tasks[id].plug,
             WorldThread::Daemon(daemon) => &mut self.daemon(daemon).plug,
@@ -32,7 +32,7 @@ impl SimWorld {
 
     /// Plugs or submits the requests of a time slice of `thread`. Returns a disk that is now full
     /// for this thread, if any.
-    pub(super) fn submit_or_plug(
+    pub(crate) fn submit_or_plug(
         &mut self,
         ios: &[Io],
         thread: WorldThread,
@@ -79,7 +79,7 @@ impl SimWorld {
 
     /// Submits requests, each with the time of its arrival in the plug. Returns a disk that is now
     /// full for this thread, if any.
-    pub(super) fn submit_all(
+    pub(crate) fn submit_all(
         &mut self,
         ios: Vec<(Io, Nanos)>,
         thread: WorldThread,
@@ -131,7 +131,7 @@ impl SimWorld {
     }
 
     /// Puts `thread`, which has been blocked, to sleep until the disk accepts its requests.
-    pub(super) fn wait_for_disk(&mut self, thread: WorldThread, full: FullDisk) {
+    pub(crate) fn wait_for_disk(&mut self, thread: WorldThread, full: FullDisk) {
         match thread {
             WorldThread::Task(id) => {
                 let task = &mut self.tasks[id];
@@ -156,7 +156,7 @@ impl SimWorld {
     }
 
     /// Ends the sleep of [`SimWorld::wait_for_disk`].
-    pub(super) fn end_disk_wait(&mut self, thread: WorldThread) {
+    pub(crate) fn end_disk_wait(&mut self, thread: WorldThread) {
         let reads = |(waiter, full): &(WorldThread, FullDisk)| {
             *waiter == thread && full.submitter == Submitter::Reader
         };
@@ -178,7 +178,7 @@ impl SimWorld {
         self.wake(thread);
     }
 
-    pub(super) fn arm_disk(&mut self, disk: usize) {
+    pub(crate) fn arm_disk(&mut self, disk: usize) {
         if let Some(event) = self.disk_events[disk].take() {
             self.queue.cancel(event);
         }
@@ -188,7 +188,7 @@ impl SimWorld {
         }
     }
 
-    pub(super) fn disk_event(&mut self, disk: usize) {
+    pub(crate) fn disk_event(&mut self, disk: usize) {
         self.disk_events[disk] = None;
         while let Some(completion) = self.disks[disk].pop_completion(self.now) {
             let id = completion.id as usize;

@@ -6,7 +6,7 @@
 //!
 //! Invariant: nothing is reported unless tasks use files or pipes.
 
-use super::SimWorld;
+use crate::world::SimWorld;
 use pagetide_core::stats::vmstat::NodeStat;
 use pagetide_core::units::Cpu;
 use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};

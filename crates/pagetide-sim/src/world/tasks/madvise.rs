@@ -3,8 +3,8 @@
 //! A request that faults pages in, reads or reclaims them becomes a call with steps. Others take
 //! effect at once.
 
-use super::{drain, SimWorld};
 use crate::metrics::PhaseLevel;
+use crate::world::{drain, SimWorld};
 use pagetide_core::process::page_table::{Backing, Vma, VmaId};
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, Nanos};
@@ -16,7 +16,7 @@ use std::ops::Range;
 
 impl SimWorld {
     /// mlock(), mlock2() and munlock(). Returns the CPU time.
-    pub(super) fn lock(
+    pub(crate) fn lock(
         &mut self,
         id: usize,
         op: Op,
@@ -40,7 +40,7 @@ impl SimWorld {
     }
 
     /// madvise(). Returns the CPU time.
-    pub(super) fn advise(
+    pub(crate) fn advise(
         &mut self,
         id: usize,
         op: Op,
@@ -102,7 +102,7 @@ impl SimWorld {
     }
 
     /// Number of resident pages of a region, as a metric.
-    pub(super) fn resident(&self, id: usize, region: &str) -> Option<PhaseLevel> {
+    pub(crate) fn resident(&self, id: usize, region: &str) -> Option<PhaseLevel> {
         let task = &self.tasks[id];
         let number = task.program.region_number(region)?;
         let &vma = task.regions.get(number as usize)?;

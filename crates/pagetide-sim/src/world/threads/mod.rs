@@ -2,8 +2,10 @@
 //!
 //! Invariant: [`SimWorld::thread_id`] and [`SimWorld::thread_of`] are inverse; task ids come first.
 
-use super::{DaemonSleep, SimWorld};
+mod wakes;
+
 use crate::scheduler::TaskId;
+use crate::world::{DaemonSleep, SimWorld};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
 use pagetide_core::units::Cpu;
@@ -11,13 +13,13 @@ use std::ops::Range;
 
 /// A schedulable entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WorldThread {
+pub(crate) enum WorldThread {
     Task(usize),
     Daemon(Daemon),
 }
 
 /// khugepaged has the lowest priority.
-pub(super) fn nice_of(daemon: Daemon) -> i8 {
+pub(crate) fn nice_of(daemon: Daemon) -> i8 {
     match daemon {
         Daemon::Khugepaged => 19,
         Daemon::Kswapd(_) | Daemon::Flusher | Daemon::Kcompactd(_) | Daemon::Kworker => 0,
@@ -25,7 +27,7 @@ pub(super) fn nice_of(daemon: Daemon) -> i8 {
 }
 
 /// CPU affinity of a daemon: kswapd and kcompactd run on the CPUs of their node, if it has any.
-pub(super) fn cpus_of(daemon: Daemon, machine: &Machine, nr_cpus: u16) -> Option<Range<u16>> {
+pub(crate) fn cpus_of(daemon: Daemon, machine: &Machine, nr_cpus: u16) -> Option<Range<u16>> {
     let node = match daemon {
         Daemon::Kswapd(node) | Daemon::Kcompactd(node) => node,
         Daemon::Khugepaged | Daemon::Flusher | Daemon::Kworker => return None,
@@ -36,7 +38,7 @@ pub(super) fn cpus_of(daemon: Daemon, machine: &Machine, nr_cpus: u16) -> Option
 }
 
 impl SimWorld {
-    pub(super) fn thread_id(&self, thread: WorldThread) -> TaskId {
+    pub(crate) fn thread_id(&self, thread: WorldThread) -> TaskId {
         let at = match thread {
             WorldThread::Task(task) => return task as TaskId,
             WorldThread::Daemon(daemon) => daemon.idx(self.machine.nr_nodes()),
@@ -44,14 +46,14 @@ impl SimWorld {
         (self.tasks.len() + at) as TaskId
     }
 
-    pub(super) fn thread_of(&self, id: TaskId) -> WorldThread {
+    pub(crate) fn thread_of(&self, id: TaskId) -> WorldThread {
         match (id as usize).checked_sub(self.tasks.len()) {
             None => WorldThread::Task(id as usize),
             Some(at) => WorldThread::Daemon(Daemon::at(at, self.machine.nr_nodes())),
         }
     }
 
-    pub(super) fn daemon(&mut self, daemon: Daemon) -> &mut DaemonSleep {
+    pub(crate) fn daemon(&mut self, daemon: Daemon) -> &mut DaemonSleep {
         &mut self.daemons[daemon.idx(self.machine.nr_nodes())]
     }
 }

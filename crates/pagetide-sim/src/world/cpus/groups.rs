@@ -7,8 +7,8 @@
 //!
 //! Invariant: the scheduler id of a group is its index in the setup plus one.
 
-use super::{SimWorld, WorldEvent};
 use crate::scheduler::{CpuQuota, GroupId, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
+use crate::world::{SimWorld, WorldEvent};
 use pagetide_core::config::ControlValue;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 use pagetide_core::units::Nanos;
@@ -39,7 +39,7 @@ fn carry_out(scheduler: &mut Scheduler, group: GroupId, write: GroupControlWrite
 impl SimWorld {
     /// Turns the controller on: creates the scheduler groups of the setup with their controls, and
     /// moves the tasks into them.
-    pub(super) fn begin_cpu_groups(&mut self) {
+    pub(crate) fn begin_cpu_groups(&mut self) {
         self.has_cpu_groups = true;
         for (id, group) in self.setup.groups.iter().enumerate() {
             let made = self.scheduler.add_group(number(group.parent));
@@ -57,7 +57,7 @@ impl SimWorld {
 
     /// Applies a write to a CPU control file of an existing group, even one without a memory
     /// controller (the core does not have such groups).
-    pub(super) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
+    pub(crate) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
         debug_assert!(write.control.is_of_cpu() && self.group_exists(group), "{write:?}");
         if !self.has_cpu_groups {
             self.begin_cpu_groups();
@@ -67,7 +67,7 @@ impl SimWorld {
     }
 
     /// Resets the scheduler group of a newly created group to the setup's controls.
-    pub(super) fn renew_cpu_group(&mut self, group: usize) {
+    pub(crate) fn renew_cpu_group(&mut self, group: usize) {
         if self.has_cpu_groups {
             let id = number(Some(group));
             self.scheduler.reset_group(id, self.now);
@@ -78,7 +78,7 @@ impl SimWorld {
     }
 
     /// Moves all threads of a program to a group.
-    pub(super) fn move_to_cpu_group(&mut self, task: usize, group: Option<usize>) {
+    pub(crate) fn move_to_cpu_group(&mut self, task: usize, group: Option<usize>) {
         if self.has_cpu_groups {
             let leader = self.tasks[task].leader;
             for thread in self.threads_of(leader) {
@@ -90,7 +90,7 @@ impl SimWorld {
     }
 
     /// Counters of cpu.stat.
-    pub(super) fn cpu_counts(&self, group: usize) -> Vec<(&'static str, u64)> {
+    pub(crate) fn cpu_counts(&self, group: usize) -> Vec<(&'static str, u64)> {
         if !self.has_cpu_groups {
             return Vec::new();
         }
@@ -104,7 +104,7 @@ impl SimWorld {
     }
 
     /// Starts the period timers that the scheduler requests, and wakes CPUs with unthrottled tasks.
-    pub(super) fn serve_cpu_groups(&mut self) {
+    pub(crate) fn serve_cpu_groups(&mut self) {
         while let Some((group, at)) = self.scheduler.next_timer() {
             self.queue.push(at.max(self.now), WorldEvent::Period(group));
         }

@@ -1,0 +1,3 @@
+//! Disks: which requests are in flight, and which threads wait.
+
+mod requests;

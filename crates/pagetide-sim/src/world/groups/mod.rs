@@ -1,0 +1,3 @@
+//! The groups of the setup, and operations on them.
+
+pub(crate) mod operations;

@@ -1,0 +1,8 @@
+//! Tasks: their operations, calls, phases and end.
+
+pub(crate) mod blocks;
+mod execute;
+mod exits;
+mod madvise;
+mod phases;
+pub(crate) mod service;
