@@ -71,7 +71,7 @@ fn of_machine(
     machine.put(declared::USER, seconds(user_ns));
     machine.put(declared::SYSTEM, seconds(world.busy_ns - user_ns));
     machine = machine.with_incomplete(cut);
-    for (metric, ns) in world.times.metrics(world.now) {
+    for (metric, ns) in world.daemons.times.metrics(world.now) {
         machine.put(metric, seconds(ns));
     }
     machine.put(declared::PSI_SOME, seconds(world.machine.psi().some_ns));

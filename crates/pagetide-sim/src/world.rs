@@ -11,6 +11,7 @@ mod audit;
 mod cpus;
 pub(crate) mod daemons;
 mod disks;
+mod event;
 pub(crate) mod groups;
 pub(crate) mod objects;
 mod observing;
@@ -20,18 +21,19 @@ pub(crate) mod results;
 pub(crate) mod tasks;
 mod threads;
 
-pub(crate) use daemons::times::DaemonTimes;
 pub use observing::decisions::Decisions;
 pub(crate) use observing::observations::ShownCall;
 
 use crate::cost::CostModel;
-use crate::disk::{Disk, IoPlug, Submitter};
+use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
 use crate::meter::{ChargedThread, CostMeter};
 use crate::observe::ObserverError;
-use crate::scheduler::{GroupId, Scheduler, TaskId, WakeSource, TICK_NS};
+use crate::scheduler::{Scheduler, TaskId, WakeSource, TICK_NS};
 use crate::task::{MachineCounts, SimTask};
 use cpus::slice::{PreemptedSlice, SliceEnd, TimeSlice};
+use daemons::SimDaemons;
+use event::WorldEvent;
 use objects::grace::{self, GracePeriod};
 use objects::names::FileCaches;
 use observing::decisions::DecisionHashes;
@@ -39,11 +41,10 @@ use observing::observations::ObservationQueue;
 use pagetide_core::audit::Violation;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Effects, Io, Token};
-use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::object::Object;
 use pagetide_core::stats::event::TraceEvent;
-use pagetide_core::units::{CacheId, Cpu, FileId, IdVec, MemcgId, Nanos, NodeId};
+use pagetide_core::units::{CacheId, Cpu, FileId, IdVec, MemcgId, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
 use pressure::PsiReport;
@@ -51,29 +52,12 @@ use results::slab_levels::SlabLevels;
 use results::slab_samples::SlabSamples;
 use results::timeline::TimelineSampler;
 use std::collections::{BTreeMap, BTreeSet};
-use threads::{cpus_of, nice_of, WorldThread};
+use threads::waits::ThreadWaits;
+use threads::{cpus_of, nice_of, ThreadNumbers, WorldThread};
 
 /// Interval at which a CPU folds its per-CPU differences into the zones' counters
 /// (`vm.stat_interval`).
 const STAT_INTERVAL: Nanos = 1_000_000_000;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum WorldEvent {
-    /// The time slice of a CPU ends, or an idle CPU starts to work.
-    Cpu(Cpu),
-    /// A disk finishes a request.
-    Disk(usize),
-    /// A sleep or a throttle times out.
-    Timer(WorldThread),
-    /// A task starts.
-    Start(usize),
-    /// A timer tick while objects wait for a grace period.
-    GracePeriod,
-    /// A request of a task's service arrives, or its load ends.
-    Arrival(usize),
-    /// The period of a group's cpu.max ends.
-    Period(GroupId),
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct CpuState {
@@ -90,24 +74,6 @@ pub(crate) struct CpuState {
     idle_since: Option<Nanos>,
     /// Latest time of the next fold of its per-CPU counters (Linux `vmstat_update`).
     vmstat_update: Nanos,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct DaemonSleep {
-    timer: Option<EventId>,
-    throttled: Option<(NodeId, Throttle)>,
-    waits_for_disk: bool,
-    /// True for a kswapd that balances its node; PSI counts it as stalled.
-    stalled: bool,
-    /// Its last step, which may still be in progress, ended its work.
-    rests: bool,
-    plug: IoPlug,
-}
-
-impl DaemonSleep {
-    fn is_held_up(&self) -> bool {
-        self.throttled.is_some() || self.waits_for_disk
-    }
 }
 
 /// A disk that accepts no more requests of a submitter.
@@ -159,12 +125,9 @@ pub struct SimWorld {
     /// Costs of the model, and number, of the calls whose time was measured: on missing names,
     /// files and pipes.
     costs_of_calls: [(Nanos, u64); 3],
-    page_waiters: BTreeMap<u32, Vec<WorldThread>>,
-    timers: Vec<Option<EventId>>,
-    /// In the order of [`Daemon::all`].
-    daemons: Vec<DaemonSleep>,
-    /// Times for which daemons and tasks were awake or compacting.
-    pub(crate) times: DaemonTimes,
+    numbers: ThreadNumbers,
+    waits: ThreadWaits,
+    pub(crate) daemons: SimDaemons,
     /// Every n-th copy of a frame fails; 0: none.
     pub fail_copies: u64,
     nr_copies: u64,
@@ -260,6 +223,7 @@ impl SimWorld {
             scheduler.add_task(id as TaskId, setup.tasks[task.leader].nice, None);
         }
         let nr_nodes = machine.nr_nodes();
+        let numbers = ThreadNumbers { nr_tasks: tasks.len(), nr_nodes };
         for (at, daemon) in Daemon::all(nr_nodes).enumerate() {
             let allowed = cpus_of(daemon, &machine, cpus);
             scheduler.add_sleeper((tasks.len() + at) as TaskId, nice_of(daemon), allowed);
@@ -290,10 +254,9 @@ impl SimWorld {
             file_base: file_base.into(),
             swap_disk: setup.machine.swap.as_ref().map_or(0, |swap| swap.disk),
             costs_of_calls: [(0, 0); 3],
-            page_waiters: BTreeMap::new(),
-            timers: vec![None; tasks.len()],
-            daemons: Daemon::all(nr_nodes).map(|_| DaemonSleep::default()).collect(),
-            times: DaemonTimes::new(nr_nodes),
+            numbers,
+            waits: ThreadWaits::new(numbers),
+            daemons: SimDaemons::new(nr_nodes),
             fail_copies: 0,
             nr_copies: 0,
             groups_without_memory: (0..setup.groups.len())
@@ -315,7 +278,7 @@ impl SimWorld {
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
             nr_foreground: tasks.iter().filter(|task| !task.background).count(),
-            reported: vec![PsiReport::NOTHING; tasks.len() + Daemon::all(nr_nodes).count()],
+            reported: vec![PsiReport::NOTHING; numbers.len()],
             observing: None,
             decisions: None,
             fresh_events: Vec::new(),
@@ -426,7 +389,7 @@ impl SimWorld {
             }
             return;
         }
-        let id = self.thread_id(thread);
+        let id = self.numbers.id(thread);
         if let Some(cpu) = self.scheduler.wake(self.now, id, self.waker) {
             self.reschedule_cpu(cpu);
         }
@@ -448,7 +411,7 @@ impl SimWorld {
         self.meter.at(cpu);
         if let Some(piece) = self.ended_piece(cpu) {
             let TimeSlice { thread, after, .. } = piece;
-            let id = self.thread_id(thread);
+            let id = self.numbers.id(thread);
             if let WorldThread::Daemon(daemon) = thread {
                 self.daemon_stalls(daemon, false);
             }
@@ -514,7 +477,7 @@ impl SimWorld {
         if self.scheduler.current(cpu).is_none() || self.scheduler.should_resched(cpu, self.now) {
             self.scheduler.pick_next(cpu, self.now);
         }
-        let next = self.scheduler.current(cpu).map(|id| self.thread_of(id));
+        let next = self.scheduler.current(cpu).map(|id| self.numbers.thread(id));
         self.show_switch(cpu, next);
         let Some(thread) = next else {
             let state = &mut self.cpus[cpu];
@@ -550,8 +513,10 @@ impl SimWorld {
         self.busy_ns += ran;
         match thread {
             WorldThread::Task(task) => self.tasks[task].cpu_ns += ran,
-            WorldThread::Daemon(Daemon::Kswapd(node)) => self.times.kswapd_charged(node, cost),
-            WorldThread::Daemon(Daemon::Flusher) => self.times.flusher_ran(ran),
+            WorldThread::Daemon(Daemon::Kswapd(node)) => {
+                self.daemons.times.kswapd_charged(node, cost)
+            }
+            WorldThread::Daemon(Daemon::Flusher) => self.daemons.times.flusher_ran(ran),
             WorldThread::Daemon(_) => {}
         }
         let state = &mut self.cpus[cpu];

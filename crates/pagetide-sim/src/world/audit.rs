@@ -40,16 +40,11 @@ impl SimWorld {
     fn audit_sleepers(&self) -> Result<(), Violation> {
         for (id, task) in self.tasks.iter().enumerate() {
             let name = &task.name;
-            let nr_waits: usize = self
-                .page_waiters
-                .values()
-                .map(|waiters| {
-                    waiters.iter().filter(|&&waiter| waiter == WorldThread::Task(id)).count()
-                })
-                .sum();
+            let thread = WorldThread::Task(id);
+            let nr_waits = self.waits.nr_pages(thread);
             let waits = task.blocked == Blocked::Page;
             check!(nr_waits == usize::from(waits), "{name}: {:?}, {nr_waits} waits", task.blocked);
-            let timer = self.timers[id].is_some();
+            let timer = self.waits.has_timer(thread);
             match task.blocked {
                 Blocked::Sleeping => {
                     let is_called = task.began.is_none() || self.waits_for_requests(id);
@@ -60,7 +55,6 @@ impl SimWorld {
                     check!(!task.stalled, "{name} exited, but is counted as stalled");
                 }
                 Blocked::No => {
-                    let thread = WorldThread::Task(id);
                     let awake = self.has_slice(thread) || !self.scheduler.is_asleep(id as u32);
                     check!(awake, "{name} is not blocked, but asleep");
                     check!(!timer, "{name} runs and has a timer");
@@ -68,7 +62,7 @@ impl SimWorld {
                 Blocked::Page => check!(!timer, "{name} waits for a page and has a timer"),
                 Blocked::Throttled(..) => {}
                 Blocked::Disk => check!(
-                    self.disk_waiters.iter().any(|(thread, _)| *thread == WorldThread::Task(id)),
+                    self.disk_waiters.iter().any(|(waiter, _)| *waiter == thread),
                     "{name} waits for a disk, but is not in disk_waiters"
                 ),
             }
@@ -78,9 +72,7 @@ impl SimWorld {
             check!(!idle, "{thread:?} waits for an idle disk");
             let knows = match thread {
                 WorldThread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
-                WorldThread::Daemon(daemon) => {
-                    self.daemons[daemon.idx(self.machine.nr_nodes())].waits_for_disk
-                }
+                WorldThread::Daemon(daemon) => self.daemons.of(*daemon).waits_for_disk,
             };
             check!(knows, "{thread:?} is in disk_waiters, but does not wait for a disk");
         }
@@ -126,7 +118,7 @@ impl SimWorld {
         let coming =
             effects.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
         let plugs = self.tasks.iter().map(|task| &task.plug);
-        let plugs = plugs.chain(self.daemons.iter().map(|daemon| &daemon.plug));
+        let plugs = plugs.chain(self.daemons.plugs());
         let plugged = plugs.flat_map(IoPlug::ios).filter(|io| is_file_write(io));
         let known = self.machine.nr_file_writes_in_flight();
         let found = submitted.count() + plugged.count() + coming.count();

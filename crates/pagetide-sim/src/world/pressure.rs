@@ -33,7 +33,7 @@ impl PsiReport {
 impl SimWorld {
     /// The current state of a thread.
     pub(crate) fn pressure_of(&self, id: TaskId) -> PsiReport {
-        let (memcg, stalled, waits) = match self.thread_of(id) {
+        let (memcg, stalled, waits) = match self.numbers.thread(id) {
             WorldThread::Task(at) => {
                 let task = &self.tasks[at];
                 if task.is_over() {
@@ -47,7 +47,7 @@ impl SimWorld {
                 (self.machine.mm_memcg(task.mm).unwrap_or(ROOT), task.stalled, waits)
             }
             WorldThread::Daemon(daemon) => {
-                let state = &self.daemons[daemon.idx(self.machine.nr_nodes())];
+                let state = self.daemons.of(daemon);
                 (ROOT, state.stalled, state.waits_for_disk)
             }
         };

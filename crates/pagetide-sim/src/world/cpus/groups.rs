@@ -8,7 +8,8 @@
 //! Invariant: the scheduler id of a group is its index in the setup plus one.
 
 use crate::scheduler::{CpuQuota, GroupId, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
-use crate::world::{SimWorld, WorldEvent};
+use crate::world::event::WorldEvent;
+use crate::world::SimWorld;
 use pagetide_core::config::ControlValue;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 use pagetide_core::units::Nanos;

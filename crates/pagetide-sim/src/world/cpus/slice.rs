@@ -12,7 +12,9 @@
 //! Invariant: a thread has at most one time slice, running or preempted. A preempted thread is
 //! runnable.
 
-use crate::world::{SimWorld, WorldEvent, WorldThread};
+use crate::world::event::WorldEvent;
+use crate::world::threads::WorldThread;
+use crate::world::SimWorld;
 use pagetide_core::interface::effect::{Effect, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
@@ -51,7 +53,7 @@ fn is_wake_of_daemon(effect: &Effect) -> bool {
 impl SimWorld {
     /// The state of a thread after its time slice, if it has one.
     pub(crate) fn slice_end(&mut self, thread: WorldThread) -> Option<&mut SliceEnd> {
-        let id = self.thread_id(thread);
+        let id = self.numbers.id(thread);
         let running = self.cpus.iter_mut().filter_map(|cpu| cpu.piece.as_mut());
         let running = running.filter(|piece| piece.thread == thread).map(|piece| &mut piece.after);
         running.chain(self.cut.get_mut(&id).map(|piece| &mut piece.after)).next()
@@ -60,13 +62,13 @@ impl SimWorld {
     /// True if a thread has a time slice, running or preempted.
     pub(crate) fn has_slice(&self, thread: WorldThread) -> bool {
         let runs = |piece: &TimeSlice| piece.thread == thread;
-        self.cut.contains_key(&self.thread_id(thread))
+        self.cut.contains_key(&self.numbers.id(thread))
             || self.cpus.iter().any(|cpu| cpu.piece.as_ref().is_some_and(runs))
     }
 
     /// True if the time slice of a thread was preempted.
     pub(crate) fn is_preempted(&self, thread: WorldThread) -> bool {
-        self.cut.contains_key(&self.thread_id(thread))
+        self.cut.contains_key(&self.numbers.id(thread))
     }
 
     /// Pending effects of preempted time slices.
@@ -87,7 +89,7 @@ impl SimWorld {
     /// otherwise saves its rest as preempted.
     pub(crate) fn ended_piece(&mut self, cpu: Cpu) -> Option<TimeSlice> {
         let piece = self.cpus[cpu].piece.take()?;
-        let id = self.thread_id(piece.thread);
+        let id = self.numbers.id(piece.thread);
         let now = self.now;
         self.scheduler.account(cpu, id, now - piece.since);
         if piece.until <= now {
@@ -110,7 +112,7 @@ impl SimWorld {
         thread: WorldThread,
         cpu: Cpu,
     ) -> Option<(SliceEnd, Nanos)> {
-        let piece = self.cut.remove(&self.thread_id(thread))?;
+        let piece = self.cut.remove(&self.numbers.id(thread))?;
         self.show_resumed(thread);
         debug_assert!(self.cpus[cpu].effects.is_empty(), "effects of an ended time slice");
         self.cpus[cpu].effects = piece.effects;

@@ -5,7 +5,8 @@
 
 use crate::observe::{ActivitySlice, WaitReason};
 use crate::world::daemons::times::KswapdWait;
-use crate::world::{drain, SimWorld, SliceEnd, WorldEvent, WorldThread};
+use crate::world::threads::WorldThread;
+use crate::world::{drain, SimWorld, SliceEnd};
 use pagetide_core::interface::daemon::{Daemon, DaemonRest};
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};
@@ -31,21 +32,23 @@ impl SimWorld {
         self.note_events(thread, cpu, self.now);
         let cost = self.meter.work(self.machine.take_work());
         let is_plugged = self.machine.is_plugged();
-        self.daemon(daemon).plug.step_ended(is_plugged, cost);
+        self.daemons.of_mut(daemon).plug.step_ended(is_plugged, cost);
         match daemon {
-            Daemon::Kswapd(node) => self.times.kswapd_ran(&self.machine, node, self.now, cost),
-            Daemon::Kcompactd(node) => {
-                self.times.kcompactd_ran(&self.machine, node, self.now, cost);
+            Daemon::Kswapd(node) => {
+                self.daemons.times.kswapd_ran(&self.machine, node, self.now, cost)
             }
-            Daemon::Khugepaged => self.times.khugepaged_ran(&self.machine, self.now, cost),
+            Daemon::Kcompactd(node) => {
+                self.daemons.times.kcompactd_ran(&self.machine, node, self.now, cost);
+            }
+            Daemon::Khugepaged => self.daemons.times.khugepaged_ran(&self.machine, self.now, cost),
             Daemon::Flusher | Daemon::Kworker => {}
         }
-        self.daemon(daemon).rests = matches!(step, Step::Done(_));
+        self.daemons.of_mut(daemon).rests = matches!(step, Step::Done(_));
         let after = match step {
             Step::Continue => SliceEnd::Runnable,
             Step::Wait(sleep) => {
                 if let (Daemon::Kswapd(node), Token::Throttled(..)) = (daemon, sleep.token) {
-                    self.times.kswapd_sleeps(node, KswapdWait::Throttled, self.now + cost);
+                    self.daemons.times.kswapd_sleeps(node, KswapdWait::Throttled, self.now + cost);
                 }
                 let wait = match sleep.token {
                     Token::Throttled(_, reason) => WaitReason::Throttled(reason),
@@ -67,32 +70,29 @@ impl SimWorld {
     /// Updates kswapd's PSI stall at the start or end of a time slice: it is stalled from the first
     /// time slice of its work to the end of the last, including sleeps.
     pub(crate) fn daemon_stalls(&mut self, daemon: Daemon, begins: bool) {
-        let state = self.daemon(daemon);
+        let state = self.daemons.of_mut(daemon);
         if matches!(daemon, Daemon::Kswapd(_)) && state.stalled != begins && (begins || state.rests)
         {
             state.stalled = begins;
-            self.report_pressure(self.thread_id(WorldThread::Daemon(daemon)));
+            self.report_pressure(self.numbers.id(WorldThread::Daemon(daemon)));
         }
     }
 
     fn daemon_rests(&mut self, daemon: Daemon, rest: DaemonRest) {
         if rest != DaemonRest::UNTIL_WOKEN {
             let at = self.now + rest.timeout;
-            let timer = self.queue.push(at, WorldEvent::Timer(WorldThread::Daemon(daemon)));
-            self.daemon(daemon).timer = Some(timer);
+            self.waits.set_timer(WorldThread::Daemon(daemon), at, &mut self.queue);
         }
     }
 
     fn daemon_sleeps(&mut self, daemon: Daemon, sleep: Sleep) {
         let thread = WorldThread::Daemon(daemon);
         match sleep.token {
-            Token::Page(pfn) => self.page_waiters.entry(pfn.0).or_default().push(thread),
+            Token::Page(pfn) => self.waits.begin_page(thread, pfn),
             Token::Throttled(node, reason) => {
                 let at = self.now.saturating_add(sleep.timeout);
-                let timer = self.queue.push(at, WorldEvent::Timer(thread));
-                let daemon = self.daemon(daemon);
-                daemon.timer = Some(timer);
-                daemon.throttled = Some((node, reason));
+                self.waits.set_timer(thread, at, &mut self.queue);
+                self.daemons.of_mut(daemon).throttled = Some((node, reason));
             }
             Token::Daemon(other) => unreachable!("{daemon:?} sleeps on {other:?}"),
         }

@@ -12,7 +12,9 @@ use crate::observe::{ActivitySlice, WaitReason};
 use crate::scheduler::WakeSource;
 use crate::task::{Blocked, MemoryWait};
 use crate::world::daemons::times::KswapdWait;
-use crate::world::{drain, FullDisk, PendingIo, SimWorld, WorldEvent, WorldThread};
+use crate::world::event::WorldEvent;
+use crate::world::threads::WorldThread;
+use crate::world::{drain, FullDisk, PendingIo, SimWorld};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::units::{Cpu, Nanos};
@@ -26,7 +28,7 @@ impl SimWorld {
     pub(crate) fn plug(&mut self, thread: WorldThread) -> &mut IoPlug {
         match thread {
             WorldThread::Task(id) => &mut self.tasks[id].plug,
-            WorldThread::Daemon(daemon) => &mut self.daemon(daemon).plug,
+            WorldThread::Daemon(daemon) => &mut self.daemons.of_mut(daemon).plug,
         }
     }
 
@@ -146,9 +148,9 @@ impl SimWorld {
             }
             WorldThread::Daemon(daemon) => {
                 if let Daemon::Kswapd(node) = daemon {
-                    self.times.kswapd_sleeps(node, KswapdWait::Disk, self.now);
+                    self.daemons.times.kswapd_sleeps(node, KswapdWait::Disk, self.now);
                 }
-                self.daemon(daemon).waits_for_disk = true;
+                self.daemons.of_mut(daemon).waits_for_disk = true;
             }
         }
         self.disk_waiters.push((thread, full));
@@ -172,7 +174,7 @@ impl SimWorld {
                     task.call_page_wait += self.now.saturating_sub(task.wait_began);
                 }
             }
-            WorldThread::Daemon(daemon) => self.daemon(daemon).waits_for_disk = false,
+            WorldThread::Daemon(daemon) => self.daemons.of_mut(daemon).waits_for_disk = false,
         }
         self.show_wait_over(thread, WaitReason::Disk);
         self.wake(thread);

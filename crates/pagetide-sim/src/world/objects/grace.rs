@@ -23,7 +23,8 @@
 //!
 //! Invariant: while objects wait, exactly one event is scheduled, at the next tick.
 
-use crate::world::{SimWorld, WorldEvent};
+use crate::world::event::WorldEvent;
+use crate::world::SimWorld;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::object::Object;
 use pagetide_core::units::{Cpu, IdVec, Nanos};

@@ -13,7 +13,8 @@
 //!
 //! [`Manager::digest`]: pagetide_core::process::Machine::digest
 
-use crate::world::{SimWorld, WorldThread};
+use crate::world::threads::WorldThread;
+use crate::world::SimWorld;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io, Token};
 use pagetide_core::slab::object::Object;

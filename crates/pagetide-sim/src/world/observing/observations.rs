@@ -13,7 +13,8 @@ use crate::observe::{
     ObserverHandle, RunCast, SwitchReason, ThreadInfo, ThreadRole, WaitReason,
 };
 use crate::task::Blocked;
-use crate::world::{SimWorld, WorldError, WorldThread};
+use crate::world::threads::WorldThread;
+use crate::world::{SimWorld, WorldError};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
@@ -167,7 +168,7 @@ impl SimWorld {
     }
 
     fn show_it(&mut self, thread: WorldThread, at: Nanos, mut what: ObservationKind) {
-        let thread = self.thread_id(thread) as usize;
+        let thread = self.numbers.id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         let is_switch =
             matches!(what, ObservationKind::SwitchIn(..) | ObservationKind::SwitchOut(..));
@@ -195,7 +196,7 @@ impl SimWorld {
 
     /// After a preemption: holds back the observations of the rest of the thread's time slice.
     pub(crate) fn show_preempted(&mut self, thread: WorldThread) {
-        let (thread, now) = (self.thread_id(thread) as usize, self.now);
+        let (thread, now) = (self.numbers.id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let (held, rest): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut observing.waiting)
             .into_iter()
@@ -206,7 +207,7 @@ impl SimWorld {
 
     /// When a preempted time slice continues: shifts its held observations and queues them again.
     pub(crate) fn show_resumed(&mut self, thread: WorldThread) {
-        let (thread, now) = (self.thread_id(thread) as usize, self.now);
+        let (thread, now) = (self.numbers.id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let Some((cut, held)) = observing.held.remove(&thread) else { return };
         let later = now - cut;
@@ -273,7 +274,7 @@ impl SimWorld {
     /// Called at each step of a daemon; reports the start of its work.
     pub(crate) fn show_work(&mut self, daemon: Daemon) {
         let thread = WorldThread::Daemon(daemon);
-        let number = self.thread_id(thread) as usize;
+        let number = self.numbers.id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         let was_at_work = std::mem::replace(&mut observing.at_work[number], true);
         if !was_at_work && !matches!(daemon, Daemon::Kswapd(_)) {
@@ -284,7 +285,7 @@ impl SimWorld {
     /// Reports the end of a daemon's work.
     pub(crate) fn show_rest(&mut self, daemon: Daemon, at: Nanos) {
         let thread = WorldThread::Daemon(daemon);
-        let number = self.thread_id(thread) as usize;
+        let number = self.numbers.id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         observing.at_work[number] = false;
         self.show_it(thread, at, ObservationKind::Ended(ActivitySlice::Work));
@@ -328,8 +329,8 @@ impl SimWorld {
                 Blocked::Exited => SwitchReason::Exited,
             },
             WorldThread::Daemon(daemon) => {
-                let sleep = &self.daemons[daemon.idx(self.machine.nr_nodes())];
-                if !self.scheduler.is_asleep(self.thread_id(thread)) {
+                let sleep = self.daemons.of(daemon);
+                if !self.scheduler.is_asleep(self.numbers.id(thread)) {
                     SwitchReason::Preempted
                 } else if sleep.throttled.is_some() {
                     SwitchReason::Throttled

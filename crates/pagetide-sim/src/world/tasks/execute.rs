@@ -9,7 +9,8 @@ use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
 use crate::task::{snapshot, Blocked, MemoryWait, PIECE_NS};
 use crate::world::tasks::blocks::gfp_of;
-use crate::world::{drain, SimWorld, SliceEnd, WorldError, WorldEvent, WorldThread};
+use crate::world::threads::WorldThread;
+use crate::world::{drain, SimWorld, SliceEnd, WorldError};
 use pagetide_core::frames::page::PageFlags;
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
@@ -203,7 +204,7 @@ impl SimWorld {
     fn note_compaction(&mut self, id: usize, goes_on: bool, now: Nanos, cost: Nanos) {
         let since = self.tasks[id].compacting_since.take();
         if let Some(since) = since {
-            self.times.direct_ran(now.saturating_sub(since), cost);
+            self.daemons.times.direct_ran(now.saturating_sub(since), cost);
         }
         self.tasks[id].compacting_since = goes_on.then_some(now);
         match (since, goes_on) {
@@ -326,7 +327,7 @@ impl SimWorld {
                 match sleep.token {
                     Token::Page(pfn) => {
                         task.blocked = Blocked::Page;
-                        self.page_waiters.entry(pfn.0).or_default().push(WorldThread::Task(id));
+                        self.waits.begin_page(WorldThread::Task(id), pfn);
                     }
                     Token::Throttled(node, reason) => {
                         task.blocked = Blocked::Throttled(node, reason);
@@ -335,8 +336,7 @@ impl SimWorld {
                         }
                         if sleep.timeout != Nanos::MAX {
                             let at = now + sleep.timeout;
-                            self.timers[id] =
-                                Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(id))));
+                            self.waits.set_timer(WorldThread::Task(id), at, &mut self.queue);
                         }
                     }
                     Token::Daemon(daemon) => unreachable!("a task sleeps on {daemon:?}"),
@@ -516,7 +516,7 @@ impl SimWorld {
 
     pub(crate) fn sleep_until(&mut self, id: usize, at: Nanos) -> SliceEnd {
         self.tasks[id].blocked = Blocked::Sleeping;
-        self.timers[id] = Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(id))));
+        self.waits.set_timer(WorldThread::Task(id), at, &mut self.queue);
         SliceEnd::Block
     }
 

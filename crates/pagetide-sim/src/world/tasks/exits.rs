@@ -4,7 +4,9 @@
 
 use crate::scheduler::TaskId;
 use crate::task::{difference, Blocked};
-use crate::world::{drain, SimWorld, WorldEvent, WorldThread};
+use crate::world::event::WorldEvent;
+use crate::world::threads::WorldThread;
+use crate::world::{drain, SimWorld};
 use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;
 
@@ -102,7 +104,7 @@ impl SimWorld {
         } else {
             // It has not started and never will, so it must exit here.
             self.exit_task(id, cpu);
-            let thread = self.thread_id(WorldThread::Task(id));
+            let thread = self.numbers.id(WorldThread::Task(id));
             self.scheduler.remove_task(thread);
         }
     }
@@ -125,16 +127,12 @@ impl SimWorld {
             Blocked::Throttled(..) => self.end_throttle(thread),
             Blocked::Disk => self.end_disk_wait(thread),
             Blocked::Page => {
-                for waiters in self.page_waiters.values_mut() {
-                    waiters.retain(|&waiter| waiter != thread);
-                }
+                self.waits.cancel_page(thread);
                 self.end_page_wait(id);
                 self.wake(thread);
             }
             Blocked::Sleeping => {
-                if let Some(timer) = self.timers[id].take() {
-                    self.queue.cancel(timer);
-                }
+                self.waits.cancel_timer(thread, &mut self.queue);
                 self.tasks[id].blocked = Blocked::No;
                 self.wake(thread);
             }

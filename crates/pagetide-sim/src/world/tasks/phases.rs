@@ -88,8 +88,8 @@ impl SimWorld {
         let psi = self.machine.psi();
         PhaseTimes {
             cpu_ns: self.cpu_of(id) + elapsed,
-            kswapd_ns: self.times.kswapd_cpu(),
-            flusher_ns: self.times.flusher_cpu(),
+            kswapd_ns: self.daemons.times.kswapd_cpu(),
+            flusher_ns: self.daemons.times.flusher_cpu(),
             some_ns: psi.some_ns,
             full_ns: psi.full_ns,
         }

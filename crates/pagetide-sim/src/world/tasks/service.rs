@@ -14,7 +14,9 @@
 use crate::histogram::LatencyHistogram;
 use crate::observe::{ActivitySlice, ObservationKind};
 use crate::task::Blocked;
-use crate::world::{SimWorld, SliceEnd, WorldEvent, WorldThread};
+use crate::world::event::WorldEvent;
+use crate::world::threads::WorldThread;
+use crate::world::{SimWorld, SliceEnd};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
 use pagetide_scenario::workload::{Arrivals, ServiceRequest};
@@ -230,11 +232,10 @@ impl SimWorld {
     }
 
     fn wake_idle(&mut self, id: usize) {
-        if let Some(timer) = self.timers[id].take() {
-            self.queue.cancel(timer);
-        }
+        let thread = WorldThread::Task(id);
+        self.waits.cancel_timer(thread, &mut self.queue);
         self.tasks[id].blocked = Blocked::No;
-        self.wake(WorldThread::Task(id));
+        self.wake(thread);
     }
 
     fn request_done(&mut self, leader: usize, arrived: Nanos, now: Nanos) {
@@ -263,8 +264,7 @@ impl SimWorld {
         let at = service.latest().max(self.now);
         if let Some(place) = service.idle.iter().position(|(_, thread)| *thread == leader) {
             service.idle.swap_remove(place);
-            self.timers[leader] =
-                Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(leader))));
+            self.waits.set_timer(WorldThread::Task(leader), at, &mut self.queue);
         }
     }
 }

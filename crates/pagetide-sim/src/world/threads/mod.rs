@@ -1,11 +1,11 @@
 //! Threads: tasks and kernel daemons, and their scheduler ids.
 //!
-//! Invariant: [`SimWorld::thread_id`] and [`SimWorld::thread_of`] are inverse; task ids come first.
+//! Invariant: [`ThreadNumbers::id`] and [`ThreadNumbers::thread`] are inverse; task ids come first.
 
+pub(crate) mod waits;
 mod wakes;
 
 use crate::scheduler::TaskId;
-use crate::world::{DaemonSleep, SimWorld};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
 use pagetide_core::units::Cpu;
@@ -16,6 +16,35 @@ use std::ops::Range;
 pub(crate) enum WorldThread {
     Task(usize),
     Daemon(Daemon),
+}
+
+/// Numbers the threads of a run, for the scheduler and for observers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadNumbers {
+    pub nr_tasks: usize,
+    pub nr_nodes: usize,
+}
+
+impl ThreadNumbers {
+    pub fn id(self, thread: WorldThread) -> TaskId {
+        let at = match thread {
+            WorldThread::Task(task) => return task as TaskId,
+            WorldThread::Daemon(daemon) => daemon.idx(self.nr_nodes),
+        };
+        (self.nr_tasks + at) as TaskId
+    }
+
+    pub fn thread(self, id: TaskId) -> WorldThread {
+        match (id as usize).checked_sub(self.nr_tasks) {
+            None => WorldThread::Task(id as usize),
+            Some(at) => WorldThread::Daemon(Daemon::at(at, self.nr_nodes)),
+        }
+    }
+
+    /// Number of threads.
+    pub fn len(self) -> usize {
+        self.nr_tasks + Daemon::all(self.nr_nodes).count()
+    }
 }
 
 /// khugepaged has the lowest priority.
@@ -35,25 +64,4 @@ pub(crate) fn cpus_of(daemon: Daemon, machine: &Machine, nr_cpus: u16) -> Option
     let mut of_node = (0..nr_cpus).filter(|cpu| machine.mem.cpu_node(Cpu(*cpu)) == node);
     let first = of_node.next()?;
     Some(first..of_node.next_back().unwrap_or(first) + 1)
-}
-
-impl SimWorld {
-    pub(crate) fn thread_id(&self, thread: WorldThread) -> TaskId {
-        let at = match thread {
-            WorldThread::Task(task) => return task as TaskId,
-            WorldThread::Daemon(daemon) => daemon.idx(self.machine.nr_nodes()),
-        };
-        (self.tasks.len() + at) as TaskId
-    }
-
-    pub(crate) fn thread_of(&self, id: TaskId) -> WorldThread {
-        match (id as usize).checked_sub(self.tasks.len()) {
-            None => WorldThread::Task(id as usize),
-            Some(at) => WorldThread::Daemon(Daemon::at(at, self.machine.nr_nodes())),
-        }
-    }
-
-    pub(crate) fn daemon(&mut self, daemon: Daemon) -> &mut DaemonSleep {
-        &mut self.daemons[daemon.idx(self.machine.nr_nodes())]
-    }
 }

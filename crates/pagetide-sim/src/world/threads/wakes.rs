@@ -4,7 +4,8 @@
 
 use crate::observe::WaitReason;
 use crate::task::Blocked;
-use crate::world::{SimWorld, WorldThread};
+use crate::world::threads::WorldThread;
+use crate::world::SimWorld;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::units::{NodeId, Pfn};
@@ -13,18 +14,16 @@ impl SimWorld {
     /// Ends a daemon's rest. A daemon that is throttled or waits for a disk is not resting, so
     /// nothing happens.
     pub(crate) fn wake_daemon(&mut self, daemon: Daemon) {
-        let sleep = self.daemon(daemon);
-        if sleep.is_held_up() {
-            return;
+        let sleep = self.daemons.of(daemon);
+        if sleep.throttled.is_none() && !sleep.waits_for_disk {
+            let thread = WorldThread::Daemon(daemon);
+            self.waits.cancel_timer(thread, &mut self.queue);
+            self.wake(thread);
         }
-        if let Some(timer) = sleep.timer.take() {
-            self.queue.cancel(timer);
-        }
-        self.wake(WorldThread::Daemon(daemon));
     }
 
     pub(crate) fn wake_page(&mut self, pfn: Pfn) {
-        for thread in self.page_waiters.remove(&pfn.0).unwrap_or_default() {
+        for thread in self.waits.take_page(pfn) {
             match thread {
                 WorldThread::Task(task) => self.end_page_wait(task),
                 WorldThread::Daemon(_) => self.show_wait_over(thread, WaitReason::Page),
@@ -50,65 +49,51 @@ impl SimWorld {
                 self.end_throttle(WorldThread::Task(task));
             }
         }
-        for daemon in Daemon::all(self.machine.nr_nodes()) {
-            if self.daemon(daemon).throttled == Some((node, reason)) {
-                self.end_throttle(WorldThread::Daemon(daemon));
-            }
+        for daemon in self.daemons.throttled(node, reason) {
+            self.end_throttle(WorldThread::Daemon(daemon));
         }
     }
 
     pub(crate) fn end_throttle(&mut self, thread: WorldThread) {
-        let (timer, reason) = match thread {
+        let reason = match thread {
             WorldThread::Task(task) => {
                 self.tasks[task].end_wait(self.now);
                 let blocked = std::mem::replace(&mut self.tasks[task].blocked, Blocked::No);
-                let reason = match blocked {
+                match blocked {
                     Blocked::Throttled(_, reason) => Some(reason),
                     Blocked::No
                     | Blocked::Sleeping
                     | Blocked::Page
                     | Blocked::Disk
                     | Blocked::Exited => None,
-                };
-                (self.timers[task].take(), reason)
+                }
             }
             WorldThread::Daemon(daemon) => {
-                let sleep = self.daemon(daemon);
-                let reason = sleep.throttled.take().map(|(_, reason)| reason);
-                (sleep.timer.take(), reason)
+                self.daemons.of_mut(daemon).throttled.take().map(|(_, reason)| reason)
             }
         };
         if let Some(reason) = reason {
             self.show_wait_over(thread, WaitReason::Throttled(reason));
         }
-        if let Some(timer) = timer {
-            self.queue.cancel(timer);
-        }
+        self.waits.cancel_timer(thread, &mut self.queue);
         self.wake(thread);
     }
 
     pub(crate) fn timer_event(&mut self, thread: WorldThread) {
+        self.waits.timer_expired(thread);
         match thread {
-            WorldThread::Task(task) => {
-                self.timers[task] = None;
-                match self.tasks[task].blocked {
-                    Blocked::Throttled(..) => self.end_throttle(thread),
-                    Blocked::Sleeping => {
-                        self.tasks[task].blocked = Blocked::No;
-                        self.wake(thread);
-                    }
-                    Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
-                }
-            }
-            WorldThread::Daemon(daemon) => {
-                let sleep = self.daemon(daemon);
-                sleep.timer = None;
-                if sleep.throttled.is_some() {
-                    self.end_throttle(thread);
-                } else {
+            WorldThread::Task(task) => match self.tasks[task].blocked {
+                Blocked::Throttled(..) => self.end_throttle(thread),
+                Blocked::Sleeping => {
+                    self.tasks[task].blocked = Blocked::No;
                     self.wake(thread);
                 }
-            }
+                Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
+            },
+            WorldThread::Daemon(daemon) => match self.daemons.of(daemon).throttled {
+                Some(_) => self.end_throttle(thread),
+                None => self.wake(thread),
+            },
         }
     }
 }
