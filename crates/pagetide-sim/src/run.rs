@@ -11,6 +11,7 @@ use crate::metrics::{latencies, metrics};
 use crate::observe::{ObserverError, ObserverHandle};
 use crate::slab_tables;
 use crate::task::SimTask;
+use crate::world::disks::{SimDisks, FILE_GAP};
 use crate::world::groups::operations::{make_group, GroupError};
 use crate::world::objects::names::FileCaches;
 use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
@@ -37,8 +38,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Longest random start delay of a task, because real programs do not start on a timer tick.
 const START_JITTER_NS: u64 = 4_000_000;
-/// Gap between two files on a disk, in bytes; keeps growing files from overlapping.
-pub(crate) const FILE_GAP: u64 = 64 << 30;
 
 /// Control files of every group in a record with files.
 const GROUP_FILES: [&str; 4] =
@@ -297,7 +296,7 @@ pub fn mean_waits(
         return Err(SimError::Cancelled);
     }
     let mean = |waits: DiskWaits| waits.ns.checked_div(waits.requests).unwrap_or(0);
-    Ok(world.disk_stats().map(|stats| stats.waits.map(mean)).collect())
+    Ok(world.disks.stats().map(|stats| stats.waits.map(mean)).collect())
 }
 
 /// Identity of a run: scenario, variant and seed.
@@ -490,7 +489,9 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         }
         tasks[id].helpers = first..tasks.len();
     }
-    let has = WorldParts { disks, file_base, groups, caches, thing_caches, boot_effects };
+    let swap_disk = setup.machine.swap.as_ref().map_or(0, |swap| swap.disk);
+    let disks = SimDisks::new(disks, file_base, swap_disk);
+    let has = WorldParts { disks, groups, caches, thing_caches, boot_effects };
     Ok(SimWorld::new(machine, setup, tasks, &jitter, has))
 }
 

@@ -10,7 +10,7 @@
 mod audit;
 mod cpus;
 pub(crate) mod daemons;
-mod disks;
+pub(crate) mod disks;
 mod event;
 pub(crate) mod groups;
 pub(crate) mod objects;
@@ -25,7 +25,6 @@ pub use observing::decisions::Decisions;
 pub(crate) use observing::observations::ShownCall;
 
 use crate::cost::CostModel;
-use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
 use crate::meter::{ChargedThread, CostMeter};
 use crate::observe::ObserverError;
@@ -33,6 +32,7 @@ use crate::scheduler::{Scheduler, TaskId, WakeSource, TICK_NS};
 use crate::task::{MachineCounts, SimTask};
 use cpus::slice::{PreemptedSlice, SliceEnd, TimeSlice};
 use daemons::SimDaemons;
+use disks::{FullDisk, SimDisks};
 use event::WorldEvent;
 use objects::grace::{self, GracePeriod};
 use objects::names::FileCaches;
@@ -44,7 +44,7 @@ use pagetide_core::interface::effect::{Effect, Effects, Io, Token};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::object::Object;
 use pagetide_core::stats::event::TraceEvent;
-use pagetide_core::units::{CacheId, Cpu, FileId, IdVec, MemcgId, Nanos};
+use pagetide_core::units::{CacheId, Cpu, IdVec, MemcgId, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
 use pressure::PsiReport;
@@ -76,20 +76,6 @@ pub(crate) struct CpuState {
     vmstat_update: Nanos,
 }
 
-/// A disk that accepts no more requests of a submitter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FullDisk {
-    disk: usize,
-    submitter: Submitter,
-}
-
-/// A submitted I/O request, and the CPU of its completion interrupt.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PendingIo {
-    io: Io,
-    cpu: Cpu,
-}
-
 /// The simulated world.
 pub struct SimWorld {
     /// The memory manager.
@@ -113,15 +99,7 @@ pub struct SimWorld {
     cut: BTreeMap<TaskId, PreemptedSlice>,
     /// Time of the next search for CPUs that have been idle for a tick.
     idle_look: Nanos,
-    disks: Vec<Disk>,
-    disk_events: Vec<Option<EventId>>,
-    /// Threads that sleep until a disk accepts more requests, in the order of arrival.
-    disk_waiters: Vec<(WorldThread, FullDisk)>,
-    pending: Vec<Option<PendingIo>>,
-    pending_free: Vec<usize>,
-    /// First page of each file on its disk; the swap area is at page 0 of its own.
-    file_base: IdVec<FileId, (usize, u64)>,
-    swap_disk: usize,
+    pub(crate) disks: SimDisks,
     /// Costs of the model, and number, of the calls whose time was measured: on missing names,
     /// files and pipes.
     costs_of_calls: [(Nanos, u64); 3],
@@ -139,8 +117,6 @@ pub struct SimWorld {
     last_counts: BTreeMap<usize, (crate::task::GroupCounts, Option<crate::task::GroupTotals>)>,
     /// Notes for the record, and how often each occurred.
     pub(crate) notes: BTreeMap<String, u64>,
-    /// Files created by traces, by key.
-    trace_files: BTreeMap<u64, FileId>,
     /// The machine's slab caches, by index in the setup.
     caches: Vec<CacheId>,
     /// Slab caches for files, dentries and pipes, if tasks use any.
@@ -177,9 +153,7 @@ pub struct SimWorld {
 
 /// Disks, files, groups and caches of the machine at the start of a run, by index in the setup.
 pub(crate) struct WorldParts {
-    pub disks: Vec<Disk>,
-    /// Disk of each file, and its first page there.
-    pub file_base: Vec<(usize, u64)>,
+    pub disks: SimDisks,
     /// `None`: the group does not exist yet, or has no memory controller.
     pub groups: Vec<Option<MemcgId>>,
     /// Slab caches of the setup's object mixes.
@@ -216,7 +190,7 @@ impl SimWorld {
         start_jitter: &[Nanos],
         has: WorldParts,
     ) -> SimWorld {
-        let WorldParts { disks, file_base, groups, caches, thing_caches, boot_effects } = has;
+        let WorldParts { disks, groups, caches, thing_caches, boot_effects } = has;
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
         for (id, task) in tasks.iter().enumerate() {
@@ -246,13 +220,7 @@ impl SimWorld {
             idle_look: 0,
             cpus: (0..cpus).map(|_| CpuState::default()).collect(),
             cut: BTreeMap::new(),
-            disk_events: vec![None; disks.len()],
-            disk_waiters: Vec::new(),
             disks,
-            pending: Vec::new(),
-            pending_free: Vec::new(),
-            file_base: file_base.into(),
-            swap_disk: setup.machine.swap.as_ref().map_or(0, |swap| swap.disk),
             costs_of_calls: [(0, 0); 3],
             numbers,
             waits: ThreadWaits::new(numbers),
@@ -265,7 +233,6 @@ impl SimWorld {
             groups,
             last_counts: BTreeMap::new(),
             notes: BTreeMap::new(),
-            trace_files: BTreeMap::new(),
             caches,
             thing_caches,
             grace: GracePeriod::default(),

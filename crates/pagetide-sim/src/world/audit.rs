@@ -62,19 +62,19 @@ impl SimWorld {
                 Blocked::Page => check!(!timer, "{name} waits for a page and has a timer"),
                 Blocked::Throttled(..) => {}
                 Blocked::Disk => check!(
-                    self.disk_waiters.iter().any(|(waiter, _)| *waiter == thread),
-                    "{name} waits for a disk, but is not in disk_waiters"
+                    self.disks.waiters.iter().any(|(waiter, _)| *waiter == thread),
+                    "{name} waits for a disk, but is not in `waiters`"
                 ),
             }
         }
-        for (thread, full) in &self.disk_waiters {
-            let idle = self.disks[full.disk].is_idle();
+        for (thread, full) in &self.disks.waiters {
+            let idle = self.disks.is_idle(full.disk);
             check!(!idle, "{thread:?} waits for an idle disk");
             let knows = match thread {
                 WorldThread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
                 WorldThread::Daemon(daemon) => self.daemons.of(*daemon).waits_for_disk,
             };
-            check!(knows, "{thread:?} is in disk_waiters, but does not wait for a disk");
+            check!(knows, "{thread:?} is in `waiters`, but does not wait for a disk");
         }
         Ok(())
     }
@@ -113,7 +113,7 @@ impl SimWorld {
     /// the end of a time slice (also of a preempted one).
     fn audit_requests(&self) -> Result<(), Violation> {
         let is_file_write = |io: &Io| matches!(io, Io::WriteFile { .. });
-        let submitted = self.pending.iter().flatten().filter(|pending| is_file_write(&pending.io));
+        let submitted = self.disks.submitted().filter(is_file_write);
         let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects).chain(self.preempted_effects());
         let coming =
             effects.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));

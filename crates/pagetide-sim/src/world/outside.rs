@@ -150,7 +150,7 @@ impl SimWorld {
         if !ios.is_empty() {
             // The writer is not a thread of the setup; submit as a task does.
             let ios = ios.into_iter().map(|io| (io, self.now)).collect();
-            self.submit_all(ios, WorldThread::Task(0), Cpu(0));
+            self.submit(ios, WorldThread::Task(0), Cpu(0));
         }
         // The kworker of reclaim would run where the writer does: on none of these CPUs.
         for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {

@@ -5,7 +5,6 @@
 //! call reclaims, is throttled in reclaim, or waits for a page of the working set.
 
 use crate::observe::{ActivitySlice, ObservationKind, WaitReason};
-use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
 use crate::task::{snapshot, Blocked, MemoryWait, PIECE_NS};
 use crate::world::tasks::blocks::gfp_of;
@@ -332,7 +331,7 @@ impl SimWorld {
                     Token::Throttled(node, reason) => {
                         task.blocked = Blocked::Throttled(node, reason);
                         if reason == Throttle::Dirty {
-                            self.disks.iter_mut().for_each(|disk| disk.writer_paused(now));
+                            self.disks.writer_paused(now);
                         }
                         if sleep.timeout != Nanos::MAX {
                             let at = now + sleep.timeout;
@@ -443,7 +442,7 @@ impl SimWorld {
                     op::RegionBacking::Anon | op::RegionBacking::Heap => Backing::Anon,
                     op::RegionBacking::File(file) => Backing::File(FileId(file as u32)),
                     op::RegionBacking::TraceFile { key } => {
-                        Backing::File(self.trace_file(key, pages))
+                        Backing::File(self.disks.trace_file(&mut self.machine, key, pages))
                     }
                 };
                 let vma = self.machine.mmap(mm, backing, pages, advice, executable);
@@ -534,22 +533,5 @@ impl SimWorld {
         }
         let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost)
-    }
-
-    /// The file of a trace, created at its first use.
-    pub(crate) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
-        let page_size = self.machine.page_size();
-        let size = page_size.bytes_of(pages);
-        if let Some(&file) = self.trace_files.get(&key) {
-            // Another trace may have mapped more of the file.
-            self.machine.extend_file(file, size).expect("a trace's files fit");
-            return file;
-        }
-        let file = self.machine.create_file(size, false).expect("a trace's files fit");
-        let disk = 0;
-        let base = self.file_base.iter().filter(|base| base.0 == disk).map(|base| base.1).max();
-        self.file_base.push((disk, base.unwrap_or(0) + page_size.pages_in(FILE_GAP)));
-        self.trace_files.insert(key, file);
-        file
     }
 }
