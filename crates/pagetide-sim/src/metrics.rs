@@ -69,7 +69,7 @@ fn of_machine(
     machine.put(declared::ELAPSED, seconds(world.now));
     let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
     machine.put(declared::USER, seconds(user_ns));
-    machine.put(declared::SYSTEM, seconds(world.busy_ns - user_ns));
+    machine.put(declared::SYSTEM, seconds(world.cpus.busy_ns - user_ns));
     machine = machine.with_incomplete(cut);
     for (metric, ns) in world.daemons.times.metrics(world.now) {
         machine.put(metric, seconds(ns));

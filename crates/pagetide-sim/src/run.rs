@@ -254,7 +254,7 @@ pub fn count_work(
     cancel: &AtomicBool,
 ) -> Result<Vec<PhaseWork>, SimError> {
     let mut world = build(setup, seed)?;
-    world.count_work();
+    world.cpus.count_work();
     world.run(setup.time_limit_ns, 0, |_| cancel.load(Ordering::Relaxed))?;
     if cancel.load(Ordering::Relaxed) {
         return Err(SimError::Cancelled);

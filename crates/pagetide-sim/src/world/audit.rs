@@ -55,7 +55,7 @@ impl SimWorld {
                     check!(!task.stalled, "{name} exited, but is counted as stalled");
                 }
                 Blocked::No => {
-                    let awake = self.has_slice(thread) || !self.scheduler.is_asleep(id as u32);
+                    let awake = self.cpus.has_slice(thread) || !self.cpus.is_asleep(thread);
                     check!(awake, "{name} is not blocked, but asleep");
                     check!(!timer, "{name} runs and has a timer");
                 }
@@ -114,9 +114,9 @@ impl SimWorld {
     fn audit_requests(&self) -> Result<(), Violation> {
         let is_file_write = |io: &Io| matches!(io, Io::WriteFile { .. });
         let submitted = self.disks.submitted().filter(is_file_write);
-        let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects).chain(self.preempted_effects());
+        let coming = self.cpus.effects();
         let coming =
-            effects.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
+            coming.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
         let plugs = self.tasks.iter().map(|task| &task.plug);
         let plugs = plugs.chain(self.daemons.plugs());
         let plugged = plugs.flat_map(IoPlug::ios).filter(|io| is_file_write(io));

@@ -5,7 +5,9 @@
 //! machine. If the kernel reclaims before a write returns, virtual time passes: the time of the
 //! work, and of the writer's waits.
 
-use super::{drain, SimWorld, WorldError, WorldThread};
+use super::{SimWorld, WorldError};
+use crate::world::cpus::drain;
+use crate::world::threads::WorldThread;
 use pagetide_core::control::{ControlError, GroupControl, GroupControlWrite};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::{Effect, Io, Step};
@@ -72,7 +74,7 @@ impl SimWorld {
     pub fn write_file(&mut self, file: &str, text: &str) -> Result<(), WriteError> {
         let mut effects = Vec::new();
         let written = self.machine.write_control(file, text);
-        let written = written.map(|asked| drain(asked, &mut effects, &mut self.late));
+        let written = written.map(|asked| drain(asked, &mut effects, &mut self.cpus.late));
         self.apply_external_effects(effects);
         written.map_err(WriteError::Control)
     }
@@ -97,7 +99,7 @@ impl SimWorld {
         let mut effects = Vec::new();
         let written = self.machine.write_group_control(memcg, file, text);
         let begun = written.map(|(begun, asked)| {
-            drain(asked, &mut effects, &mut self.late);
+            drain(asked, &mut effects, &mut self.cpus.late);
             begun
         });
         self.apply_external_effects(effects);
@@ -107,7 +109,7 @@ impl SimWorld {
         let done = self.perform(&mut call, &mut cancelled);
         let mut effects = Vec::new();
         if let Ok(asked) = self.machine.exit_mm(writer, Cpu(0)) {
-            drain(asked, &mut effects, &mut self.late);
+            drain(asked, &mut effects, &mut self.cpus.late);
         }
         self.apply_external_effects(effects);
         match done? {
@@ -125,8 +127,8 @@ impl SimWorld {
         loop {
             let mut effects = Vec::new();
             let (step, asked) = self.machine.step(call, Cpu(0), self.now);
-            drain(asked, &mut effects, &mut self.late);
-            let worked = self.meter.work(self.machine.take_work());
+            drain(asked, &mut effects, &mut self.cpus.late);
+            let worked = self.take_work();
             self.apply_external_effects(effects);
             let passes = match step {
                 Step::Continue => worked.max(1),
@@ -156,9 +158,7 @@ impl SimWorld {
         for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {
             self.apply(effect, Cpu(0));
         }
-        for (object, cpu) in std::mem::take(&mut self.late) {
-            self.free_after_grace(object, cpu);
-        }
+        self.free_late();
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
         let mut world = build(&setup(), 1).unwrap();
         assert!(!world.run(40_000_000, 0, |_| false).unwrap());
         let debts = |world: &crate::world::SimWorld| -> Vec<u64> {
-            world.cpus.iter().map(|cpu| cpu.debt).collect()
+            world.cpus.of.iter().map(|cpu| cpu.debt).collect()
         };
         let before = debts(&world);
         world.apply_external_effects(vec![Effect::ScheduleWork]);

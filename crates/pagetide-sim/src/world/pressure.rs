@@ -33,7 +33,7 @@ impl PsiReport {
 impl SimWorld {
     /// The current state of a thread.
     pub(crate) fn pressure_of(&self, id: TaskId) -> PsiReport {
-        let (memcg, stalled, waits) = match self.numbers.thread(id) {
+        let (memcg, stalled, waits) = match self.cpus.numbers.thread(id) {
             WorldThread::Task(at) => {
                 let task = &self.tasks[at];
                 if task.is_over() {
@@ -51,9 +51,9 @@ impl SimWorld {
                 (ROOT, state.stalled, state.waits_for_disk)
             }
         };
-        let cpu = self.scheduler.cpu_of(id);
-        let running = !self.scheduler.is_asleep(id);
-        let on_cpu = self.scheduler.current(cpu) == Some(id);
+        let cpu = self.cpus.scheduler.cpu_of(id);
+        let running = !self.cpus.scheduler.is_asleep(id);
+        let on_cpu = self.cpus.scheduler.current(cpu) == Some(id);
         let state = TaskState { stalled, running, on_cpu, io_wait: waits && !running };
         if state == PsiReport::NOTHING.state {
             return PsiReport::NOTHING;
@@ -82,7 +82,7 @@ impl SimWorld {
 
     /// Reports the threads that the scheduler has woken, blocked or switched.
     pub(crate) fn report_pressures(&mut self) {
-        while let Some(id) = self.scheduler.next_changed() {
+        while let Some(id) = self.cpus.scheduler.next_changed() {
             self.report_pressure(id);
         }
     }

@@ -4,9 +4,10 @@
 //! Invariant: a daemon that rests or sleeps has a timer, unless it does so until woken.
 
 use crate::observe::{ActivitySlice, WaitReason};
+use crate::world::cpus::SliceEnd;
 use crate::world::daemons::times::KswapdWait;
 use crate::world::threads::WorldThread;
-use crate::world::{drain, SimWorld, SliceEnd};
+use crate::world::SimWorld;
 use pagetide_core::interface::daemon::{Daemon, DaemonRest};
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};
@@ -26,11 +27,11 @@ impl SimWorld {
         let thread = WorldThread::Daemon(daemon);
         self.daemon_stalls(daemon, true);
         self.show_work(daemon);
-        self.machine.set_need_resched(self.scheduler.should_resched(cpu, self.now));
+        self.machine.set_need_resched(self.cpus.scheduler.should_resched(cpu, self.now));
         let (step, effects) = self.machine.step_daemon(daemon, cpu, self.now);
-        drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+        self.cpus.hold(effects, cpu);
         self.note_events(thread, cpu, self.now);
-        let cost = self.meter.work(self.machine.take_work());
+        let cost = self.take_work();
         let is_plugged = self.machine.is_plugged();
         self.daemons.of_mut(daemon).plug.step_ended(is_plugged, cost);
         match daemon {
@@ -74,7 +75,7 @@ impl SimWorld {
         if matches!(daemon, Daemon::Kswapd(_)) && state.stalled != begins && (begins || state.rests)
         {
             state.stalled = begins;
-            self.report_pressure(self.numbers.id(WorldThread::Daemon(daemon)));
+            self.report_pressure(self.cpus.numbers.id(WorldThread::Daemon(daemon)));
         }
     }
 

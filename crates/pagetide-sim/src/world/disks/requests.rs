@@ -8,10 +8,11 @@ use crate::disk::{IoPlug, Submitter};
 use crate::observe::{ActivitySlice, WaitReason};
 use crate::scheduler::WakeSource;
 use crate::task::{Blocked, MemoryWait};
+use crate::world::cpus::drain;
 use crate::world::daemons::times::KswapdWait;
 use crate::world::disks::{FullDisk, PendingIo};
 use crate::world::threads::WorldThread;
-use crate::world::{drain, SimWorld};
+use crate::world::SimWorld;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::units::{Cpu, Nanos};
@@ -112,17 +113,16 @@ impl SimWorld {
     pub(crate) fn disk_event(&mut self, disk: usize) {
         self.disks.events[disk] = None;
         while let Some((PendingIo { io, cpu }, ok)) = self.disks.pop_completed(disk, self.now) {
-            self.meter.at(cpu);
-            self.cpus[cpu].debt += self.meter.charge(Price::IoCompletion, 1);
+            self.cpus.owe_one(cpu, Price::IoCompletion);
             let mut effects = Vec::new();
-            drain(self.machine.io_done(io, ok, cpu, self.now), &mut effects, &mut self.late);
+            drain(self.machine.io_done(io, ok, cpu, self.now), &mut effects, &mut self.cpus.late);
             self.machine.take_work();
-            self.waker = Some(WakeSource { cpu, task: None });
+            self.cpus.waker = Some(WakeSource { cpu, task: None });
             for effect in effects {
                 debug_assert!(!matches!(effect, Effect::Submit(_)), "an interrupt starts no I/O");
                 self.apply(effect, cpu);
             }
-            self.waker = None;
+            self.cpus.waker = None;
         }
         self.disks.arm(disk, self.now, &mut self.queue);
         for thread in self.disks.ready(disk, self.now) {

@@ -7,7 +7,7 @@
 
 use crate::scheduler::TaskId;
 use crate::task::{GroupCounts, GroupTotals, SimTask};
-use crate::world::{drain, SimWorld};
+use crate::world::SimWorld;
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite};
 use pagetide_core::groups::memcg::{MemoryEvent, ROOT};
@@ -49,7 +49,7 @@ impl SimWorld {
         elapsed: Nanos,
     ) -> Nanos {
         let node = self.machine.mem.cpu_node(cpu);
-        let syscall = self.meter.charge(Price::Syscall, 1);
+        let syscall = self.cpus.meter.charge(Price::Syscall, 1);
         let entered = elapsed + syscall;
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
@@ -60,7 +60,7 @@ impl SimWorld {
                     self.begin_call(id, ProcessCall::compact_memory(mm, node), op, entered);
                 } else {
                     let written = self.machine.apply_writes(&[write]).map(|effects| {
-                        drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+                        self.cpus.hold(effects, cpu);
                     });
                     if let Err(error) = written {
                         self.note(format!("task `{}`: {error}", self.tasks[id].name));
@@ -82,7 +82,7 @@ impl SimWorld {
                 };
                 let written = self.machine.apply_group_write(memcg, write);
                 let written = written.map(|(write, effects)| {
-                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+                    self.cpus.hold(effects, cpu);
                     write
                 });
                 match written {
@@ -110,15 +110,17 @@ impl SimWorld {
                 let payer = self.charged_memcg(group).filter(|_| is_there).ok_or(Errno::Enoent);
                 let moved = payer.and_then(|memcg| {
                     let effects = self.machine.move_mm(mm, memcg)?;
-                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+                    self.cpus.hold(effects, cpu);
                     Ok(())
                 });
                 match moved {
                     Ok(()) => {
                         let leader = self.tasks[id].leader;
                         self.tasks[leader].group = group;
-                        self.move_to_cpu_group(id, group);
                         for thread in self.threads_of(leader) {
+                            if !self.tasks[thread].is_over() {
+                                self.cpus.move_to_group(thread, group, self.now);
+                            }
                             self.report_pressure(thread as TaskId);
                         }
                     }
@@ -127,7 +129,7 @@ impl SimWorld {
             }
             _ => unreachable!("not an operation on groups"),
         }
-        syscall + self.meter.work(self.machine.take_work())
+        syscall + self.take_work()
     }
 
     fn create_group(&mut self, group: usize) -> Result<(), GroupError> {
@@ -144,7 +146,7 @@ impl SimWorld {
         } else {
             self.groups_without_memory.insert(group);
         }
-        self.renew_cpu_group(group);
+        self.cpus.renew_group(group, &self.setup.groups[group].controls, self.now);
         Ok(())
     }
 
@@ -164,7 +166,7 @@ impl SimWorld {
         if let Some(memcg) = self.groups[group] {
             let had = self.totals_of_group(memcg);
             let effects = self.machine.remove_memcg(memcg)?;
-            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+            self.cpus.hold(effects, cpu);
             self.slab_samples.look_at(group, &had);
             totals = Some(had);
         }
@@ -251,7 +253,7 @@ impl SimWorld {
                 GroupCounts { group, levels, counts: Vec::new() }
             }
         };
-        counts.counts.extend(self.cpu_counts(group));
+        counts.counts.extend(self.cpus.group_counts(group));
         counts
     }
 

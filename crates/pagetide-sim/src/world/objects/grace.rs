@@ -131,6 +131,13 @@ impl SimWorld {
         self.grace.note_queued(cpu, (self.now / TICK + 1) * TICK);
     }
 
+    /// Frees the objects of the current event after a grace period.
+    pub(crate) fn free_late(&mut self) {
+        for (object, cpu) in std::mem::take(&mut self.cpus.late) {
+            self.free_after_grace(object, cpu);
+        }
+    }
+
     /// Frees an object at once or after a grace period, as its cache requires.
     pub(crate) fn free_object_of_cache(&mut self, object: Object, cpu: Cpu) {
         let cache = self.machine.cache_of_object(object);
@@ -146,7 +153,7 @@ impl SimWorld {
 
     /// Timer tick while objects wait.
     pub(crate) fn grace_period_tick(&mut self) {
-        let period = if self.cpus.len() == 1 { TICK } else { 2 * TICK };
+        let period = if self.cpus.of.len() == 1 { TICK } else { 2 * TICK };
         let now = self.now;
         let GracePeriod { next, waiting, until, done, queues: _ } = &mut self.grace;
         if now >= *until {
@@ -157,9 +164,8 @@ impl SimWorld {
         for (object, cpu) in std::mem::take(&mut self.grace.done) {
             self.grace.queues[cpu].took();
             self.free_object_now(object, cpu);
-            self.meter.at(cpu);
-            self.cpus[cpu].debt +=
-                self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
+            self.cpus.owe(cpu, self.machine.take_work());
+            self.cpus.owe_one(cpu, Price::Object);
         }
         if !self.grace.is_empty() {
             self.await_tick();

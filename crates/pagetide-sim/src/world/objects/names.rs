@@ -182,7 +182,7 @@ impl SimWorld {
         };
         let ns = match known {
             Some(ns) => self.rest_of_call(id, kind, calls, ns),
-            None => self.meter.charge(Price::Syscall, calls),
+            None => self.cpus.meter.charge(Price::Syscall, calls),
         };
         self.spend_in_kernel(id, ns);
         let Some(caches) = self.thing_caches else { return ns };
@@ -270,7 +270,7 @@ impl SimWorld {
     ) -> Nanos {
         match step {
             ObjectStep::Alloc(key, ObjectType { cache, account }) => {
-                let ns = self.meter.charge(Price::Object, 1);
+                let ns = self.cpus.meter.charge(Price::Object, 1);
                 self.spend_in_kernel(id, ns);
                 let task = &mut self.tasks[id];
                 task.step_of = Some(key);
@@ -293,8 +293,8 @@ impl SimWorld {
                     true => self.free_after_grace(object, cpu),
                     false => self.free_object_now(object, cpu),
                 }
-                let work = self.meter.work(self.machine.take_work());
-                let cost = work + self.meter.charge(Price::Object, 1);
+                let work = self.take_work();
+                let cost = work + self.cpus.meter.charge(Price::Object, 1);
                 self.spend_in_kernel(id, cost)
             }
             ObjectStep::Keep(key) => {

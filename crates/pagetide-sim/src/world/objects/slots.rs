@@ -25,8 +25,8 @@ impl SimWorld {
         let cache = self.cache_of(cache);
         let task = &mut self.tasks[id];
         let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
-        let price = self.meter.charge(Price::Object, 1)
-            + self.meter.charge(Price::ObjectCharge, u64::from(account));
+        let price = self.cpus.meter.charge(Price::Object, 1)
+            + self.cpus.meter.charge(Price::ObjectCharge, u64::from(account));
         task.usage.system_ns += price;
         match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
             Some(object) => self.object_allocated(id, op, Outcome::Object(object)),
@@ -58,7 +58,7 @@ impl SimWorld {
     pub(crate) fn free_object(&mut self, id: usize, slot: u32, cpu: Cpu) -> Nanos {
         let Some(object) = self.take_object(id, slot) else { return 0 };
         self.free_object_of_cache(object, cpu);
-        let cost = self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
+        let cost = self.take_work() + self.cpus.meter.charge(Price::Object, 1);
         self.spend_in_kernel(id, cost)
     }
 

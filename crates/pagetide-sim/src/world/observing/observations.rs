@@ -67,7 +67,7 @@ impl SimWorld {
             waiting: VecDeque::new(),
             last: vec![0; nr_threads],
             last_shown: vec![0; nr_threads],
-            on_cpu: vec![None; self.cpus.len()].into(),
+            on_cpu: vec![None; self.cpus.of.len()].into(),
             held: BTreeMap::new(),
             at_work: vec![false; nr_threads],
             sinks,
@@ -99,7 +99,7 @@ impl SimWorld {
             ThreadInfo { comm, pid: FIRST_KERNEL_PID + at as u32, role: ThreadRole::Kernel(daemon) }
         });
         RunCast {
-            cpus: self.cpus.len() as u16,
+            cpus: self.cpus.of.len() as u16,
             page_size: self.machine.page_size().bytes(),
             groups: (0..self.setup.groups.len())
                 .map(|group| crate::world::results::timeline::path_of(&self.setup, group))
@@ -168,7 +168,7 @@ impl SimWorld {
     }
 
     fn show_it(&mut self, thread: WorldThread, at: Nanos, mut what: ObservationKind) {
-        let thread = self.numbers.id(thread) as usize;
+        let thread = self.cpus.numbers.id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         let is_switch =
             matches!(what, ObservationKind::SwitchIn(..) | ObservationKind::SwitchOut(..));
@@ -196,7 +196,7 @@ impl SimWorld {
 
     /// After a preemption: holds back the observations of the rest of the thread's time slice.
     pub(crate) fn show_preempted(&mut self, thread: WorldThread) {
-        let (thread, now) = (self.numbers.id(thread) as usize, self.now);
+        let (thread, now) = (self.cpus.numbers.id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let (held, rest): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut observing.waiting)
             .into_iter()
@@ -207,7 +207,7 @@ impl SimWorld {
 
     /// When a preempted time slice continues: shifts its held observations and queues them again.
     pub(crate) fn show_resumed(&mut self, thread: WorldThread) {
-        let (thread, now) = (self.numbers.id(thread) as usize, self.now);
+        let (thread, now) = (self.cpus.numbers.id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let Some((cut, held)) = observing.held.remove(&thread) else { return };
         let later = now - cut;
@@ -274,7 +274,7 @@ impl SimWorld {
     /// Called at each step of a daemon; reports the start of its work.
     pub(crate) fn show_work(&mut self, daemon: Daemon) {
         let thread = WorldThread::Daemon(daemon);
-        let number = self.numbers.id(thread) as usize;
+        let number = self.cpus.numbers.id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         let was_at_work = std::mem::replace(&mut observing.at_work[number], true);
         if !was_at_work && !matches!(daemon, Daemon::Kswapd(_)) {
@@ -285,7 +285,7 @@ impl SimWorld {
     /// Reports the end of a daemon's work.
     pub(crate) fn show_rest(&mut self, daemon: Daemon, at: Nanos) {
         let thread = WorldThread::Daemon(daemon);
-        let number = self.numbers.id(thread) as usize;
+        let number = self.cpus.numbers.id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         observing.at_work[number] = false;
         self.show_it(thread, at, ObservationKind::Ended(ActivitySlice::Work));
@@ -319,7 +319,7 @@ impl SimWorld {
 
     fn switch_reason(&self, thread: WorldThread) -> SwitchReason {
         match thread {
-            _ if self.is_preempted(thread) => SwitchReason::Preempted,
+            _ if self.cpus.is_preempted(thread) => SwitchReason::Preempted,
             WorldThread::Task(id) => match self.tasks[id].blocked {
                 Blocked::No => SwitchReason::Preempted,
                 Blocked::Sleeping => SwitchReason::Sleeps,
@@ -330,7 +330,7 @@ impl SimWorld {
             },
             WorldThread::Daemon(daemon) => {
                 let sleep = self.daemons.of(daemon);
-                if !self.scheduler.is_asleep(self.numbers.id(thread)) {
+                if !self.cpus.is_asleep(thread) {
                     SwitchReason::Preempted
                 } else if sleep.throttled.is_some() {
                     SwitchReason::Throttled

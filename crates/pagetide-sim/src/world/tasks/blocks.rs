@@ -2,7 +2,8 @@
 //!
 //! Invariant: a slot has a block exactly while the task's mm holds that block.
 
-use crate::world::{SimWorld, SliceEnd};
+use crate::world::cpus::SliceEnd;
+use crate::world::SimWorld;
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::units::{Cpu, Nanos};
@@ -41,7 +42,7 @@ impl SimWorld {
         let Some(pfn) = task.blocks.get_mut(slot as usize).and_then(Option::take) else { return 0 };
         let was_held = self.machine.free_kernel_block(task.mm, pfn, cpu);
         assert!(was_held, "{pfn:?} was in a slot and is not held");
-        let cost = self.meter.work(self.machine.take_work());
+        let cost = self.take_work();
         self.spend_in_kernel(id, cost)
     }
 

@@ -7,9 +7,10 @@
 use crate::observe::{ActivitySlice, ObservationKind, WaitReason};
 use crate::scheduler::TaskId;
 use crate::task::{snapshot, Blocked, MemoryWait, PIECE_NS};
+use crate::world::cpus::SliceEnd;
 use crate::world::tasks::blocks::gfp_of;
 use crate::world::threads::WorldThread;
-use crate::world::{drain, SimWorld, SliceEnd, WorldError};
+use crate::world::{SimWorld, WorldError};
 use pagetide_core::frames::page::PageFlags;
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
@@ -99,7 +100,7 @@ impl SimWorld {
         let mut elapsed: Nanos = 0;
         let mut operations = 0;
         while elapsed < PIECE_NS
-            && self.cpus[cpu].effects.is_empty()
+            && self.cpus.of[cpu].effects.is_empty()
             && !self.tasks[id].plug.is_due()
         {
             operations += 1;
@@ -152,7 +153,7 @@ impl SimWorld {
                     let task = &mut self.tasks[id];
                     let vma = task.regions[region as usize];
                     task.usage.bytes += self.machine.mem.page_size.bytes();
-                    let ns = self.meter.access();
+                    let ns = self.cpus.meter.access();
                     task.usage.user_ns += ns;
                     elapsed += ns;
                     if self.machine.touch(vma, page, write) == TouchResult::Fault {
@@ -252,18 +253,18 @@ impl SimWorld {
         let [refaults_before, reads_before] = [refaults, reads].map(|event| vmstat.get(event));
         let compacting = call.is_compacting();
         if compacting {
-            self.machine.set_need_resched(self.scheduler.should_resched(cpu, now));
+            self.machine.set_need_resched(self.cpus.scheduler.should_resched(cpu, now));
         }
         let mut reclaiming;
         let mut steps = 0;
         let step = loop {
             reclaiming = call.is_reclaiming();
             let (step, effects) = self.machine.step(call, cpu, now);
-            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+            self.cpus.hold(effects, cpu);
             // A step that only decides takes no time, so the next one follows at once.
             let goes_on = matches!(step, Step::Continue)
                 && self.machine.mem.work.is_nothing()
-                && self.cpus[cpu].effects.is_empty()
+                && self.cpus.of[cpu].effects.is_empty()
                 && !call.is_compacting()
                 && (self.machine.is_plugged() || self.tasks[id].plug.is_empty());
             steps += 1;
@@ -277,7 +278,7 @@ impl SimWorld {
             self.show_major(id, now);
         }
         self.note_events(WorldThread::Task(id), cpu, now);
-        let cost = self.meter.work(self.machine.take_work());
+        let cost = self.take_work();
         let now = now + cost;
         if compacting || compacts {
             self.note_compaction(id, compacts, now, cost);
@@ -451,17 +452,16 @@ impl SimWorld {
                     self.machine.grow_on_touch(vma).expect("it was just mapped");
                 }
                 self.tasks[id].regions.push(vma);
-                cost = self.meter.charge(Price::Syscall, 1);
+                cost = self.cpus.meter.charge(Price::Syscall, 1);
             }
             Op::Unmap { region } => {
                 // Another region may reuse the id.
                 let regions = &mut self.tasks[id].regions;
                 let vma = core::mem::replace(&mut regions[region as usize], VmaId::NONE);
                 if let Ok(effects) = self.machine.munmap(vma, cpu) {
-                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+                    self.cpus.hold(effects, cpu);
                 }
-                cost = self.meter.charge(Price::Syscall, 1)
-                    + self.meter.work(self.machine.take_work());
+                cost = self.cpus.meter.charge(Price::Syscall, 1) + self.take_work();
             }
             Op::Discard { region, page, pages } => {
                 cost = self.discard(id, region, page, pages, cpu);
@@ -473,7 +473,7 @@ impl SimWorld {
                 cost = self.advise(id, op, (region, page..page + pages), advice, cpu, elapsed);
             }
             Op::AllocBlock { order, request, .. } => {
-                let ns = self.meter.charge(Price::Syscall, 1);
+                let ns = self.cpus.meter.charge(Price::Syscall, 1);
                 cost = self.spend_in_kernel(id, ns);
                 let call = ProcessCall::alloc_pages(mm, node, order, gfp_of(request));
                 self.begin_call(id, call, op, elapsed + cost);
@@ -529,9 +529,9 @@ impl SimWorld {
     fn discard(&mut self, id: usize, region: u32, page: u64, pages: u64, cpu: Cpu) -> Nanos {
         let vma = self.tasks[id].regions[region as usize];
         if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
-            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+            self.cpus.hold(effects, cpu);
         }
-        let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
+        let cost = self.cpus.meter.charge(Price::Syscall, 1) + self.take_work();
         self.spend_in_kernel(id, cost)
     }
 }

@@ -6,7 +6,7 @@ use crate::scheduler::TaskId;
 use crate::task::{difference, Blocked};
 use crate::world::event::WorldEvent;
 use crate::world::threads::WorldThread;
-use crate::world::{drain, SimWorld};
+use crate::world::SimWorld;
 use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;
 
@@ -17,7 +17,7 @@ impl SimWorld {
         // Cancel the call in progress, which also ends its stall.
         if let Some(held) = self.tasks[id].call.take() {
             let effects = self.machine.cancel(held.0, cpu);
-            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+            self.cpus.hold(effects, cpu);
         }
         self.update_stall(id, None);
         let task = &mut self.tasks[id];
@@ -74,9 +74,8 @@ impl SimWorld {
         self.free_all_objects(id, cpu);
         self.close_all_pipes(id, cpu);
         let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
-        drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
-        self.meter.at(cpu);
-        self.cpus[cpu].debt += self.meter.work(self.machine.take_work());
+        self.cpus.hold(effects, cpu);
+        self.cpus.owe(cpu, self.machine.take_work());
         for other in 0..self.setup.tasks.len() {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {
@@ -99,13 +98,13 @@ impl SimWorld {
         let has_begun = task.began.is_some();
         // A task killed before its start is also on a CPU, to exit.
         let thread = WorldThread::Task(id);
-        if has_begun || self.has_slice(thread) {
+        if has_begun || self.cpus.has_slice(thread) {
             self.interrupt(id);
         } else {
             // It has not started and never will, so it must exit here.
             self.exit_task(id, cpu);
-            let thread = self.numbers.id(WorldThread::Task(id));
-            self.scheduler.remove_task(thread);
+            let thread = self.cpus.numbers.id(WorldThread::Task(id));
+            self.cpus.scheduler.remove_task(thread);
         }
     }
 

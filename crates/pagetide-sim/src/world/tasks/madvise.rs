@@ -4,7 +4,7 @@
 //! effect at once.
 
 use crate::metrics::PhaseLevel;
-use crate::world::{drain, SimWorld};
+use crate::world::SimWorld;
 use pagetide_core::process::page_table::{Backing, Vma, VmaId};
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, Nanos};
@@ -31,7 +31,7 @@ impl SimWorld {
             LockKind::Lock | LockKind::OnFault => self.machine.mlock(vma, pages.start, nr, cpu),
             LockKind::Unlock => self.machine.munlock(vma, pages.start, nr, cpu),
         };
-        let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
+        let cost = self.cpus.meter.charge(Price::Syscall, 1) + self.take_work();
         self.spend_in_kernel(id, cost);
         if done.is_ok() && how == LockKind::Lock {
             self.populate(id, op, vma, pages, cpu, elapsed + cost);
@@ -66,7 +66,7 @@ impl SimWorld {
                     false => self.machine.advise_huge(vma, pages, advice == MadviseKind::Huge),
                 };
                 if let Ok(effects) = done {
-                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+                    self.cpus.hold(effects, cpu);
                 }
                 None
             }
@@ -77,7 +77,7 @@ impl SimWorld {
             MadviseKind::PageOut => Some(ProcessCall::page_out(mm, node, vma, pages)),
             MadviseKind::Collapse => Some(ProcessCall::collapse(mm, node, vma, pages)),
         };
-        let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
+        let cost = self.cpus.meter.charge(Price::Syscall, 1) + self.take_work();
         self.spend_in_kernel(id, cost);
         if let Some(call) = call {
             self.begin_call(id, call, op, elapsed + cost);

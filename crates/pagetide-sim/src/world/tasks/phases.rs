@@ -16,7 +16,7 @@ impl SimWorld {
     pub(crate) fn begin_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         let vmstat = snapshot(&self.machine.mem.vmstat);
         let times = self.times_of(id, self.now, elapsed);
-        let work = self.meter.of_task(id);
+        let work = self.cpus.meter.of_task(id);
         let program_ns = self.setup.machine.program_times.of(id, phase as usize);
         let task = &mut self.tasks[id];
         task.program_ns = program_ns;
@@ -100,7 +100,7 @@ impl SimWorld {
         let now = self.now + elapsed;
         self.gather_threads(id);
         let times = self.times_of(id, now, elapsed);
-        let work = self.meter.of_task(id);
+        let work = self.cpus.meter.of_task(id);
         let extra = self.residency(id, phase);
         let (levels, zones) = (self.machine.levels(), self.machine.free_blocks_of_zones());
         let slabs = self.slab_levels();

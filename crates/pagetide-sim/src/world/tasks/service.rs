@@ -14,9 +14,10 @@
 use crate::histogram::LatencyHistogram;
 use crate::observe::{ActivitySlice, ObservationKind};
 use crate::task::Blocked;
+use crate::world::cpus::SliceEnd;
 use crate::world::event::WorldEvent;
 use crate::world::threads::WorldThread;
-use crate::world::{SimWorld, SliceEnd};
+use crate::world::SimWorld;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
 use pagetide_scenario::workload::{Arrivals, ServiceRequest};
