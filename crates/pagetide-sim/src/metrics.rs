@@ -4,9 +4,8 @@
 //! copies are computed from these. A value of incomplete work is marked ([`Incomplete`]).
 
 use crate::histogram::LatencyHistogram;
-use crate::task::{
-    snapshot, GroupCounts, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks,
-};
+use crate::task::{snapshot, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks};
+use crate::world::groups::{GroupCounts, GroupTotals};
 use crate::world::tasks::service::RequestResults;
 use crate::world::SimWorld;
 use pagetide_core::reclaim::plugin::PolicyFault;
@@ -223,7 +222,7 @@ fn of_phase(metrics: &mut RunMetricSet, setup: &Setup, model: &model::Task, run:
 fn of_groups(metrics: &mut RunMetricSet, world: &SimWorld, setup: &Setup, cut: Option<Incomplete>) {
     let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
     // For a removed group, report its values at the removal.
-    let removed = || world.removed_groups().cloned();
+    let removed = || world.groups.removed().cloned();
     for counts in world.counts_of_groups().chain(removed().map(|(counts, _)| counts)) {
         put_group(&mut metrics.of(scope(counts.group)).with_incomplete(cut), &counts);
     }
@@ -234,7 +233,8 @@ fn of_groups(metrics: &mut RunMetricSet, world: &SimWorld, setup: &Setup, cut: O
         put.put(declared::PEAK_USAGE, bytes(peak.usage));
         put.put(declared::PEAK_KMEM, bytes(peak.kmem));
     }
-    let there = world.groups().map(|(group, memcg)| (group, world.totals_of_group(memcg)));
+    let there =
+        world.groups.iter().map(|(group, memcg)| (group, GroupTotals::of(&world.machine, memcg)));
     let gone = removed().filter_map(|(counts, totals)| Some((counts.group, totals?)));
     for (group, it) in there.chain(gone) {
         let mut put = metrics.of(scope(group)).with_incomplete(cut);

@@ -12,7 +12,7 @@ use crate::observe::{ObserverError, ObserverHandle};
 use crate::slab_tables;
 use crate::task::SimTask;
 use crate::world::disks::{SimDisks, FILE_GAP};
-use crate::world::groups::operations::{make_group, GroupError};
+use crate::world::groups::{make_group, GroupError, SimGroups};
 use crate::world::objects::names::FileCaches;
 use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
 use pagetide_core::config::{
@@ -341,7 +341,7 @@ pub fn record(
     for task in &world.tasks[..setup.tasks.len()] {
         if task.killed {
             let memcg = world.machine.mm_memcg(task.mm).expect("every task has one");
-            let at = world.groups().find(|&(_, id)| id == memcg);
+            let at = world.groups.iter().find(|&(_, id)| id == memcg);
             let of = at.map(|(group, _)| format!(" of group `{}`", setup.groups[group].name));
             let of = of.unwrap_or_default();
             notes.push(match task.refused {
@@ -491,6 +491,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     }
     let swap_disk = setup.machine.swap.as_ref().map_or(0, |swap| swap.disk);
     let disks = SimDisks::new(disks, file_base, swap_disk);
+    let groups = SimGroups::new(setup, groups);
     let has = WorldParts { disks, groups, caches, thing_caches, boot_effects };
     Ok(SimWorld::new(machine, setup, tasks, &jitter, has))
 }

@@ -7,6 +7,7 @@
 use crate::disk::IoPlug;
 use crate::histogram::LatencyHistogram;
 use crate::meter::OperationCounts;
+use crate::world::groups::GroupCounts;
 use crate::world::objects::names::{FdTable, FileCallCost};
 use crate::world::results::slab_levels::SlabLevels;
 use crate::world::tasks::service::{RequestResults, Service};
@@ -160,45 +161,6 @@ impl PhaseTimes {
             flusher_ns: self.flusher_ns.saturating_sub(earlier.flusher_ns),
             some_ns: self.some_ns.saturating_sub(earlier.some_ns),
             full_ns: self.full_ns.saturating_sub(earlier.full_ns),
-        }
-    }
-}
-
-/// Levels and counters of a group.
-#[derive(Clone, Debug)]
-pub struct GroupCounts {
-    /// Index of the group in the setup.
-    pub group: usize,
-    /// Sizes in bytes, by the names of memory.stat.
-    pub levels: Vec<(&'static str, u64)>,
-    /// Counts, by the names of memory.stat and memory.events.
-    pub counts: Vec<(&'static str, u64)>,
-}
-
-/// Usage, peaks and PSI stall times of a group since its creation.
-#[derive(Clone, Copy, Debug)]
-pub struct GroupTotals {
-    /// Charged pages.
-    pub usage: u64,
-    /// Charged pages of kernel memory.
-    pub kmem: u64,
-    /// Peak of `usage`.
-    pub peak: u64,
-    /// Peak of `kmem`.
-    pub kmem_peak: u64,
-    /// PSI `some`.
-    pub some_ns: Nanos,
-    /// PSI `full`.
-    pub full_ns: Nanos,
-}
-
-impl GroupCounts {
-    /// Subtracts earlier counters of the same group.
-    pub fn since(&mut self, before: &[GroupCounts]) {
-        let Some(before) = before.iter().find(|before| before.group == self.group) else { return };
-        for ((_, count), (_, before)) in self.counts.iter_mut().zip(&before.counts) {
-            // The counters of a group that was removed and created again start at 0.
-            *count = count.saturating_sub(*before);
         }
     }
 }

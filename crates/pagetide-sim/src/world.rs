@@ -31,6 +31,7 @@ use cpus::SimCpus;
 use daemons::SimDaemons;
 use disks::SimDisks;
 use event::WorldEvent;
+use groups::SimGroups;
 use objects::grace::{self, GracePeriod};
 use objects::names::FileCaches;
 use observing::decisions::DecisionHashes;
@@ -39,13 +40,13 @@ use pagetide_core::audit::Violation;
 use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
 use pagetide_core::stats::event::TraceEvent;
-use pagetide_core::units::{CacheId, Cpu, MemcgId, Nanos};
+use pagetide_core::units::{CacheId, Cpu, Nanos};
 use pagetide_scenario::model;
 use pressure::PsiReport;
 use results::slab_levels::SlabLevels;
 use results::slab_samples::SlabSamples;
 use results::timeline::TimelineSampler;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use threads::waits::ThreadWaits;
 use threads::WorldThread;
 
@@ -67,12 +68,7 @@ pub struct SimWorld {
     /// Every n-th copy of a frame fails; 0: none.
     pub fail_copies: u64,
     nr_copies: u64,
-    /// Memcgs of the existing groups, by index in the setup.
-    groups: Vec<Option<MemcgId>>,
-    /// Existing groups without a memory controller, by index in the setup.
-    groups_without_memory: BTreeSet<usize>,
-    /// Counts of groups at their last removal, by index in the setup.
-    last_counts: BTreeMap<usize, (crate::task::GroupCounts, Option<crate::task::GroupTotals>)>,
+    pub(crate) groups: SimGroups,
     /// Notes for the record, and how often each occurred.
     pub(crate) notes: BTreeMap<String, u64>,
     /// The machine's slab caches, by index in the setup.
@@ -110,8 +106,7 @@ pub struct SimWorld {
 /// Disks, files, groups and caches of the machine at the start of a run, by index in the setup.
 pub(crate) struct WorldParts {
     pub disks: SimDisks,
-    /// `None`: the group does not exist yet, or has no memory controller.
-    pub groups: Vec<Option<MemcgId>>,
+    pub groups: SimGroups,
     /// Slab caches of the setup's object mixes.
     pub caches: Vec<CacheId>,
     /// Slab caches for files, dentries and pipes, if tasks use any.
@@ -161,11 +156,7 @@ impl SimWorld {
             daemons: SimDaemons::new(numbers.nr_nodes),
             fail_copies: 0,
             nr_copies: 0,
-            groups_without_memory: (0..setup.groups.len())
-                .filter(|&group| setup.groups[group].at_start && !setup.groups[group].has_memory)
-                .collect(),
             groups,
-            last_counts: BTreeMap::new(),
             notes: BTreeMap::new(),
             caches,
             thing_caches,
@@ -246,7 +237,7 @@ impl SimWorld {
             let (_, event) = self.queue.pop().expect("there is an event at its time");
             debug_assert!(at >= self.now, "time runs forward");
             self.sample_until(at);
-            self.slab_samples.until(at, &self.machine, &self.groups);
+            self.slab_samples.until(at, &self.machine, &self.groups.memcgs);
             self.now = at;
             self.deliver_observations()?;
             match event {

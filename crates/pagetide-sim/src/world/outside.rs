@@ -49,14 +49,14 @@ impl SimWorld {
             return Ok(None);
         }
         let place = self.setup.groups.iter().position(|group| group.name == name);
-        let there = place.filter(|&place| self.group_exists(place));
+        let there = place.filter(|&place| self.groups.exists(place));
         there.map(Some).ok_or_else(|| WriteError::Group(name.to_owned()))
     }
 
     /// The memcg of a group. `file` is for the error message.
     fn group_of(&self, name: &str, file: &str) -> Result<MemcgId, WriteError> {
         let Some(place) = self.find_group(name)? else { return Ok(ROOT) };
-        self.groups[place].ok_or_else(|| {
+        self.groups.memcgs[place].ok_or_else(|| {
             let message = format!("group `{name}` has no memory controller, so no {file}");
             let name = file.to_owned();
             WriteError::Control(ControlError { errno: Errno::Enoent, name, message })

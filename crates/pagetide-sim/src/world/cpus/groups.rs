@@ -106,7 +106,7 @@ impl SimWorld {
     /// Applies a write to a CPU control file of an existing group, even one without a memory
     /// controller (the core does not have such groups).
     pub(crate) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
-        debug_assert!(write.control.is_of_cpu() && self.group_exists(group), "{write:?}");
+        debug_assert!(write.control.is_of_cpu() && self.groups.exists(group), "{write:?}");
         if !self.cpus.has_groups {
             self.cpus.begin_groups(&self.setup, &self.tasks, self.now);
         }

@@ -6,7 +6,7 @@
 //!
 //! Invariant: sampling only reads the machine and schedules no event, so it does not change a run.
 
-use crate::task::GroupTotals;
+use crate::world::groups::GroupTotals;
 use pagetide_core::process::Machine;
 use pagetide_core::stats::vmstat::NodeStat;
 use pagetide_core::units::{MemcgId, Nanos};
@@ -39,7 +39,7 @@ pub(crate) struct SlabSamples {
 impl crate::world::SimWorld {
     /// Takes the last sample, at the end of the run.
     pub fn finish_slab_samples(&mut self) {
-        self.slab_samples.look(&self.machine, &self.groups, 1);
+        self.slab_samples.look(&self.machine, &self.groups.memcgs, 1);
     }
 }
 

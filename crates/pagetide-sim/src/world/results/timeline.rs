@@ -85,7 +85,7 @@ pub(crate) struct TimelineSampler {
 impl SimWorld {
     /// Takes samples from now on.
     pub fn sample(&mut self) {
-        let nr_rows = self.groups.len() + 1;
+        let nr_rows = self.groups.memcgs.len() + 1;
         self.sampler = Some(TimelineSampler {
             next_tick: self.now + FIRST_TICK,
             tick: FIRST_TICK,
@@ -132,7 +132,7 @@ impl SimWorld {
             if sampler.next_tick <= at {
                 let watched = SampledWorld {
                     machine: &self.machine,
-                    groups: &self.groups,
+                    groups: &self.groups.memcgs,
                     tasks: &self.tasks,
                     programs: 0..self.setup.tasks.len(),
                 };
@@ -149,7 +149,7 @@ impl SimWorld {
         let mut sampler = self.sampler.take()?;
         let watched = SampledWorld {
             machine: &self.machine,
-            groups: &self.groups,
+            groups: &self.groups.memcgs,
             tasks: &self.tasks,
             programs: 0..self.setup.tasks.len(),
         };
