@@ -6,6 +6,7 @@
 use crate::histogram::LatencyHistogram;
 use crate::task::{snapshot, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks};
 use crate::world::groups::{GroupCounts, GroupTotals};
+use crate::world::results::slab_levels::SlabLevels;
 use crate::world::tasks::service::RequestResults;
 use crate::world::SimWorld;
 use pagetide_core::reclaim::plugin::PolicyFault;
@@ -75,7 +76,7 @@ fn of_machine(
     }
     machine.put(declared::PSI_SOME, seconds(world.machine.psi().some_ns));
     machine.put(declared::PSI_FULL, seconds(world.machine.psi().full_ns));
-    world.slab_levels().put(&mut machine);
+    SlabLevels::of(&world.machine, setup).put(&mut machine);
     let samples = &world.slab_samples;
     machine.put(declared::PEAK_SLAB, world.machine.page_size().bytes_of(samples.peak_slab) as f64);
     if let Some(utilisation) = samples.utilisation() {

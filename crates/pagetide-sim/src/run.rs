@@ -13,7 +13,8 @@ use crate::slab_tables;
 use crate::task::SimTask;
 use crate::world::disks::{SimDisks, FILE_GAP};
 use crate::world::groups::{make_group, GroupError, SimGroups};
-use crate::world::objects::names::FileCaches;
+use crate::world::objects::files::FileCaches;
+use crate::world::objects::SimObjects;
 use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
 use pagetide_core::config::{
     CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,
@@ -400,7 +401,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         effects.drain_into(&mut boot_effects);
     }
     let caches = caches_of(&mut machine, setup)?;
-    let thing_caches = file_caches_of(&mut machine, setup)?;
+    let file_caches = file_caches_of(&mut machine, setup)?;
     for tuning in &setup.machine.caches {
         tune_cache(&mut machine, tuning)?;
     }
@@ -492,7 +493,8 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let swap_disk = setup.machine.swap.as_ref().map_or(0, |swap| swap.disk);
     let disks = SimDisks::new(disks, file_base, swap_disk);
     let groups = SimGroups::new(setup, groups);
-    let has = WorldParts { disks, groups, caches, thing_caches, boot_effects };
+    let objects = SimObjects::new(&machine, caches, file_caches);
+    let has = WorldParts { disks, groups, objects, boot_effects };
     Ok(SimWorld::new(machine, setup, tasks, &jitter, has))
 }
 

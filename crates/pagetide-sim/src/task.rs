@@ -8,7 +8,7 @@ use crate::disk::IoPlug;
 use crate::histogram::LatencyHistogram;
 use crate::meter::OperationCounts;
 use crate::world::groups::GroupCounts;
-use crate::world::objects::names::{FdTable, FileCallCost};
+use crate::world::objects::files::{FdTable, FileCallCost, ObjectKey, ObjectStep};
 use crate::world::results::slab_levels::SlabLevels;
 use crate::world::tasks::service::{RequestResults, Service};
 use crate::world::ShownCall;
@@ -19,7 +19,7 @@ use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::object::Object;
 use pagetide_core::stats::psi::Psi;
 use pagetide_core::stats::vmstat::{Event, Vmstat};
-use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
+use pagetide_core::units::{Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::record::Incomplete;
 use pagetide_scenario::workload::Program;
@@ -179,34 +179,6 @@ pub enum Blocked {
     /// Throttled in reclaim or writeback.
     Throttled(NodeId, pagetide_core::interface::throttle::Throttle),
     Exited,
-}
-
-/// Key of a slab object of a file or a pipe.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ObjectKey {
-    /// True for a pipe, false for a file.
-    pub is_pipe: bool,
-    /// Number of the file, slot of the pipe.
-    pub number: u32,
-    /// Index of the object in the file or pipe.
-    pub part: u8,
-}
-
-/// Type of a slab object of a file or a pipe.
-#[derive(Clone, Copy, Debug)]
-pub struct ObjectType {
-    pub cache: CacheId,
-    /// The kernel charges it to the task's group.
-    pub account: bool,
-}
-
-/// A step of a system call on a file or a pipe.
-#[derive(Clone, Copy, Debug)]
-pub enum ObjectStep {
-    Alloc(ObjectKey, ObjectType),
-    Free(ObjectKey),
-    /// Leaves the object to the kernel as a cached dentry.
-    Keep(ObjectKey),
 }
 
 /// The end of a phase whose report is in progress.

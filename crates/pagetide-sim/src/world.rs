@@ -32,15 +32,14 @@ use daemons::SimDaemons;
 use disks::SimDisks;
 use event::WorldEvent;
 use groups::SimGroups;
-use objects::grace::{self, GracePeriod};
-use objects::names::FileCaches;
+use objects::SimObjects;
 use observing::decisions::DecisionHashes;
 use observing::observations::ObservationQueue;
 use pagetide_core::audit::Violation;
 use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
 use pagetide_core::stats::event::TraceEvent;
-use pagetide_core::units::{CacheId, Cpu, Nanos};
+use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model;
 use pressure::PsiReport;
 use results::slab_levels::SlabLevels;
@@ -60,24 +59,15 @@ pub struct SimWorld {
     queue: EventQueue<WorldEvent>,
     pub(crate) cpus: SimCpus,
     pub(crate) disks: SimDisks,
-    /// Costs of the model, and number, of the calls whose time was measured: on missing names,
-    /// files and pipes.
-    costs_of_calls: [(Nanos, u64); 3],
     waits: ThreadWaits,
     pub(crate) daemons: SimDaemons,
     /// Every n-th copy of a frame fails; 0: none.
     pub fail_copies: u64,
     nr_copies: u64,
     pub(crate) groups: SimGroups,
+    objects: SimObjects,
     /// Notes for the record, and how often each occurred.
     pub(crate) notes: BTreeMap<String, u64>,
-    /// The machine's slab caches, by index in the setup.
-    caches: Vec<CacheId>,
-    /// Slab caches for files, dentries and pipes, if tasks use any.
-    thing_caches: Option<FileCaches>,
-    grace: GracePeriod,
-    /// By cache id: objects are freed after a grace period.
-    frees_late: Vec<bool>,
     pub(crate) slab_samples: SlabSamples,
     /// Slab levels before the first task starts.
     pub(crate) idle_slabs: SlabLevels,
@@ -107,10 +97,7 @@ pub struct SimWorld {
 pub(crate) struct WorldParts {
     pub disks: SimDisks,
     pub groups: SimGroups,
-    /// Slab caches of the setup's object mixes.
-    pub caches: Vec<CacheId>,
-    /// Slab caches for files, dentries and pipes, if tasks use any.
-    pub thing_caches: Option<FileCaches>,
+    pub objects: SimObjects,
     /// Effects of the setup.
     pub boot_effects: Vec<Effect>,
 }
@@ -141,26 +128,22 @@ impl SimWorld {
         start_jitter: &[Nanos],
         has: WorldParts,
     ) -> SimWorld {
-        let WorldParts { disks, groups, caches, thing_caches, boot_effects } = has;
+        let WorldParts { disks, groups, objects, boot_effects } = has;
         let cpus = SimCpus::new(setup, &machine, &tasks);
         let numbers = cpus.numbers;
         let mut world = SimWorld {
-            frees_late: grace::caches_that_free_late(&machine),
             machine,
             now: 0,
             queue: EventQueue::new(),
             cpus,
             disks,
-            costs_of_calls: [(0, 0); 3],
             waits: ThreadWaits::new(numbers),
             daemons: SimDaemons::new(numbers.nr_nodes),
             fail_copies: 0,
             nr_copies: 0,
             groups,
             notes: BTreeMap::new(),
-            caches,
-            thing_caches,
-            grace: GracePeriod::default(),
+            objects,
             slab_samples: SlabSamples::new(setup.groups.len()),
             idle_slabs: SlabLevels::default(),
             shrunk_slabs: SlabLevels::default(),
@@ -188,7 +171,7 @@ impl SimWorld {
         for effect in boot_effects {
             world.apply(effect, Cpu(0));
         }
-        world.idle_slabs = world.slab_levels();
+        world.idle_slabs = SlabLevels::of(&world.machine, setup);
         world
     }
 

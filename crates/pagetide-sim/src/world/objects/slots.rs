@@ -9,20 +9,15 @@ use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::object::Object;
-use pagetide_core::units::{CacheId, Cpu, Nanos};
+use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::op::Op;
 
 impl SimWorld {
-    /// The machine's slab cache, by index in the setup.
-    fn cache_of(&self, cache: u32) -> CacheId {
-        self.caches[cache as usize]
-    }
-
     /// Allocates an object. Returns the CPU time.
     pub(crate) fn alloc_object(&mut self, id: usize, op: Op, cpu: Cpu, elapsed: Nanos) -> Nanos {
         let Op::AllocObject { cache, account, .. } = op else { return 0 };
-        let cache = self.cache_of(cache);
+        let cache = self.objects.caches[cache as usize];
         let task = &mut self.tasks[id];
         let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
         let price = self.cpus.meter.charge(Price::Object, 1)
@@ -73,12 +68,6 @@ impl SimWorld {
 
     fn take_object(&mut self, id: usize, slot: u32) -> Option<Object> {
         self.tasks[id].objects.get_mut(slot as usize).and_then(Option::take)
-    }
-
-    pub(crate) fn free_object_now(&mut self, object: Object, cpu: Cpu) {
-        let cache = self.machine.cache_of_object(object);
-        let freed = self.machine.kmem_cache_free(cache, object, cpu);
-        assert!(freed.is_ok(), "{object:?} was in a slot: {freed:?}");
     }
 
     /// Frees all objects of a task that exits.

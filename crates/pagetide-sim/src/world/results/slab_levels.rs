@@ -6,12 +6,12 @@
 //!
 //! Invariant: nothing is reported unless tasks use files or pipes.
 
-use crate::world::SimWorld;
+use pagetide_core::process::Machine;
 use pagetide_core::stats::vmstat::NodeStat;
-use pagetide_core::units::Cpu;
 use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
 use pagetide_scenario::metric::declared::{self, slabinfo_names, MetricDecl};
 use pagetide_scenario::metric::MetricWriter;
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 
 /// Levels by metric name; empty if there is nothing to report.
@@ -31,14 +31,11 @@ impl SlabLevels {
             put.put_named(name.clone(), *count as f64, Unit::Count);
         }
     }
-}
 
-impl SimWorld {
-    pub fn slab_levels(&self) -> SlabLevels {
-        if !self.setup.has_objects() {
+    pub(crate) fn of(machine: &Machine, setup: &Setup) -> SlabLevels {
+        if !setup.has_objects() {
             return SlabLevels::default();
         }
-        let machine = &self.machine;
         let bytes = |stat| machine.page_size().bytes_of(machine.global_node_stat(stat)) as f64;
         let reclaimable = bytes(NodeStat::NrSlabReclaimable);
         let unreclaimable = bytes(NodeStat::NrSlabUnreclaimable);
@@ -50,7 +47,7 @@ impl SimWorld {
         ]);
         let (mut used, mut held) = (0, 0);
         for ReportedCache { name, holds_objects: is_of_things } in
-            reported_caches(self.setup.machine.kmem_accounting)
+            reported_caches(setup.machine.kmem_accounting)
         {
             let Some(id) = machine.find_cache(name) else { continue };
             let usage = machine.slab_usage(id);
@@ -66,23 +63,5 @@ impl SimWorld {
             levels.machine.push((declared::SLAB_UTILISATION, used as f64 / held as f64));
         }
         levels
-    }
-
-    /// Sets `shrunk_slabs`: the levels after all grace periods end and all caches are shrunk.
-    pub(crate) fn note_shrunk_slabs(&mut self) {
-        if !self.setup.has_objects() {
-            return;
-        }
-        // The changes are undone afterwards, as they are not part of the run.
-        let before = self.machine.clone();
-        let waiting = self.grace.take_all();
-        for &(object, cpu) in &waiting {
-            self.free_object_now(object, cpu);
-        }
-        for id in self.machine.kmem_caches().map(|(id, _)| id).collect::<Vec<_>>() {
-            self.machine.shrink_cache(id, Cpu(0));
-        }
-        self.shrunk_slabs = self.slab_levels();
-        self.machine = before;
     }
 }

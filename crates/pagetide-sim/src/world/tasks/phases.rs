@@ -103,7 +103,7 @@ impl SimWorld {
         let work = self.cpus.meter.of_task(id);
         let extra = self.residency(id, phase);
         let (levels, zones) = (self.machine.levels(), self.machine.free_blocks_of_zones());
-        let slabs = self.slab_levels();
+        let slabs = SlabLevels::of(&self.machine, &self.setup);
         let groups = self.group_counts();
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
