@@ -225,7 +225,7 @@ fn run_observed(
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
     }
-    if let (Some(decisions), Some(decided)) = (&options.decisions, world.decided()) {
+    if let (Some(decisions), Some(decided)) = (&options.decisions, world.observing.decided()) {
         decisions.set(decided).expect("a run has decisions of its own");
     }
     let of = RunIdentity { scenario, variant, seed };

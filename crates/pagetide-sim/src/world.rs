@@ -14,7 +14,7 @@ pub(crate) mod disks;
 mod event;
 pub(crate) mod groups;
 pub(crate) mod objects;
-mod observing;
+pub(crate) mod observing;
 pub mod outside;
 mod pressure;
 pub(crate) mod results;
@@ -22,7 +22,6 @@ pub(crate) mod tasks;
 mod threads;
 
 pub use observing::decisions::Decisions;
-pub(crate) use observing::observations::ShownCall;
 
 use crate::event_queue::EventQueue;
 use crate::observe::ObserverError;
@@ -33,12 +32,10 @@ use disks::SimDisks;
 use event::WorldEvent;
 use groups::SimGroups;
 use objects::SimObjects;
-use observing::decisions::DecisionHashes;
-use observing::observations::ObservationQueue;
+use observing::Observing;
 use pagetide_core::audit::Violation;
 use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
-use pagetide_core::stats::event::TraceEvent;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model;
 use pressure::PsiReport;
@@ -83,12 +80,7 @@ pub struct SimWorld {
     nr_foreground: usize,
     /// Last state of each thread reported to PSI.
     reported: Vec<PsiReport>,
-    /// `None` without observers.
-    observing: Option<ObservationQueue>,
-    /// `None` unless hashes were requested.
-    decisions: Option<DecisionHashes>,
-    /// Events of the last step.
-    fresh_events: Vec<TraceEvent>,
+    pub(crate) observing: Observing,
     /// `None` unless a timeline was requested.
     sampler: Option<TimelineSampler>,
 }
@@ -116,7 +108,7 @@ pub enum WorldError {
     Audit { at_ns: Nanos, violation: Violation },
     /// An observer cannot write.
     #[error(transparent)]
-    Unwritten(ObserverError),
+    Unwritten(#[from] ObserverError),
 }
 
 impl SimWorld {
@@ -153,9 +145,7 @@ impl SimWorld {
             nr_over: 0,
             nr_foreground: tasks.iter().filter(|task| !task.background).count(),
             reported: vec![PsiReport::NOTHING; numbers.len()],
-            observing: None,
-            decisions: None,
-            fresh_events: Vec::new(),
+            observing: Observing::default(),
             sampler: None,
             tasks,
         };
@@ -222,7 +212,7 @@ impl SimWorld {
             self.sample_until(at);
             self.slab_samples.until(at, &self.machine, &self.groups.memcgs);
             self.now = at;
-            self.deliver_observations()?;
+            self.observing.deliver_until(at)?;
             match event {
                 WorldEvent::Cpu(cpu) => self.cpu_event(cpu)?,
                 WorldEvent::Disk(disk) => self.disk_event(disk),

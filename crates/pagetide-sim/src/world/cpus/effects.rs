@@ -41,7 +41,7 @@ impl SimWorld {
 
     /// Carries out one effect that is not I/O.
     pub(crate) fn apply(&mut self, effect: Effect, cpu: Cpu) {
-        if let Some(decisions) = &mut self.decisions {
+        if let Some(decisions) = &mut self.observing.decisions {
             decisions.effect(self.now, cpu, effect);
         }
         match effect {

@@ -36,7 +36,7 @@ impl SimWorld {
         // A pending wake-up of a daemon suppresses others, so it must not wait.
         let (wakes, effects): (Vec<Effect>, _) = effects.into_iter().partition(is_wake_of_daemon);
         wakes.into_iter().for_each(|wake| self.apply(wake, cpu));
-        self.show_preempted(slice.thread);
+        self.observing.show_preempted(slice.thread, self.now);
         let rest = PreemptedSlice { after: slice.after, left: slice.until - now, effects };
         self.cpus.preempted.insert(id, rest);
         None
@@ -50,7 +50,7 @@ impl SimWorld {
         cpu: Cpu,
     ) -> Option<(SliceEnd, Nanos)> {
         let slice = self.cpus.preempted.remove(&self.cpus.numbers.id(thread))?;
-        self.show_resumed(thread);
+        self.observing.show_resumed(thread, self.now);
         debug_assert!(self.cpus.of[cpu].effects.is_empty(), "effects of an ended time slice");
         self.cpus.of[cpu].effects = slice.effects;
         Some((slice.after, slice.left))

@@ -26,7 +26,7 @@ impl SimWorld {
     pub(crate) fn run_daemon(&mut self, daemon: Daemon, cpu: Cpu) -> (SliceEnd, Nanos) {
         let thread = WorldThread::Daemon(daemon);
         self.daemon_stalls(daemon, true);
-        self.show_work(daemon);
+        self.observing.show_work(daemon, self.now);
         self.machine.set_need_resched(self.cpus.scheduler.should_resched(cpu, self.now));
         let (step, effects) = self.machine.step_daemon(daemon, cpu, self.now);
         self.cpus.hold(effects, cpu);
@@ -60,7 +60,7 @@ impl SimWorld {
                 SliceEnd::Block
             }
             Step::Done(rest) => {
-                self.show_rest(daemon, self.now + cost);
+                self.observing.show_rest(daemon, self.now + cost);
                 self.daemon_rests(daemon, rest);
                 SliceEnd::Block
             }

@@ -106,7 +106,7 @@ impl SimWorld {
             }
             WorldThread::Daemon(daemon) => self.daemons.of_mut(daemon).waits_for_disk = false,
         }
-        self.show_wait_over(thread, WaitReason::Disk);
+        self.observing.show_wait_over(thread, WaitReason::Disk, self.now);
         self.wake(thread);
     }
 

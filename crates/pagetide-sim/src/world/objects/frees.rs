@@ -19,7 +19,7 @@ impl SimWorld {
 
     /// Frees an object after a grace period.
     pub(crate) fn free_after_grace(&mut self, object: Object, cpu: Cpu) {
-        if let Some(decisions) = &mut self.decisions {
+        if let Some(decisions) = &mut self.observing.decisions {
             decisions.free_late(self.now, cpu, object);
         }
         if self.objects.grace.is_empty() {

@@ -14,7 +14,6 @@
 //! [`Manager::digest`]: pagetide_core::process::Machine::digest
 
 use crate::world::threads::WorldThread;
-use crate::world::SimWorld;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io, Token};
 use pagetide_core::slab::object::Object;
@@ -97,21 +96,8 @@ impl DecisionHashes {
         }
     }
 
-    fn finish(&self) -> Decisions {
+    pub fn finish(&self) -> Decisions {
         Decisions { effects: self.effects.finish(), events: self.events.finish() }
-    }
-}
-
-impl SimWorld {
-    /// Starts to hash decisions.
-    pub fn hash_decisions(&mut self) {
-        self.machine.record_events(true);
-        self.decisions = Some(DecisionHashes::default());
-    }
-
-    /// Hashes since [`Self::hash_decisions`]; `None` if that was not called.
-    pub fn decided(&self) -> Option<Decisions> {
-        self.decisions.as_ref().map(DecisionHashes::finish)
     }
 }
 

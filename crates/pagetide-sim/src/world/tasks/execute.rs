@@ -212,7 +212,7 @@ impl SimWorld {
                 self.show_began(WorldThread::Task(id), now, ActivitySlice::DirectCompaction)
             }
             (Some(_), false) => {
-                self.show(
+                self.observing.show(
                     WorldThread::Task(id),
                     now,
                     ObservationKind::Ended(ActivitySlice::DirectCompaction),
@@ -274,7 +274,7 @@ impl SimWorld {
         };
         let compacts = call.is_compacting();
         let majors = self.machine.mem.vmstat.get(Counter::Pgmajfault);
-        if self.observing.is_some() && majors > majors_before {
+        if self.observing.is_observed() && majors > majors_before {
             self.show_major(id, now);
         }
         self.note_events(WorldThread::Task(id), cpu, now);

@@ -120,7 +120,7 @@ impl SimWorld {
         }
         let arrived = self.tasks[id].serving.take();
         if let Some(arrived) = arrived {
-            self.show(
+            self.observing.show(
                 WorldThread::Task(id),
                 now,
                 ObservationKind::Ended(ActivitySlice::Request { arrived }),

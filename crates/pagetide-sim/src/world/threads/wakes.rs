@@ -26,7 +26,9 @@ impl SimWorld {
         for thread in self.waits.take_page(pfn) {
             match thread {
                 WorldThread::Task(task) => self.end_page_wait(task),
-                WorldThread::Daemon(_) => self.show_wait_over(thread, WaitReason::Page),
+                WorldThread::Daemon(_) => {
+                    self.observing.show_wait_over(thread, WaitReason::Page, self.now)
+                }
             }
             self.wake(thread);
         }
@@ -40,7 +42,7 @@ impl SimWorld {
             task.call_page_wait += self.now.saturating_sub(task.wait_began);
         }
         self.update_stall(id, None);
-        self.show_wait_over(WorldThread::Task(id), WaitReason::Page);
+        self.observing.show_wait_over(WorldThread::Task(id), WaitReason::Page, self.now);
     }
 
     pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
@@ -73,7 +75,7 @@ impl SimWorld {
             }
         };
         if let Some(reason) = reason {
-            self.show_wait_over(thread, WaitReason::Throttled(reason));
+            self.observing.show_wait_over(thread, WaitReason::Throttled(reason), self.now);
         }
         self.waits.cancel_timer(thread, &mut self.queue);
         self.wake(thread);
