@@ -201,7 +201,7 @@ fn run_observed(
     let mut world = build(setup, seed)?;
     let chosen = options.plugins.choose(setup.group_policy.as_deref());
     world.machine.use_plugin(chosen.map_err(SimError::Plugin)?);
-    world.fail_copies = options.fail_copies;
+    world.copies.every = options.fail_copies;
     world.observe(options.observers.clone())?;
     if options.decisions.is_some() {
         world.hash_decisions();
@@ -320,13 +320,13 @@ pub fn record(
     let RunIdentity { scenario, variant, seed } = of;
     let setup = &variant.setup;
     world.machine.psi_flush(world.now);
-    world.finish_slab_samples();
+    world.results.slab_samples.end(&world.machine, &world.groups.memcgs);
     world.note_shrunk_slabs();
     let mut notes = Vec::new();
     if !finished {
         notes.push(format!("{CUT} at {} s", world.now as f64 / 1e9));
     }
-    for (note, times) in &world.notes {
+    for (note, times) in &world.results.notes {
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
         notes.push(format!("{note}{times}"));
     }
@@ -460,7 +460,6 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         next_base[file.disk] += page_size.pages_for(file.size) + page_size.pages_in(FILE_GAP);
     }
     let mut tasks = Vec::new();
-    let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {
         let task_seed = sub_seed(seed, &format!("task {}", task.name));
         let group = payer(&groups, task.group);
@@ -471,12 +470,12 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         let mut made = SimTask::new(task.name.clone(), program, mm, files, task.background);
         made.leader = id;
         made.group = task.group;
-        tasks.push(made);
         let start_seed = match setup.machine.starts_at_once {
             true => sub_seed(seed, "start"),
             false => sub_seed(task_seed, "start"),
         };
-        jitter.push(SplitMix64::new(start_seed).below(START_JITTER_NS));
+        made.start_jitter = SplitMix64::new(start_seed).below(START_JITTER_NS);
+        tasks.push(made);
     }
     let mms: Vec<_> = tasks.iter().map(|task| task.mm).collect();
     if setup.machine.program_frames > 0 {
@@ -495,7 +494,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let groups = SimGroups::new(setup, groups);
     let objects = SimObjects::new(&machine, caches, file_caches);
     let has = WorldParts { disks, groups, objects, boot_effects };
-    Ok(SimWorld::new(machine, setup, tasks, &jitter, has))
+    Ok(SimWorld::new(machine, setup, tasks, has))
 }
 
 /// Finds or creates the machine's slab caches for those of the setup.

@@ -14,12 +14,12 @@ use crate::world::results::slab_levels::SlabLevels;
 use crate::world::tasks::service::{RequestResults, Service};
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
-use pagetide_core::process::MmId;
-use pagetide_core::process::ProcessCall;
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::object::Object;
 use pagetide_core::stats::psi::Psi;
 use pagetide_core::stats::vmstat::{Event, Vmstat};
 use pagetide_core::units::{Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
+use pagetide_scenario::metric::declared::MetricDecl;
 use pagetide_scenario::op::Op;
 use pagetide_scenario::record::Incomplete;
 use pagetide_scenario::workload::Program;
@@ -110,7 +110,7 @@ pub struct PhaseRun {
     /// Slab caches at the end, if tasks use files or pipes.
     pub slabs: SlabLevels,
     /// Extra results, such as residency.
-    pub(crate) extra: Vec<crate::metrics::PhaseLevel>,
+    pub(crate) extra: Vec<PhaseLevel>,
     /// Counters of the groups, and their levels at the end.
     pub groups: Vec<GroupCounts>,
     /// Results of a service's requests.
@@ -120,6 +120,9 @@ pub struct PhaseRun {
     /// Operations of the task, of all kswapds and of the flusher, if counted.
     pub(crate) work: Option<[OperationCounts; 3]>,
 }
+
+/// An extra metric of a phase, not from a kernel counter.
+pub(crate) type PhaseLevel = (&'static MetricDecl, u64);
 
 /// Node, name and free blocks per order of a zone, from
 /// [`Machine::free_blocks_of_zones`](pagetide_core::process::Machine).
@@ -134,6 +137,18 @@ pub struct MachineCounts {
     /// Free blocks of each zone.
     pub zones: Vec<ZoneBlocks>,
     pub psi: Psi,
+}
+
+impl MachineCounts {
+    /// Counters and levels of the machine now.
+    pub(crate) fn of(machine: &Machine) -> MachineCounts {
+        MachineCounts {
+            vmstat: snapshot(&machine.mem.vmstat),
+            levels: machine.levels(),
+            zones: machine.free_blocks_of_zones(),
+            psi: machine.psi().clone(),
+        }
+    }
 }
 
 /// CPU time and PSI memory stall time.
@@ -196,6 +211,8 @@ pub struct SimTask {
     pub name: String,
     /// Group of the setup; `None`: the root.
     pub group: Option<usize>,
+    /// Additional start delay.
+    pub start_jitter: Nanos,
     /// The first thread of the program.
     pub leader: usize,
     /// Additional threads of the program, if this is the leader.
@@ -348,6 +365,7 @@ impl SimTask {
         SimTask {
             name,
             group: None,
+            start_jitter: 0,
             leader: 0,
             helpers: 0..0,
             service: None,

@@ -8,6 +8,7 @@
 //! Invariant: a thread runs on at most one CPU, and a busy CPU has exactly one event.
 
 mod audit;
+pub(crate) mod copies;
 mod cpus;
 pub(crate) mod daemons;
 pub(crate) mod disks;
@@ -25,7 +26,8 @@ pub use observing::decisions::Decisions;
 
 use crate::event_queue::EventQueue;
 use crate::observe::ObserverError;
-use crate::task::{MachineCounts, SimTask};
+use crate::task::SimTask;
+use copies::CopyFaults;
 use cpus::SimCpus;
 use daemons::SimDaemons;
 use disks::SimDisks;
@@ -38,11 +40,9 @@ use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model;
-use pressure::PsiReport;
+use pressure::PressureReports;
 use results::slab_levels::SlabLevels;
-use results::slab_samples::SlabSamples;
-use results::timeline::TimelineSampler;
-use std::collections::BTreeMap;
+use results::RunResults;
 use threads::waits::ThreadWaits;
 use threads::WorldThread;
 
@@ -58,31 +58,13 @@ pub struct SimWorld {
     pub(crate) disks: SimDisks,
     waits: ThreadWaits,
     pub(crate) daemons: SimDaemons,
-    /// Every n-th copy of a frame fails; 0: none.
-    pub fail_copies: u64,
-    nr_copies: u64,
     pub(crate) groups: SimGroups,
     objects: SimObjects,
-    /// Notes for the record, and how often each occurred.
-    pub(crate) notes: BTreeMap<String, u64>,
-    pub(crate) slab_samples: SlabSamples,
-    /// Slab levels before the first task starts.
-    pub(crate) idle_slabs: SlabLevels,
-    /// Slab levels after the run, all grace periods and a shrink of all caches.
-    pub(crate) shrunk_slabs: SlabLevels,
-    /// Counts at the end of the last foreground task that completed its work.
-    pub(crate) done: Option<MachineCounts>,
     setup: model::Setup,
-    /// Additional start delay of each task.
-    start_jitter: Vec<Nanos>,
-    nr_over: usize,
-    /// Number of foreground tasks.
-    nr_foreground: usize,
-    /// Last state of each thread reported to PSI.
-    reported: Vec<PsiReport>,
+    pressure: PressureReports,
     pub(crate) observing: Observing,
-    /// `None` unless a timeline was requested.
-    sampler: Option<TimelineSampler>,
+    pub(crate) results: RunResults,
+    pub(crate) copies: CopyFaults,
 }
 
 /// Disks, files, groups and caches of the machine at the start of a run, by index in the setup.
@@ -117,12 +99,12 @@ impl SimWorld {
         machine: Machine,
         setup: &model::Setup,
         tasks: Vec<SimTask>,
-        start_jitter: &[Nanos],
         has: WorldParts,
     ) -> SimWorld {
         let WorldParts { disks, groups, objects, boot_effects } = has;
         let cpus = SimCpus::new(setup, &machine, &tasks);
         let numbers = cpus.numbers;
+        let nr_foreground = tasks.iter().filter(|task| !task.background).count();
         let mut world = SimWorld {
             machine,
             now: 0,
@@ -131,27 +113,21 @@ impl SimWorld {
             disks,
             waits: ThreadWaits::new(numbers),
             daemons: SimDaemons::new(numbers.nr_nodes),
-            fail_copies: 0,
-            nr_copies: 0,
             groups,
-            notes: BTreeMap::new(),
             objects,
-            slab_samples: SlabSamples::new(setup.groups.len()),
-            idle_slabs: SlabLevels::default(),
-            shrunk_slabs: SlabLevels::default(),
-            done: None,
             setup: setup.clone(),
-            start_jitter: start_jitter.to_vec(),
-            nr_over: 0,
-            nr_foreground: tasks.iter().filter(|task| !task.background).count(),
-            reported: vec![PsiReport::NOTHING; numbers.len()],
+            pressure: PressureReports::new(numbers.len()),
             observing: Observing::default(),
-            sampler: None,
+            results: RunResults::new(nr_foreground, setup.groups.len()),
+            copies: CopyFaults::default(),
             tasks,
         };
         for (id, task) in setup.tasks.iter().enumerate() {
             if task.start.after.is_none() {
-                world.queue.push(task.start.delay_ns + start_jitter[id], WorldEvent::Start(id));
+                world.queue.push(
+                    task.start.delay_ns + world.tasks[id].start_jitter,
+                    WorldEvent::Start(id),
+                );
             }
         }
         if setup.has_cpu_controller() {
@@ -161,7 +137,7 @@ impl SimWorld {
         for effect in boot_effects {
             world.apply(effect, Cpu(0));
         }
-        world.idle_slabs = SlabLevels::of(&world.machine, setup);
+        world.results.idle_slabs = SlabLevels::of(&world.machine, setup);
         world
     }
 
@@ -210,7 +186,6 @@ impl SimWorld {
             let (_, event) = self.queue.pop().expect("there is an event at its time");
             debug_assert!(at >= self.now, "time runs forward");
             self.sample_until(at);
-            self.slab_samples.until(at, &self.machine, &self.groups.memcgs);
             self.now = at;
             self.observing.deliver_until(at)?;
             match event {
@@ -230,7 +205,7 @@ impl SimWorld {
     }
 
     fn is_finished(&self) -> bool {
-        self.nr_over == self.nr_foreground
+        self.results.nr_unfinished == 0
     }
 
     fn wake(&mut self, thread: WorldThread) {

@@ -82,7 +82,7 @@ impl SimWorld {
     /// The reported PSI states match the threads, and PSI's counts match the reported states.
     fn audit_pressure(&self) -> Result<(), Violation> {
         let (mut nr_stalled, mut nr_running) = (0, 0);
-        for (id, reported) in self.reported.iter().enumerate() {
+        for (id, reported) in self.pressure.iter().enumerate() {
             let found = self.pressure_of(id as TaskId);
             check!(*reported == found, "thread {id}: {reported:?} reported, {found:?} found");
             nr_stalled += u32::from(found.state.stalled);

@@ -54,10 +54,7 @@ impl SimWorld {
             | Effect::WriteIn { .. } => {}
             // There are no bytes to copy; the step includes the time.
             Effect::CopyPage { from, .. } => {
-                self.nr_copies += 1;
-                let fails =
-                    self.fail_copies != 0 && self.nr_copies.is_multiple_of(self.fail_copies);
-                let effects = self.machine.copy_done(from, !fails, cpu);
+                let effects = self.machine.copy_done(from, !self.copies.next_fails(), cpu);
                 self.cpus.hold(effects, cpu);
                 self.cpus.owe(cpu, self.machine.take_work());
             }

@@ -44,7 +44,7 @@ impl SimWorld {
                         self.cpus.hold(effects, cpu);
                     });
                     if let Err(error) = written {
-                        self.note(format!("task `{}`: {error}", self.tasks[id].name));
+                        self.results.note(format!("task `{}`: {error}", self.tasks[id].name));
                     }
                 }
             }
@@ -81,7 +81,8 @@ impl SimWorld {
                     Ok(()) => self.cpus.renew_group(group, &setup.groups[group].controls, now),
                     Err(error) => {
                         let (task, group) = (&self.tasks[id].name, &self.setup.groups[group].name);
-                        self.note(format!("task `{task}`: making group `{group}`: {error}"));
+                        self.results
+                            .note(format!("task `{task}`: making group `{group}`: {error}"));
                     }
                 }
             }
@@ -138,11 +139,11 @@ impl SimWorld {
             let had = GroupTotals::of(&self.machine, memcg);
             let effects = self.machine.remove_memcg(memcg)?;
             self.cpus.hold(effects, cpu);
-            self.slab_samples.look_at(group, &had);
+            self.results.slab_samples.look_at(group, &had);
             totals = Some(had);
         }
         self.groups.note_removed(counts, totals);
-        self.note_removed(group);
+        self.results.note_removed(group);
         Ok(())
     }
 
@@ -155,7 +156,7 @@ impl SimWorld {
 
     fn note_error(&mut self, id: usize, group: usize, error: &ControlError) {
         let (task, group) = (&self.tasks[id].name, &self.setup.groups[group].name);
-        self.note(format!("task `{task}`, group `{group}`: {error}"));
+        self.results.note(format!("task `{task}`, group `{group}`: {error}"));
     }
 
     fn note_refusal(&mut self, id: usize, phase: u32, errno: Errno) {
@@ -175,10 +176,6 @@ impl SimWorld {
             }
             _ => format!("phase `{}`", phase.name),
         };
-        self.note(format!("task `{}`: {what} was refused with {errno}", task.name));
-    }
-
-    pub(crate) fn note(&mut self, note: String) {
-        *self.notes.entry(note).or_default() += 1;
+        self.results.note(format!("task `{}`: {what} was refused with {errno}", task.name));
     }
 }

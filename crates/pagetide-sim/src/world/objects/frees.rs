@@ -59,7 +59,7 @@ impl SimWorld {
         }
     }
 
-    /// Sets `shrunk_slabs`: the levels after all grace periods end and all caches are shrunk.
+    /// Notes the slab levels after all grace periods end and all caches are shrunk.
     pub(crate) fn note_shrunk_slabs(&mut self) {
         if !self.setup.has_objects() {
             return;
@@ -72,7 +72,7 @@ impl SimWorld {
         for id in self.machine.kmem_caches().map(|(id, _)| id).collect::<Vec<_>>() {
             self.machine.shrink_cache(id, Cpu(0));
         }
-        self.shrunk_slabs = SlabLevels::of(&self.machine, &self.setup);
+        self.results.shrunk_slabs = SlabLevels::of(&self.machine, &self.setup);
         self.machine = before;
     }
 }

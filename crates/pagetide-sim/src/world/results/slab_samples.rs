@@ -36,13 +36,6 @@ pub(crate) struct SlabSamples {
     nr: u32,
 }
 
-impl crate::world::SimWorld {
-    /// Takes the last sample, at the end of the run.
-    pub fn finish_slab_samples(&mut self) {
-        self.slab_samples.look(&self.machine, &self.groups.memcgs, 1);
-    }
-}
-
 impl SlabSamples {
     pub fn new(nr_groups: usize) -> SlabSamples {
         SlabSamples {
@@ -63,6 +56,11 @@ impl SlabSamples {
             self.look(machine, groups, due as u32);
             self.next += due * INTERVAL;
         }
+    }
+
+    /// Takes the last sample, at the end of the run.
+    pub fn end(&mut self, machine: &Machine, groups: &[Option<MemcgId>]) {
+        self.look(machine, groups, 1);
     }
 
     fn look(&mut self, machine: &Machine, groups: &[Option<MemcgId>], times: u32) {

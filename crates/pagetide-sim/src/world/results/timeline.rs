@@ -9,7 +9,6 @@
 //! Invariant: sampling only reads the machine and schedules no event, so it does not change a run.
 
 use crate::task::SimTask;
-use crate::world::SimWorld;
 use pagetide_core::ageing::lruvec::Lru;
 use pagetide_core::compaction::fragmentation::FreeBlocks;
 use pagetide_core::frames::gfp::Watermark;
@@ -24,7 +23,6 @@ use pagetide_scenario::timeline::{
     CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline,
     TimelineSample, ZoneName, ZoneRow,
 };
-use std::ops::Range;
 
 /// Most samples kept.
 const MOST_SAMPLES: usize = 512;
@@ -52,12 +50,12 @@ impl GroupCounters {
 }
 
 /// The sampled parts of the world.
-struct SampledWorld<'a> {
-    machine: &'a Machine,
-    groups: &'a [Option<MemcgId>],
+pub(crate) struct SampledWorld<'a> {
+    pub machine: &'a Machine,
+    pub groups: &'a [Option<MemcgId>],
     /// Programs come first, then their additional threads.
-    tasks: &'a [SimTask],
-    programs: Range<usize>,
+    pub tasks: &'a [SimTask],
+    pub setup: &'a Setup,
 }
 
 /// The samples so far.
@@ -82,12 +80,11 @@ pub(crate) struct TimelineSampler {
     services: Vec<(usize, ServiceRow)>,
 }
 
-impl SimWorld {
-    /// Takes samples from now on.
-    pub fn sample(&mut self) {
-        let nr_rows = self.groups.memcgs.len() + 1;
-        self.sampler = Some(TimelineSampler {
-            next_tick: self.now + FIRST_TICK,
+impl TimelineSampler {
+    pub fn new(setup: &Setup, now: Nanos) -> TimelineSampler {
+        let nr_rows = setup.groups.len() + 1;
+        TimelineSampler {
+            next_tick: now + FIRST_TICK,
             tick: FIRST_TICK,
             nr_ticks: 0,
             samples: Vec::new(),
@@ -95,90 +92,59 @@ impl SimWorld {
             nodes: Vec::new(),
             zones: Vec::new(),
             before: vec![GroupCounters::default(); nr_rows],
-            tasks_before: vec![TaskRow::default(); self.setup.tasks.len()],
+            tasks_before: vec![TaskRow::default(); setup.tasks.len()],
             compaction_before: CompactionCounts::default(),
-            services: self
-                .tasks_with_services()
+            services: tasks_with_services(setup)
                 .map(|task| (task, ServiceRow::default()))
                 .collect(),
-        });
-    }
-
-    fn tasks_with_services(&self) -> impl Iterator<Item = usize> + '_ {
-        let tasks = self.setup.tasks.iter().enumerate();
-        let is_service = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
-        tasks.filter(move |(_, task)| task.phases.iter().any(is_service)).map(|(id, _)| id)
+        }
     }
 
     /// Adds finished or dropped requests of a task's service to the current sample.
-    pub(crate) fn note_requests(&mut self, task: usize, requests: ServiceRow) {
-        let services = self.sampler.iter_mut().flat_map(|sampler| &mut sampler.services);
-        for (_, row) in services.filter(|(of, _)| *of == task) {
-            *row = row.merged(&requests);
+    pub fn note_requests(&mut self, task: usize, requests: &ServiceRow) {
+        for (_, row) in self.services.iter_mut().filter(|(of, _)| *of == task) {
+            *row = row.merged(requests);
         }
     }
 
     /// A group of the setup was removed. If it is created again, its counters start at 0.
-    pub(crate) fn note_removed(&mut self, group: usize) {
-        if let Some(sampler) = &mut self.sampler {
-            sampler.before[group + 1] = GroupCounters::default();
-        }
+    pub fn note_removed(&mut self, group: usize) {
+        self.before[group + 1] = GroupCounters::default();
     }
 
     /// Takes all readings due until `at`. No event at `at` has run yet.
     #[inline]
-    pub(crate) fn sample_until(&mut self, at: Nanos) {
-        if let Some(sampler) = &mut self.sampler {
-            if sampler.next_tick <= at {
-                let watched = SampledWorld {
-                    machine: &self.machine,
-                    groups: &self.groups.memcgs,
-                    tasks: &self.tasks,
-                    programs: 0..self.setup.tasks.len(),
-                };
-                while sampler.next_tick <= at && sampler.next_tick < Nanos::MAX {
-                    sampler.look(&watched);
-                }
-            }
+    pub fn until(&mut self, at: Nanos, watched: &SampledWorld<'_>) {
+        while self.next_tick <= at && self.next_tick < Nanos::MAX {
+            self.look(watched);
         }
     }
 
-    /// Stops sampling and returns the samples, if any were requested.
-    pub fn take_timeline(&mut self) -> Option<Timeline> {
-        self.sample_until(self.now);
-        let mut sampler = self.sampler.take()?;
-        let watched = SampledWorld {
-            machine: &self.machine,
-            groups: &self.groups.memcgs,
-            tasks: &self.tasks,
-            programs: 0..self.setup.tasks.len(),
-        };
-        sampler.note_levels(&watched);
-        sampler.end_sample(self.now, &watched);
+    /// Takes the last sample, and returns all.
+    pub fn end(mut self, now: Nanos, watched: &SampledWorld<'_>) -> Timeline {
+        self.until(now, watched);
+        self.note_levels(watched);
+        self.end_sample(now, watched);
+        let SampledWorld { machine, tasks, setup, .. } = *watched;
         let mut groups = vec![String::new()];
-        groups.extend((0..self.setup.groups.len()).map(|group| path_of(&self.setup, group)));
-        let zones = || zones(&self.machine);
-        Some(Timeline {
+        groups.extend((0..setup.groups.len()).map(|group| path_of(setup, group)));
+        let zones = || zones(machine);
+        Timeline {
             groups,
-            machine_pages: machine_pages(&self.machine),
+            machine_pages: machine_pages(machine),
             high_watermarks_pages: zones().map(|(_, zone)| zone.watermark_high).sum(),
-            nr_nodes: self.machine.nr_nodes(),
-            services: self
-                .tasks_with_services()
-                .map(|task| self.tasks[task].name.clone())
-                .collect(),
+            nr_nodes: machine.nr_nodes(),
+            services: tasks_with_services(setup).map(|task| tasks[task].name.clone()).collect(),
             zones: zones()
                 .map(|(node, zone)| ZoneName { node, zone: zone.name().to_owned() })
                 .collect(),
-            tasks: self.setup.tasks.iter().map(|task| task.name.clone()).collect(),
-            vmstat: self.machine.metrics().map(|(name, _)| name.to_owned()).collect(),
-            meminfo: meminfo(&self.machine).map(|(name, _)| name).collect(),
-            samples: sampler.samples,
-        })
+            tasks: setup.tasks.iter().map(|task| task.name.clone()).collect(),
+            vmstat: machine.metrics().map(|(name, _)| name.to_owned()).collect(),
+            meminfo: meminfo(machine).map(|(name, _)| name).collect(),
+            samples: self.samples,
+        }
     }
-}
 
-impl TimelineSampler {
     /// Takes one reading; the last one of a sample ends the sample.
     fn look(&mut self, watched: &SampledWorld<'_>) {
         let at = self.next_tick;
@@ -243,7 +209,7 @@ impl TimelineSampler {
             }
         }
         let mut tasks = Vec::with_capacity(self.tasks_before.len());
-        for (id, before) in watched.programs.clone().zip(&mut self.tasks_before) {
+        for (id, before) in self.tasks_before.iter_mut().enumerate() {
             let now = task_row(watched.tasks, id);
             tasks.push(now.since(before));
             *before = now;
@@ -278,6 +244,12 @@ impl TimelineSampler {
         }
         self.tick = self.tick.saturating_mul(2);
     }
+}
+
+fn tasks_with_services(setup: &Setup) -> impl Iterator<Item = usize> + '_ {
+    let is_service = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
+    let tasks = setup.tasks.iter().enumerate();
+    tasks.filter(move |(_, task)| task.phases.iter().any(is_service)).map(|(id, _)| id)
 }
 
 /// The memcgs of the rows: the machine (root), then the groups of the setup.

@@ -3,7 +3,7 @@
 //! Invariant: a task that must exit is awake, even if it waited for something.
 
 use crate::scheduler::TaskId;
-use crate::task::{difference, Blocked};
+use crate::task::{difference, Blocked, MachineCounts};
 use crate::world::event::WorldEvent;
 use crate::world::threads::WorldThread;
 use crate::world::SimWorld;
@@ -66,9 +66,10 @@ impl SimWorld {
         let task = &self.tasks[id];
         let mm = task.mm;
         if !task.background {
-            self.nr_over += 1;
+            self.results.nr_unfinished -= 1;
             if ended_by.is_none() {
-                self.done = Some(self.counted());
+                self.machine.psi_flush(self.now);
+                self.results.done = Some(MachineCounts::of(&self.machine));
             }
         }
         self.free_all_objects(id, cpu);
@@ -79,7 +80,7 @@ impl SimWorld {
         for other in 0..self.setup.tasks.len() {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {
-                let at = self.now + task.start.delay_ns + self.start_jitter[other];
+                let at = self.now + task.start.delay_ns + self.tasks[other].start_jitter;
                 self.queue.push(at, WorldEvent::Start(other));
             }
             if task.until == Some(id) {

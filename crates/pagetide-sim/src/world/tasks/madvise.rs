@@ -3,7 +3,7 @@
 //! A request that faults pages in, reads or reclaims them becomes a call with steps. Others take
 //! effect at once.
 
-use crate::metrics::PhaseLevel;
+use crate::task::PhaseLevel;
 use crate::world::SimWorld;
 use pagetide_core::process::page_table::{Backing, Vma, VmaId};
 use pagetide_core::process::ProcessCall;

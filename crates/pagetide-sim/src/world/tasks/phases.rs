@@ -129,7 +129,7 @@ impl SimWorld {
 
     /// Extra metrics of a phase: resident pages of the hot and cold parts of a working set, or of a
     /// locked or advised region (with errno).
-    pub(crate) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::PhaseLevel> {
+    pub(crate) fn residency(&self, id: usize, phase: u32) -> Vec<crate::task::PhaseLevel> {
         let workload = &self.setup.tasks[id].phases[phase as usize].workload;
         let set = match workload {
             model::Workload::WorkingSet(set) => set,

@@ -218,7 +218,7 @@ impl SimWorld {
             if let Some(served) = self.tasks[leader].served_now() {
                 served.dropped += 1;
             }
-            self.note_requests(leader, ServiceRow { dropped: 1, ..ServiceRow::default() });
+            self.results.note_requests(leader, ServiceRow { dropped: 1, ..ServiceRow::default() });
             None
         };
         if let (Some(id), Some(service)) = (called, &mut self.tasks[leader].service) {
@@ -248,7 +248,7 @@ impl SimWorld {
             served.latency.record(latency);
             served.late += u64::from(is_late);
         }
-        self.note_requests(leader, ServiceRow::served(latency, is_late));
+        self.results.note_requests(leader, ServiceRow::served(latency, is_late));
     }
 
     /// If nothing remains to be served, makes the leader wake and end the phase.
