@@ -11,7 +11,7 @@ use crate::world::groups::GroupCounts;
 use crate::world::objects::files::{FdTable, FileCallCost, ObjectKey, ObjectStep};
 use crate::world::observing::queue::ShownCall;
 use crate::world::results::slab_levels::SlabLevels;
-use crate::world::tasks::service::{RequestResults, Service};
+use crate::world::tasks::requests::{RequestResults, Service};
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
 use pagetide_core::process::{Machine, MmId, ProcessCall};

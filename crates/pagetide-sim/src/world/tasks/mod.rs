@@ -5,4 +5,5 @@ mod execute;
 mod exits;
 mod madvise;
 mod phases;
-pub(crate) mod service;
+pub(crate) mod requests;
+mod service;

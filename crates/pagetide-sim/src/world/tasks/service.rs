@@ -1,17 +1,8 @@
-//! Services: requests arrive, wait in a queue, and are served by the threads of a task.
+//! Threads that serve requests: each takes one, or waits until it is called.
 //!
-//! Linux: a listening socket and a pool of threads that wait on it (`accept`, or `epoll_wait` with
-//! EPOLLEXCLUSIVE, which wakes one). All threads belong to one process and share its address space.
-//! Each has its own calls and is scheduled by itself.
-//!
-//! The load is an open loop: requests arrive at the times of the workload, however slow the service
-//! is, and wait in the order of arrival. The latency of a request is measured from its arrival, not
-//! from the start of its service, to the end of its last operation. So a stall delays all requests
-//! that arrive during it.
-//!
-//! Invariant: a thread is idle, called or busy. Requests wait only while no thread is idle.
+//! Invariant: an idle thread of a service sleeps.
 
-use crate::histogram::LatencyHistogram;
+use super::requests::Service;
 use crate::observe::{ActivitySlice, ObservationKind};
 use crate::task::Blocked;
 use crate::world::cpus::SliceEnd;
@@ -20,49 +11,6 @@ use crate::world::threads::WorldThread;
 use crate::world::SimWorld;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
-use pagetide_scenario::workload::{Arrivals, ServiceRequest};
-use std::collections::VecDeque;
-
-/// Results of the requests of a phase.
-#[derive(Clone, Debug, Default)]
-pub struct RequestResults {
-    /// From arrival to end.
-    pub latency: LatencyHistogram,
-    /// Number of requests that exceeded the deadline.
-    pub late: u64,
-    /// Number of requests that arrived at a full queue.
-    pub dropped: u64,
-    /// Number of requests waiting or in service when the task was stopped or the run ended.
-    pub unfinished: u64,
-}
-
-impl RequestResults {
-    /// Adds the results of another phase.
-    pub fn merge(&mut self, other: &RequestResults) {
-        self.latency.merge(&other.latency);
-        self.late += other.late;
-        self.dropped += other.dropped;
-        self.unfinished += other.unfinished;
-    }
-}
-
-/// A service with its current load.
-#[derive(Debug)]
-pub(crate) struct Service {
-    arrivals: Arrivals,
-    began: Nanos,
-    /// Arrival of the next request, relative to `began`; `None`: no more requests.
-    next_at: Option<Nanos>,
-    /// The load has ended.
-    is_closed: bool,
-    waiting: VecDeque<ServiceRequest>,
-    /// Threads that wait for requests, each with the start of its wait.
-    idle: Vec<(Nanos, usize)>,
-    /// Number of threads that were woken for a request and have not taken one yet.
-    called: u32,
-    /// Number of threads that serve a request.
-    busy: u32,
-}
 
 impl SimWorld {
     /// All threads of a program, the leader first.
@@ -155,7 +103,7 @@ impl SimWorld {
     /// Starts the load. All threads wait for the first request.
     fn begin_service(&mut self, leader: usize, now: Nanos) {
         let arrivals = self.tasks[leader].program.arrivals();
-        let mut arrivals = arrivals.expect("a program that serves has arrivals");
+        let arrivals = arrivals.expect("a program that serves has arrivals");
         let helpers = self.tasks[leader].helpers.clone();
         let helpers = helpers.take(arrivals.threads() as usize - 1);
         let mut idle = Vec::with_capacity(arrivals.threads() as usize);
@@ -168,17 +116,7 @@ impl SimWorld {
             task.began.get_or_insert(now);
             idle.push((now, id));
         }
-        let next_at = arrivals.next_at();
-        self.tasks[leader].service = Some(Box::new(Service {
-            arrivals,
-            began: now,
-            next_at,
-            is_closed: false,
-            waiting: VecDeque::new(),
-            idle,
-            called: 0,
-            busy: 0,
-        }));
+        self.tasks[leader].service = Some(Box::new(Service::new(arrivals, now, idle)));
         if let Some(run) = self.tasks[leader].phases.last_mut() {
             run.served = Some(Box::default());
         }
@@ -267,22 +205,5 @@ impl SimWorld {
             service.idle.swap_remove(place);
             self.waits.set_timer(WorldThread::Task(leader), at, &mut self.queue);
         }
-    }
-}
-
-impl Service {
-    /// True if no request will arrive, waits or is in service.
-    fn is_over(&self) -> bool {
-        self.is_closed && self.waiting.is_empty() && self.busy == 0 && self.called == 0
-    }
-
-    /// Removes a thread that exits.
-    pub(crate) fn forget(&mut self, thread: usize) {
-        self.idle.retain(|(_, idle)| *idle != thread);
-    }
-
-    /// Time at which the last thread became idle.
-    fn latest(&self) -> Nanos {
-        self.idle.iter().map(|(since, _)| *since).max().unwrap_or(0)
     }
 }
