@@ -15,6 +15,7 @@ use crate::world::disks::{SimDisks, FILE_GAP};
 use crate::world::groups::{make_group, GroupError, SimGroups};
 use crate::world::objects::files::FileCaches;
 use crate::world::objects::SimObjects;
+use crate::world::observing::decisions::DecisionHashes;
 use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
 use pagetide_core::config::{
     CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,
@@ -225,7 +226,9 @@ fn run_observed(
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
     }
-    if let (Some(decisions), Some(decided)) = (&options.decisions, world.observing.decided()) {
+    if let (Some(decisions), Some(decided)) =
+        (&options.decisions, world.observing.decisions.as_ref().map(DecisionHashes::finish))
+    {
         decisions.set(decided).expect("a run has decisions of its own");
     }
     let of = RunIdentity { scenario, variant, seed };

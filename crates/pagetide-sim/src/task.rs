@@ -9,7 +9,7 @@ use crate::histogram::LatencyHistogram;
 use crate::meter::OperationCounts;
 use crate::world::groups::GroupCounts;
 use crate::world::objects::files::{FdTable, FileCallCost, ObjectKey, ObjectStep};
-use crate::world::observing::queue::ShownCall;
+use crate::world::observing::ShownCall;
 use crate::world::results::slab_levels::SlabLevels;
 use crate::world::tasks::requests::{RequestResults, Service};
 use pagetide_core::process::page_table::VmaId;

@@ -12,7 +12,6 @@ pub(crate) mod copies;
 mod cpus;
 pub(crate) mod daemons;
 pub(crate) mod disks;
-mod event;
 pub(crate) mod groups;
 pub(crate) mod objects;
 pub(crate) mod observing;
@@ -24,14 +23,12 @@ mod threads;
 
 pub use observing::decisions::Decisions;
 
-use crate::event_queue::EventQueue;
 use crate::observe::ObserverError;
 use crate::task::SimTask;
 use copies::CopyFaults;
 use cpus::SimCpus;
 use daemons::SimDaemons;
 use disks::SimDisks;
-use event::WorldEvent;
 use groups::SimGroups;
 use objects::SimObjects;
 use observing::Observing;
@@ -44,7 +41,7 @@ use pressure::PressureReports;
 use results::slab_levels::SlabLevels;
 use results::RunResults;
 use threads::waits::ThreadWaits;
-use threads::WorldThread;
+use threads::{WorldEvent, WorldQueue, WorldThread};
 
 /// The simulated world.
 pub struct SimWorld {
@@ -53,7 +50,7 @@ pub struct SimWorld {
     /// All tasks, by index in the setup, then the additional threads of multi-threaded tasks.
     pub tasks: Vec<SimTask>,
     pub now: Nanos,
-    queue: EventQueue<WorldEvent>,
+    queue: WorldQueue,
     pub(crate) cpus: SimCpus,
     pub(crate) disks: SimDisks,
     waits: ThreadWaits,
@@ -108,7 +105,7 @@ impl SimWorld {
         let mut world = SimWorld {
             machine,
             now: 0,
-            queue: EventQueue::new(),
+            queue: WorldQueue::new(),
             cpus,
             disks,
             waits: ThreadWaits::new(numbers),
@@ -117,7 +114,7 @@ impl SimWorld {
             objects,
             setup: setup.clone(),
             pressure: PressureReports::new(numbers.len()),
-            observing: Observing::default(),
+            observing: Observing::new(numbers, setup.machine.cpus.into()),
             results: RunResults::new(nr_foreground, setup.groups.len()),
             copies: CopyFaults::default(),
             tasks,

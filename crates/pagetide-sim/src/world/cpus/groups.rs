@@ -7,11 +7,10 @@
 //!
 //! Invariant: the scheduler id of a group is its index in the setup plus one.
 
-use crate::event_queue::EventQueue;
 use crate::scheduler::{CpuQuota, GroupId, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
 use crate::task::SimTask;
 use crate::world::cpus::SimCpus;
-use crate::world::event::WorldEvent;
+use crate::world::threads::{WorldEvent, WorldQueue};
 use crate::world::SimWorld;
 use pagetide_core::config::ControlValue;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
@@ -92,7 +91,7 @@ impl SimCpus {
     }
 
     /// Starts the period timers that the scheduler requests, and wakes CPUs with unthrottled tasks.
-    pub fn serve_groups(&mut self, now: Nanos, queue: &mut EventQueue<WorldEvent>) {
+    pub fn serve_groups(&mut self, now: Nanos, queue: &mut WorldQueue) {
         while let Some((group, at)) = self.scheduler.next_timer() {
             queue.push(at.max(now), WorldEvent::Period(group));
         }

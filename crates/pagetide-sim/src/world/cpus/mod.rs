@@ -9,12 +9,11 @@ mod groups;
 mod slice;
 
 use crate::cost::CostModel;
-use crate::event_queue::{EventId, EventQueue};
+use crate::event_queue::EventId;
 use crate::meter::CostMeter;
 use crate::scheduler::{Scheduler, TaskId, WakeSource, TICK_NS};
 use crate::task::SimTask;
-use crate::world::event::WorldEvent;
-use crate::world::threads::{cpus_of, nice_of, ThreadNumbers, WorldThread};
+use crate::world::threads::{cpus_of, nice_of, ThreadNumbers, WorldEvent, WorldQueue, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Effects};
 use pagetide_core::process::Machine;
@@ -181,7 +180,7 @@ impl SimCpus {
 
     /// Makes a thread runnable. If it is still in the time slice that ends in its sleep, cancels
     /// the sleep.
-    pub fn wake(&mut self, thread: WorldThread, now: Nanos, queue: &mut EventQueue<WorldEvent>) {
+    pub fn wake(&mut self, thread: WorldThread, now: Nanos, queue: &mut WorldQueue) {
         if let Some(after) = self.slice_end(thread) {
             if *after == SliceEnd::Block {
                 *after = SliceEnd::Runnable;
@@ -194,7 +193,7 @@ impl SimCpus {
     }
 
     /// Makes a CPU pick a thread: wakes an idle CPU, or ends the current time slice.
-    fn reschedule(&mut self, cpu: Cpu, now: Nanos, queue: &mut EventQueue<WorldEvent>) {
+    fn reschedule(&mut self, cpu: Cpu, now: Nanos, queue: &mut WorldQueue) {
         let state = &mut self.of[cpu];
         if state.slice.is_some() {
             if let Some(event) = state.event.take() {

@@ -9,9 +9,8 @@
 mod requests;
 
 use crate::disk::{Disk, DiskRange, DiskRequest, DiskStats, IoKind, Submitter};
-use crate::event_queue::{EventId, EventQueue};
-use crate::world::event::WorldEvent;
-use crate::world::threads::WorldThread;
+use crate::event_queue::EventId;
+use crate::world::threads::{WorldEvent, WorldQueue, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::Io;
 use pagetide_core::process::Machine;
@@ -125,7 +124,7 @@ impl SimDisks {
         ios: Vec<(Io, Nanos)>,
         (thread, cpu): (WorldThread, Cpu),
         now: Nanos,
-        queue: &mut EventQueue<WorldEvent>,
+        queue: &mut WorldQueue,
     ) -> Option<FullDisk> {
         let mut batch: Vec<(usize, DiskRequest)> = Vec::with_capacity(ios.len());
         for (io, since) in ios {
@@ -171,7 +170,7 @@ impl SimDisks {
     }
 
     /// Schedules the next completion of a disk.
-    fn arm(&mut self, disk: usize, now: Nanos, queue: &mut EventQueue<WorldEvent>) {
+    fn arm(&mut self, disk: usize, now: Nanos, queue: &mut WorldQueue) {
         if let Some(event) = self.events[disk].take() {
             queue.cancel(event);
         }

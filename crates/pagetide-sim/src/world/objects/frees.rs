@@ -3,8 +3,8 @@
 //! Invariant: while objects wait, exactly one event is scheduled, at the next tick.
 
 use super::grace::GracePeriod;
-use crate::world::event::WorldEvent;
 use crate::world::results::slab_levels::SlabLevels;
+use crate::world::threads::WorldEvent;
 use crate::world::SimWorld;
 use pagetide_core::slab::object::Object;
 use pagetide_core::units::Cpu;

@@ -4,7 +4,6 @@
 //! step.
 
 use super::decisions::DecisionHashes;
-use super::queue::ObservationQueue;
 use crate::observe::{
     ActivitySlice, CallKind, ExitReason, NamedEvent, ObservationKind, ObserverHandle, RunCast,
     SwitchReason, ThreadInfo, ThreadRole,
@@ -33,10 +32,7 @@ impl SimWorld {
         }
         self.machine.record_events(true);
         let cast = self.cast();
-        let observers = ObservationQueue::new(sinks, self.cpus.numbers, self.cpus.of.len());
-        observers.notify_all(|observer| observer.begin(&cast))?;
-        self.observing.observers = Some(observers);
-        Ok(())
+        Ok(self.observing.begin(sinks, &cast)?)
     }
 
     /// Starts to hash decisions.
@@ -179,8 +175,10 @@ impl SimWorld {
 
     /// Reports a context switch, if the CPU's thread has changed.
     pub(crate) fn show_switch(&mut self, cpu: Cpu, next: Option<WorldThread>) {
-        let Some(observers) = &mut self.observing.observers else { return };
-        let before = std::mem::replace(&mut observers.on_cpu[cpu], next);
+        if !self.observing.is_observed() {
+            return;
+        }
+        let before = std::mem::replace(&mut self.observing.on_cpu[cpu], next);
         if before == next {
             return;
         }
@@ -222,9 +220,11 @@ impl SimWorld {
     /// Delivers the remaining observations and the end of the run. Later observations are dropped.
     /// Returns an observer's write error.
     pub fn end_observing(&mut self, is_cut: bool) -> Result<(), WorldError> {
-        let Some(observers) = self.observing.observers.take() else { return Ok(()) };
+        if !self.observing.is_observed() {
+            return Ok(());
+        }
         self.machine.record_events(false);
-        Ok(observers.end(self.now, is_cut)?)
+        Ok(self.observing.end(self.now, is_cut)?)
     }
 }
 

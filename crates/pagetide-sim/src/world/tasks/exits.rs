@@ -4,8 +4,7 @@
 
 use crate::scheduler::TaskId;
 use crate::task::{difference, Blocked, MachineCounts};
-use crate::world::event::WorldEvent;
-use crate::world::threads::WorldThread;
+use crate::world::threads::{WorldEvent, WorldThread};
 use crate::world::SimWorld;
 use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;

@@ -1,11 +1,12 @@
-//! Threads: tasks and kernel daemons, and their scheduler ids.
+//! Threads: tasks and kernel daemons, their scheduler ids, and the events of the world.
 //!
 //! Invariant: [`ThreadNumbers::id`] and [`ThreadNumbers::thread`] are inverse; task ids come first.
 
 pub(crate) mod waits;
 mod wakes;
 
-use crate::scheduler::TaskId;
+use crate::event_queue::EventQueue;
+use crate::scheduler::{GroupId, TaskId};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
 use pagetide_core::units::Cpu;
@@ -17,6 +18,27 @@ pub(crate) enum WorldThread {
     Task(usize),
     Daemon(Daemon),
 }
+
+/// Events are the only times at which the state of the world changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WorldEvent {
+    /// The time slice of a CPU ends, or an idle CPU starts to work.
+    Cpu(Cpu),
+    /// A disk finishes a request.
+    Disk(usize),
+    /// A sleep or a throttle times out.
+    Timer(WorldThread),
+    /// A task starts.
+    Start(usize),
+    /// A timer tick while objects wait for a grace period.
+    GracePeriod,
+    /// A request of a task's service arrives, or its load ends.
+    Arrival(usize),
+    /// The period of a group's cpu.max ends.
+    Period(GroupId),
+}
+
+pub(crate) type WorldQueue = EventQueue<WorldEvent>;
 
 /// Numbers the threads of a run, for the scheduler and for observers.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,8 @@
 //!
 //! Invariant: a thread has at most one timer, and waits for at most one page.
 
-use super::{ThreadNumbers, WorldThread};
-use crate::event_queue::{EventId, EventQueue};
-use crate::world::event::WorldEvent;
+use super::{ThreadNumbers, WorldEvent, WorldQueue, WorldThread};
+use crate::event_queue::EventId;
 use pagetide_core::units::{Nanos, Pfn};
 use std::collections::BTreeMap;
 
@@ -43,17 +42,12 @@ impl ThreadWaits {
         self.pages.values().flatten().filter(|&&waiter| waiter == thread).count()
     }
 
-    pub fn set_timer(
-        &mut self,
-        thread: WorldThread,
-        at: Nanos,
-        queue: &mut EventQueue<WorldEvent>,
-    ) {
+    pub fn set_timer(&mut self, thread: WorldThread, at: Nanos, queue: &mut WorldQueue) {
         self.timers[self.numbers.id(thread) as usize] =
             Some(queue.push(at, WorldEvent::Timer(thread)));
     }
 
-    pub fn cancel_timer(&mut self, thread: WorldThread, queue: &mut EventQueue<WorldEvent>) {
+    pub fn cancel_timer(&mut self, thread: WorldThread, queue: &mut WorldQueue) {
         if let Some(timer) = self.timers[self.numbers.id(thread) as usize].take() {
             queue.cancel(timer);
         }
