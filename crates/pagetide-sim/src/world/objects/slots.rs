@@ -14,24 +14,28 @@ use pagetide_scenario::costs::Price;
 use pagetide_scenario::op::Op;
 
 impl SimWorld {
-    /// Allocates an object. Returns the CPU time.
-    pub(crate) fn alloc_object(&mut self, id: usize, op: Op, cpu: Cpu, elapsed: Nanos) -> Nanos {
-        let Op::AllocObject { cache, account, .. } = op else { return 0 };
+    /// Allocates an object. Returns the CPU time, and the call that does it if it takes long.
+    pub(crate) fn alloc_object(
+        &mut self,
+        id: usize,
+        op: Op,
+        cpu: Cpu,
+    ) -> (Nanos, Option<ProcessCall>) {
+        let Op::AllocObject { cache, account, .. } = op else { return (0, None) };
         let cache = self.objects.caches[cache as usize];
-        let task = &mut self.tasks[id];
-        let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
-        let price = self.cpus.meter.charge(Price::Object, 1)
-            + self.cpus.meter.charge(Price::ObjectCharge, u64::from(account));
-        task.usage.system_ns += price;
-        match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
-            Some(object) => self.object_allocated(id, op, Outcome::Object(object)),
-            None => {
-                let node = self.machine.mem.cpu_node(cpu);
-                let call = ProcessCall::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
-                self.begin_call(id, call, op, elapsed + price);
-            }
-        }
-        price
+        let meter = &mut self.cpus.meter;
+        let price =
+            meter.charge(Price::Object, 1) + meter.charge(Price::ObjectCharge, u64::from(account));
+        self.spend_in_kernel(id, price);
+        let mm = self.tasks[id].mm;
+        let memcg = self.machine.mm_memcg(mm).expect("every task has one");
+        let object = self.machine.kmem_cache_alloc(cache, memcg, account, cpu);
+        let Some(object) = object else {
+            let node = self.machine.mem.cpu_node(cpu);
+            return (price, Some(ProcessCall::kmem_alloc(mm, node, cache, account, Gfp::KERNEL)));
+        };
+        self.object_allocated(id, op, Outcome::Object(object));
+        (price, None)
     }
 
     /// Ends an allocation: stores the object, if any, in its slot.

@@ -89,14 +89,6 @@ impl SimWorld {
         if self.tasks[id].must_exit() {
             return Ok((SliceEnd::Runnable, 1));
         }
-        self.run_piece(id, cpu)
-    }
-
-    pub(crate) fn run_piece(
-        &mut self,
-        id: usize,
-        cpu: Cpu,
-    ) -> Result<(SliceEnd, Nanos), WorldError> {
         let mut elapsed: Nanos = 0;
         let mut operations = 0;
         while elapsed < PIECE_NS
@@ -212,11 +204,8 @@ impl SimWorld {
                 self.show_began(WorldThread::Task(id), now, ActivitySlice::DirectCompaction)
             }
             (Some(_), false) => {
-                self.observing.show(
-                    WorldThread::Task(id),
-                    now,
-                    ObservationKind::Ended(ActivitySlice::DirectCompaction),
-                );
+                let over = ObservationKind::Ended(ActivitySlice::DirectCompaction);
+                self.observing.show(WorldThread::Task(id), now, over);
             }
             (None, false) | (Some(_), true) => {}
         }
@@ -377,18 +366,13 @@ impl SimWorld {
             task.readahead[file] = state;
         }
         match outcome {
-            Outcome::Got(_) | Outcome::Minor | Outcome::Major => None,
-            Outcome::Block(_) | Outcome::NoBlock => {
-                self.block_allocated(id, op, outcome);
-                None
-            }
+            Outcome::Got(_) | Outcome::Minor | Outcome::Major => {}
+            Outcome::Block(_) | Outcome::NoBlock => self.block_allocated(id, op, outcome),
             Outcome::Object(_) | Outcome::NoObject | Outcome::NoCache if task.step_of.is_some() => {
                 self.file_object_allocated(id, outcome);
-                None
             }
             Outcome::Object(_) | Outcome::NoObject | Outcome::NoCache => {
                 self.object_allocated(id, op, outcome);
-                None
             }
             Outcome::IoError => {
                 // A failed read() is an error code the program may ignore; a failed fault is
@@ -402,24 +386,18 @@ impl SimWorld {
                 if matches!(op, Op::Advise { .. }) {
                     task.errno = Errno::Efault.code();
                 }
-                None
             }
             Outcome::NoMemory | Outcome::BadId(_) => {
                 // An OOM victim gets no memory. A thread may see that before the kill is carried
                 // out.
                 task.refused = !task.killed && !self.machine.is_oom_victim(task.mm);
                 task.killed = true;
-                Some(SliceEnd::Runnable)
+                return Some(SliceEnd::Runnable);
             }
-            Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => {
-                task.errno = errno.code();
-                None
-            }
-            Outcome::Refused(errno) => {
-                self.group_write_refused(id, op, errno);
-                None
-            }
+            Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => task.errno = errno.code(),
+            Outcome::Refused(errno) => self.group_write_refused(id, op, errno),
         }
+        None
     }
 
     /// Performs any operation except an access, `elapsed` after the start of the time slice.
@@ -433,7 +411,7 @@ impl SimWorld {
     ) -> (Option<SliceEnd>, Nanos) {
         let node = self.machine.mem.cpu_node(cpu);
         let mm = self.tasks[id].mm;
-        let mut cost = 0;
+        let (mut cost, mut call) = (0, None);
         match op {
             Op::Access { .. } => unreachable!("handled by the caller"),
             Op::Map { region, backing, pages, advice, executable } => {
@@ -467,19 +445,18 @@ impl SimWorld {
                 cost = self.discard(id, region, page, pages, cpu);
             }
             Op::Lock { region, page, pages, how } => {
-                cost = self.lock(id, op, (region, page..page + pages), how, cpu, elapsed);
+                (cost, call) = self.lock(id, (region, page..page + pages), how, cpu);
             }
             Op::Advise { region, page, pages, advice } => {
-                cost = self.advise(id, op, (region, page..page + pages), advice, cpu, elapsed);
+                (cost, call) = self.advise(id, (region, page..page + pages), advice, cpu);
             }
             Op::AllocBlock { order, request, .. } => {
                 let ns = self.cpus.meter.charge(Price::Syscall, 1);
                 cost = self.spend_in_kernel(id, ns);
-                let call = ProcessCall::alloc_pages(mm, node, order, gfp_of(request));
-                self.begin_call(id, call, op, elapsed + cost);
+                call = Some(ProcessCall::alloc_pages(mm, node, order, gfp_of(request)));
             }
             Op::FreeBlock { slot } => cost = self.free_block(id, slot, cpu),
-            Op::AllocObject { .. } => cost = self.alloc_object(id, op, cpu, elapsed),
+            Op::AllocObject { .. } => (cost, call) = self.alloc_object(id, op, cpu),
             Op::FreeObject { slot } => cost = self.free_object(id, slot, cpu),
             Op::CacheObject { slot } => self.cache_object(id, slot),
             Op::MakeName { .. }
@@ -492,13 +469,12 @@ impl SimWorld {
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];
                 self.tasks[id].usage.bytes += len;
-                let call = ProcessCall::read(mm, node, FileId(file as u32), offset, len, state);
-                self.begin_call(id, call, op, elapsed);
+                let file = FileId(file as u32);
+                call = Some(ProcessCall::read(mm, node, file, offset, len, state));
             }
             Op::Write { file, offset, len } => {
                 self.tasks[id].usage.bytes += len;
-                let call = ProcessCall::write(mm, node, FileId(file as u32), offset, len);
-                self.begin_call(id, call, op, elapsed);
+                call = Some(ProcessCall::write(mm, node, FileId(file as u32), offset, len));
             }
             Op::Compute { ns } => self.tasks[id].compute_left = ns,
             Op::Sleep { ns } => return (Some(self.sleep_until(id, self.now + elapsed + ns)), 0),
@@ -509,6 +485,9 @@ impl SimWorld {
             }
             Op::PhaseBegin { phase } => self.begin_phase(id, phase, elapsed),
             Op::PhaseEnd { phase } => self.leave_phase(id, phase, elapsed),
+        }
+        if let Some(call) = call {
+            self.begin_call(id, call, op, elapsed + cost);
         }
         (None, cost)
     }

@@ -5,26 +5,24 @@
 
 use crate::task::PhaseLevel;
 use crate::world::SimWorld;
-use pagetide_core::process::page_table::{Backing, Vma, VmaId};
+use pagetide_core::process::page_table::{Backing, Vma};
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared;
 use pagetide_scenario::names::{LockKind, MadviseKind};
-use pagetide_scenario::op::Op;
 use std::ops::Range;
 
 impl SimWorld {
-    /// mlock(), mlock2() and munlock(). Returns the CPU time.
+    /// mlock(), mlock2() and munlock(). Returns the CPU time, and a call that faults in missing
+    /// pages: with writes in an anonymous mapping, with reads in a file mapping.
     pub(crate) fn lock(
         &mut self,
         id: usize,
-        op: Op,
         (region, pages): (u32, Range<u64>),
         how: LockKind,
         cpu: Cpu,
-        elapsed: Nanos,
-    ) -> Nanos {
+    ) -> (Nanos, Option<ProcessCall>) {
         let vma = self.tasks[id].regions[region as usize];
         let nr = pages.end - pages.start;
         let done = match how {
@@ -33,22 +31,23 @@ impl SimWorld {
         };
         let cost = self.cpus.meter.charge(Price::Syscall, 1) + self.take_work();
         self.spend_in_kernel(id, cost);
-        if done.is_ok() && how == LockKind::Lock {
-            self.populate(id, op, vma, pages, cpu, elapsed + cost);
-        }
-        cost
+        let populates = done.is_ok() && how == LockKind::Lock;
+        let call = populates.then(|| {
+            let node = self.machine.mem.cpu_node(cpu);
+            let write = self.machine.vma(vma).is_ok_and(|vma| vma.backing == Backing::Anon);
+            ProcessCall::populate(self.tasks[id].mm, node, vma, pages, write)
+        });
+        (cost, call)
     }
 
-    /// madvise(). Returns the CPU time.
+    /// madvise(). Returns the CPU time, and the call that does the rest.
     pub(crate) fn advise(
         &mut self,
         id: usize,
-        op: Op,
         (region, pages): (u32, Range<u64>),
         advice: MadviseKind,
         cpu: Cpu,
-        elapsed: Nanos,
-    ) -> Nanos {
+    ) -> (Nanos, Option<ProcessCall>) {
         let (mm, vma) = (self.tasks[id].mm, self.tasks[id].regions[region as usize]);
         let node = self.machine.mem.cpu_node(cpu);
         // An error is recorded, and the task goes on.
@@ -78,27 +77,7 @@ impl SimWorld {
             MadviseKind::Collapse => Some(ProcessCall::collapse(mm, node, vma, pages)),
         };
         let cost = self.cpus.meter.charge(Price::Syscall, 1) + self.take_work();
-        self.spend_in_kernel(id, cost);
-        if let Some(call) = call {
-            self.begin_call(id, call, op, elapsed + cost);
-        }
-        cost
-    }
-
-    /// Faults in missing pages: with writes in an anonymous mapping, with reads in a file mapping.
-    fn populate(
-        &mut self,
-        id: usize,
-        op: Op,
-        vma: VmaId,
-        pages: Range<u64>,
-        cpu: Cpu,
-        elapsed: Nanos,
-    ) {
-        let node = self.machine.mem.cpu_node(cpu);
-        let write = self.machine.vma(vma).is_ok_and(|vma| vma.backing == Backing::Anon);
-        let call = ProcessCall::populate(self.tasks[id].mm, node, vma, pages, write);
-        self.begin_call(id, call, op, elapsed);
+        (self.spend_in_kernel(id, cost), call)
     }
 
     /// Number of resident pages of a region, as a metric.
