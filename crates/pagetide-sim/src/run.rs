@@ -44,9 +44,7 @@ const START_JITTER_NS: u64 = 4_000_000;
 /// Control files of every group in a record with files.
 const GROUP_FILES: [&str; 4] =
     ["memory.current", "memory.stat", "memory.events", "memory.pressure"];
-/// Additional files of cgroup version 2.
 const SWAP_GROUP_FILES: [&str; 2] = ["memory.swap.current", "memory.swap.events"];
-/// Additional files of cgroup version 1.
 const LEGACY_GROUP_FILES: [&str; 5] = [
     "memory.kmem.limit_in_bytes",
     "memory.kmem.usage_in_bytes",
@@ -91,22 +89,17 @@ pub struct RunOptions {
 /// Error of a run that has no record.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The machine cannot be built.
     #[error("the machine cannot be built: {0}")]
     Setup(#[from] SetupError),
     /// This computer has too little memory for the simulation.
     #[error("the run needs {} MiB for its tables; this computer cannot allocate that", bytes >> 20)]
     Room { bytes: u64 },
-    /// A control file rejected a value of the setup.
     #[error("{0}")]
     Control(ControlError),
-    /// A group cannot be created.
     #[error("group `{name}` cannot be created: {error}")]
     Group { name: String, error: GroupError },
-    /// A slab cache cannot be created.
     #[error("cache `{name}` cannot be created: {error}")]
     Cache { name: String, error: SlabError },
-    /// A slab cache cannot be tuned.
     #[error("cache `{name}` cannot be tuned: {what}")]
     Tuning {
         name: String,
@@ -114,22 +107,18 @@ pub enum SimError {
         what: String,
         hint: String,
     },
-    /// No policy of this name is registered.
     #[error("{0}")]
     Plugin(UnknownPolicy),
     /// The program registers two policies of one name, or one with the name of a built-in policy.
     #[error("{0}")]
     Plugins(RegistrationError),
-    /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The run failed.
     #[error(transparent)]
     World(#[from] WorldError),
     /// An observer cannot write its buffered output at the end of the run.
     #[error(transparent)]
     Unwritten(ObserverError),
-    /// The caller cancelled the run.
     #[error("cancelled")]
     Cancelled,
 }
@@ -240,9 +229,7 @@ fn run_observed(
 pub struct PhaseWork {
     pub task: String,
     pub phase: String,
-    /// The phase creates files or pipes.
     pub uses_files_or_pipes: bool,
-    /// Operations of the task.
     pub own: [f64; Price::COUNT],
     /// Operations of all kswapds during the phase.
     pub kswapd: [f64; Price::COUNT],
@@ -303,10 +290,8 @@ pub fn mean_waits(
     Ok(world.disks.stats().map(|stats| stats.waits.map(mean)).collect())
 }
 
-/// Identity of a run: scenario, variant and seed.
 #[derive(Clone, Copy, Debug)]
 pub struct RunIdentity<'a> {
-    /// Name of the scenario.
     pub scenario: &'a str,
     pub variant: &'a Variant,
     pub seed: u64,

@@ -29,26 +29,18 @@ use std::ops::Range;
 /// Longest time slice. Bounds the delay after which a task notices that it should be rescheduled.
 pub const PIECE_NS: Nanos = 50_000;
 
-/// Resource usage of a task.
 #[derive(Clone, Debug, Default)]
 pub struct TaskUsage {
-    /// CPU time in user mode.
     pub user_ns: Nanos,
-    /// CPU time in the kernel.
     pub system_ns: Nanos,
     /// Page faults, retries included (as the kernel counts `pgfault`).
     pub pgfault: u64,
-    /// Major faults.
     pub pgmajfault: u64,
     /// Bytes accessed, read or written.
     pub bytes: u64,
-    /// Requested blocks of kernel memory.
     pub blocks_asked: u64,
-    /// Allocated blocks of kernel memory.
     pub blocks_got: u64,
-    /// Requested slab objects.
     pub objects_asked: u64,
-    /// Allocated slab objects.
     pub objects_got: u64,
 }
 
@@ -59,13 +51,11 @@ pub enum MemoryWait {
     Refault,
     /// A file page that was evicted while it was not in the working set. PSI does not count it.
     Reread,
-    /// Any wait during reclaim.
     Reclaim,
     /// Throttled until other reclaimers or writes make progress.
     Throttled,
     /// Throttled because the group is above `memory.high`.
     High,
-    /// Throttled because of too many dirty pages.
     Dirty,
 }
 
@@ -92,20 +82,15 @@ impl MemoryStalls {
 /// differences after its end.
 #[derive(Clone, Debug)]
 pub struct PhaseRun {
-    /// Index of the phase in the task.
     pub phase: u32,
-    /// Start time.
     pub began: Nanos,
-    /// End time.
     pub ended: Option<Nanos>,
     /// Set if the task was killed in this phase.
     pub cut_short: Option<Incomplete>,
     pub usage: TaskUsage,
-    /// Counters of the machine.
     pub vmstat: Vec<u64>,
     /// Levels of the machine at the end, such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
-    /// Free blocks of each zone at the end.
     pub zones: Vec<ZoneBlocks>,
     /// Slab caches at the end, if tasks use files or pipes.
     pub slabs: SlabLevels,
@@ -113,9 +98,7 @@ pub struct PhaseRun {
     pub(crate) extra: Vec<PhaseLevel>,
     /// Counters of the groups, and their levels at the end.
     pub groups: Vec<GroupCounts>,
-    /// Results of a service's requests.
     pub served: Option<Box<RequestResults>>,
-    /// CPU time and PSI.
     pub times: PhaseTimes,
     /// Operations of the task, of all kswapds and of the flusher, if counted.
     pub(crate) work: Option<[OperationCounts; 3]>,
@@ -134,13 +117,11 @@ pub struct MachineCounts {
     pub vmstat: Vec<u64>,
     /// Levels such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
-    /// Free blocks of each zone.
     pub zones: Vec<ZoneBlocks>,
     pub psi: Psi,
 }
 
 impl MachineCounts {
-    /// Counters and levels of the machine now.
     pub(crate) fn of(machine: &Machine) -> MachineCounts {
         MachineCounts {
             vmstat: snapshot(&machine.mem.vmstat),
@@ -151,14 +132,10 @@ impl MachineCounts {
     }
 }
 
-/// CPU time and PSI memory stall time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTimes {
-    /// CPU time of all threads of the task.
     pub cpu_ns: Nanos,
-    /// CPU time of all kswapds.
     pub kswapd_ns: Nanos,
-    /// CPU time of the writeback thread.
     pub flusher_ns: Nanos,
     /// PSI `some`: at least one task was stalled.
     pub some_ns: Nanos,
@@ -167,7 +144,6 @@ pub struct PhaseTimes {
 }
 
 impl PhaseTimes {
-    /// Difference to an earlier value.
     #[must_use]
     pub fn since(self, earlier: PhaseTimes) -> PhaseTimes {
         PhaseTimes {
@@ -180,18 +156,15 @@ impl PhaseTimes {
     }
 }
 
-/// Reason for which a task does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// It runs or is runnable.
     No,
     /// Not started, or in a voluntary sleep.
     Sleeping,
-    /// Waits for a page.
     Page,
     /// Waits until a disk accepts more requests.
     Disk,
-    /// Throttled in reclaim or writeback.
     Throttled(NodeId, pagetide_core::interface::throttle::Throttle),
     Exited,
 }
@@ -211,7 +184,6 @@ pub struct SimTask {
     pub name: String,
     /// Group of the setup; `None`: the root.
     pub group: Option<usize>,
-    /// Additional start delay.
     pub start_jitter: Nanos,
     /// The first thread of the program.
     pub leader: usize,
@@ -225,7 +197,6 @@ pub struct SimTask {
     pub(crate) is_called: bool,
     /// Time of the phase's first [`Op::Until`].
     pub(crate) until_base: Option<Nanos>,
-    /// Generates the operations.
     pub program: Program,
     pub mm: MmId,
     /// Mapped regions, by number.
@@ -234,7 +205,6 @@ pub struct SimTask {
     pub blocks: Vec<Option<Pfn>>,
     /// Slab objects, by slot.
     pub objects: Vec<Option<Object>>,
-    /// Slab objects of files and pipes.
     pub file_objects: BTreeMap<ObjectKey, Object>,
     /// Remaining steps of a system call on a file or a pipe.
     pub steps: VecDeque<ObjectStep>,
@@ -250,13 +220,11 @@ pub struct SimTask {
     /// Operation of the call in progress, also during a step.
     pub(crate) call_of: Option<Op>,
     pub(crate) shown_call: ShownCall,
-    /// Start of the call in progress.
     pub call_began: Nanos,
     /// Start of the call's compaction, if it compacts.
     pub compacting_since: Option<Nanos>,
     /// Time for which the call has waited for pages.
     pub call_page_wait: Nanos,
-    /// Start of the current wait.
     pub wait_began: Nanos,
     pub(crate) reporting: Option<PhaseReport>,
     /// The measured call in progress, which object_step() adds to.
@@ -287,20 +255,16 @@ pub struct SimTask {
     pub crashed: bool,
     /// The task named by `until` has ended.
     pub stopped: bool,
-    /// Start time.
     pub began: Option<Nanos>,
-    /// End time.
     pub ended: Option<Nanos>,
     /// The run does not wait for this task.
     pub background: bool,
     pub usage: TaskUsage,
-    /// Phases started so far.
     pub phases: Vec<PhaseRun>,
     /// Wall time of faults and writes minus their waits for pages: the latency of allocation.
     pub alloc_latency: LatencyHistogram,
     /// Counters of the machine at the start; after the end, the difference.
     pub vmstat: Vec<u64>,
-    /// Calls that failed with a disk error.
     pub io_errors: u64,
     /// errno of the last madvise(), 0 if it succeeded.
     pub errno: i32,
@@ -329,7 +293,6 @@ impl TaskUsage {
         self.objects_got += other.objects_got;
     }
 
-    /// Difference to an earlier value.
     pub fn since(&self, earlier: &TaskUsage) -> TaskUsage {
         TaskUsage {
             user_ns: self.user_ns - earlier.user_ns,
@@ -354,7 +317,6 @@ impl SimTask {
         self.steps.extend(self.file_objects.keys().filter(is_of).copied().map(ObjectStep::Free));
     }
 
-    /// A task that has not started.
     pub fn new(
         name: String,
         program: Program,
@@ -418,7 +380,6 @@ impl SimTask {
         }
     }
 
-    /// Ends the current wait.
     pub(crate) fn end_wait(&mut self, now: Nanos) {
         let waited = now.saturating_sub(self.wait_began);
         match self.waits_for.take() {
@@ -448,7 +409,6 @@ impl SimTask {
         thread
     }
 
-    /// Request results of the current phase.
     pub(crate) fn served_now(&mut self) -> Option<&mut RequestResults> {
         self.phases.last_mut()?.served.as_deref_mut()
     }
@@ -472,7 +432,6 @@ impl SimTask {
         self.killed || self.stopped
     }
 
-    /// True if the task has exited.
     pub fn is_over(&self) -> bool {
         self.blocked == Blocked::Exited
     }

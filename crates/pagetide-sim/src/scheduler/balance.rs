@@ -52,7 +52,6 @@ enum Imbalance {
     Tasks(usize),
 }
 
-/// Balancing state of a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Balancing {
     last: Nanos,

@@ -25,7 +25,6 @@ const PERIOD_NS: Nanos = 100_000_000;
 /// `cpu.weight` that equals the weight of a task with nice 0 (`CGROUP_WEIGHT_DFL`).
 pub const WEIGHT_DEFAULT: u64 = 100;
 
-/// Counters of cpu.stat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupStats {
     /// CPU time of the tasks in the group and its descendants.

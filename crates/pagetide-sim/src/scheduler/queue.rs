@@ -67,7 +67,6 @@ impl SchedEntity {
 /// Position in a queue: by vruntime, then first come, first served.
 type QueuePosition = (i64, u64, EntityId);
 
-/// The queue of a group on a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct CfsQueue {
     pub(super) current: Option<EntityId>,
@@ -79,7 +78,6 @@ pub(super) struct CfsQueue {
     pub(super) next_buddy: Option<EntityId>,
     /// An entity that yielded (`cfs_rq->skip`).
     pub(super) skip_buddy: Option<EntityId>,
-    /// Decaying sum of `load`.
     pub(super) load_sum: u64,
     pub(super) up_to: LoadClock,
     /// The group as an entity of its parent's queue.
@@ -114,7 +112,6 @@ impl CfsQueue {
         }
     }
 
-    /// Updates `load_sum`.
     pub(super) fn catch_up(&mut self, now: Nanos) {
         if let Some(passed) = self.up_to.advance(now) {
             self.load_sum = passed.grow(self.load_sum, self.load);
@@ -126,7 +123,6 @@ impl CfsQueue {
     }
 }
 
-/// State of a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct CpuRunQueue {
     /// By group; the first is the root's.
@@ -215,7 +211,6 @@ impl Scheduler {
         queue.skip_buddy = queue.skip_buddy.filter(|buddy| *buddy != who);
     }
 
-    /// Adds a task to the queue of its CPU and group.
     pub(super) fn enqueue(&mut self, task: TaskId, now: Nanos) {
         let (cpu, group) = (self.task(task).cpu, self.task(task).group);
         self.catch_up_task(task, now);

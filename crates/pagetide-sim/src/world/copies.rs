@@ -2,7 +2,6 @@
 //!
 //! Invariant: without `every` no copy fails.
 
-/// Injected failures of copies.
 #[derive(Debug, Default)]
 pub(crate) struct CopyFaults {
     /// Every n-th copy of a frame fails; 0: none.

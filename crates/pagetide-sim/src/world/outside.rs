@@ -20,7 +20,6 @@ use pagetide_core::units::{Cpu, MemcgId, Nanos, NodeId};
 /// timeout.
 const LOOK_EVERY: Nanos = 1_000_000;
 
-/// Error of reading or writing a control file.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// No group of this name exists now.

@@ -18,7 +18,6 @@ use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared;
 use pagetide_scenario::model::Setup;
 
-/// Nanoseconds in a microsecond.
 const US: Nanos = 1_000;
 
 fn number(group: Option<usize>) -> GroupId {
@@ -69,14 +68,12 @@ impl SimCpus {
         }
     }
 
-    /// Moves a thread to a group.
     pub fn move_to_group(&mut self, thread: usize, group: Option<usize>, now: Nanos) {
         if self.has_groups {
             self.scheduler.move_task(thread as TaskId, number(group), now);
         }
     }
 
-    /// Counters of cpu.stat.
     pub fn group_counts(&self, group: usize) -> Vec<(&'static str, u64)> {
         if !self.has_groups {
             return Vec::new();

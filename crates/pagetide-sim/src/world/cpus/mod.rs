@@ -28,7 +28,6 @@ use std::collections::BTreeMap;
 /// (`vm.stat_interval`).
 const STAT_INTERVAL: Nanos = 1_000_000_000;
 
-/// State of a thread after its time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SliceEnd {
     Runnable,
@@ -48,7 +47,6 @@ pub(crate) struct TimeSlice {
     pub until: Nanos,
 }
 
-/// Rest of a preempted time slice.
 #[derive(Debug)]
 struct PreemptedSlice {
     after: SliceEnd,
@@ -59,7 +57,6 @@ struct PreemptedSlice {
 #[derive(Debug, Default)]
 pub(crate) struct CpuState {
     event: Option<EventId>,
-    /// The time slice in execution.
     slice: Option<TimeSlice>,
     /// Effects to carry out at the end of the time slice.
     pub effects: Vec<Effect>,
@@ -67,13 +64,11 @@ pub(crate) struct CpuState {
     last: Option<WorldThread>,
     /// Time of interrupt work, added to the next time slice.
     pub debt: Nanos,
-    /// Start of the idle time, if the CPU is idle.
     idle_since: Option<Nanos>,
     /// Latest time of the next fold of its per-CPU counters (Linux `vmstat_update`).
     vmstat_update: Nanos,
 }
 
-/// All CPUs.
 #[derive(Debug)]
 pub(crate) struct SimCpus {
     pub of: IdVec<Cpu, CpuState>,

@@ -22,7 +22,6 @@ pub(crate) struct DaemonSleep {
     pub plug: IoPlug,
 }
 
-/// All daemons.
 #[derive(Debug)]
 pub(crate) struct SimDaemons {
     nr_nodes: usize,
@@ -50,7 +49,6 @@ impl SimDaemons {
         self.sleeps.iter().map(|sleep| &sleep.plug)
     }
 
-    /// Daemons throttled on a node for a reason.
     pub fn throttled(&self, node: NodeId, reason: Throttle) -> Vec<Daemon> {
         let is_throttled = |daemon: &Daemon| self.of(*daemon).throttled == Some((node, reason));
         Daemon::all(self.nr_nodes).filter(is_throttled).collect()

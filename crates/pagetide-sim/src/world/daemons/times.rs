@@ -20,7 +20,6 @@ pub struct ActivityTime {
 }
 
 impl ActivityTime {
-    /// Starts or stops the activity.
     pub fn set(&mut self, on: bool, now: Nanos) {
         match (self.since, on) {
             (None, true) => self.since = Some(now),
@@ -32,23 +31,19 @@ impl ActivityTime {
         }
     }
 
-    /// Adds CPU time.
     pub fn ran(&mut self, ns: Nanos) {
         self.cpu += ns;
     }
 
-    /// Wall time so far.
     pub fn wall(&self, now: Nanos) -> Nanos {
         self.wall + self.since.map_or(0, |since| now.saturating_sub(since))
     }
 }
 
-/// Reason for a sleep of kswapd during its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KswapdWait {
     /// Throttled until writes complete.
     Throttled,
-    /// A full disk queue.
     Disk,
 }
 
@@ -168,7 +163,6 @@ impl DaemonTimes {
         compacting.set(machine.khugepaged_is_compacting(), now + ns);
     }
 
-    /// Adds direct compaction of a task.
     pub fn direct_ran(&mut self, wall: Nanos, cpu: Nanos) {
         self.direct_compacting_wall += wall;
         self.direct_compacting_cpu += cpu;

@@ -34,7 +34,6 @@ pub(crate) struct PendingIo {
     pub cpu: Cpu,
 }
 
-/// The disks, by index in the setup.
 #[derive(Debug)]
 pub(crate) struct SimDisks {
     of: Vec<Disk>,
@@ -47,7 +46,6 @@ pub(crate) struct SimDisks {
     /// Disk of each file, and its first page there; the swap area is at page 0 of its own.
     file_base: IdVec<FileId, (usize, u64)>,
     swap_disk: usize,
-    /// Files created by traces, by key.
     trace_files: BTreeMap<u64, FileId>,
 }
 
@@ -169,7 +167,6 @@ impl SimDisks {
         }
     }
 
-    /// Schedules the next completion of a disk.
     fn arm(&mut self, disk: usize, now: Nanos, queue: &mut WorldQueue) {
         if let Some(event) = self.events[disk].take() {
             queue.cancel(event);

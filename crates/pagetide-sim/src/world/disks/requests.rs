@@ -91,7 +91,6 @@ impl SimWorld {
         self.show_began(thread, self.now, ActivitySlice::Wait(WaitReason::Disk));
     }
 
-    /// Ends the sleep of [`SimWorld::wait_for_disk`].
     pub(crate) fn end_disk_wait(&mut self, thread: WorldThread) {
         let is_reader = self.disks.end_wait(thread);
         match thread {

@@ -40,7 +40,6 @@ impl SimWorld {
         there.map(|group| self.counts_of_group(group))
     }
 
-    /// Counters and levels of an existing group.
     pub(super) fn counts_of_group(&self, group: usize) -> GroupCounts {
         let asked = self.setup.requested_group_metrics.iter();
         let mut counts = match self.groups.memcgs[group] {
@@ -73,7 +72,6 @@ fn asked_level(machine: &Machine, memcg: MemcgId, name: &str) -> u64 {
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(declared::NO_LIMIT)
 }
 
-/// Memory levels and event counts of a group.
 fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> GroupCounts {
     let it = &machine.memcgs()[memcg];
     let page_size = machine.page_size();

@@ -14,7 +14,6 @@ use pagetide_core::units::{Cpu, MemcgId, Nanos};
 use pagetide_scenario::model::{self, Setup};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Levels and counters of a group.
 #[derive(Clone, Debug)]
 pub struct GroupCounts {
     /// Index of the group in the setup.
@@ -26,7 +25,6 @@ pub struct GroupCounts {
 }
 
 impl GroupCounts {
-    /// Subtracts earlier counters of the same group.
     pub fn since(&mut self, before: &[GroupCounts]) {
         let Some(before) = before.iter().find(|before| before.group == self.group) else { return };
         for ((_, count), (_, before)) in self.counts.iter_mut().zip(&before.counts) {
@@ -39,17 +37,11 @@ impl GroupCounts {
 /// Usage, peaks and PSI stall times of a group since its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupTotals {
-    /// Charged pages.
     pub usage: u64,
-    /// Charged pages of kernel memory.
     pub kmem: u64,
-    /// Peak of `usage`.
     pub peak: u64,
-    /// Peak of `kmem`.
     pub kmem_peak: u64,
-    /// PSI `some`.
     pub some_ns: Nanos,
-    /// PSI `full`.
     pub full_ns: Nanos,
 }
 
@@ -72,14 +64,12 @@ impl GroupTotals {
 pub(crate) struct SimGroups {
     /// `None`: the group does not exist, or has no memory controller.
     pub memcgs: Vec<Option<MemcgId>>,
-    /// Existing groups without a memory controller.
     without_memory: BTreeSet<usize>,
     /// Counts of groups at their last removal.
     last_counts: BTreeMap<usize, (GroupCounts, Option<GroupTotals>)>,
 }
 
 impl SimGroups {
-    /// The groups at the start of a run.
     pub fn new(setup: &Setup, memcgs: Vec<Option<MemcgId>>) -> SimGroups {
         let groups = setup.groups.iter().enumerate();
         let without_memory = groups.filter(|(_, group)| group.at_start && !group.has_memory);
@@ -134,7 +124,6 @@ impl SimGroups {
         Ok(())
     }
 
-    /// A group was removed.
     fn note_removed(&mut self, counts: GroupCounts, totals: Option<GroupTotals>) {
         let group = counts.group;
         self.last_counts.insert(group, (counts, totals));
@@ -143,10 +132,8 @@ impl SimGroups {
     }
 }
 
-/// Error of creating a group.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
-    /// mkdir failed.
     #[error("{0}")]
     Mkdir(Errno),
     /// A control file rejected its value, so the group was removed again.

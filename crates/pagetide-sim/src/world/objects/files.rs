@@ -32,7 +32,6 @@ pub struct ObjectType {
     pub account: bool,
 }
 
-/// A step of a system call on a file or a pipe.
 #[derive(Clone, Copy, Debug)]
 pub enum ObjectStep {
     Alloc(ObjectKey, ObjectType),
@@ -83,7 +82,6 @@ const PLACES_AT_FIRST: u32 = 64;
 const TABLE_NUMBER: u32 = u32::MAX;
 
 impl FileCaches {
-    /// Finds or creates the caches.
     pub fn new(machine: &mut Machine) -> Result<FileCaches, SlabError> {
         let mut parts = [ObjectType { cache: CacheId::NONE, account: false }; CACHES.len()];
         for (part, (name, object_size, account, reclaimable)) in parts.iter_mut().zip(CACHES) {
@@ -135,7 +133,6 @@ impl FileCaches {
         [self.filp, self.lsm_file, self.dentry, self.shmem_inode, self.lsm_inode]
     }
 
-    /// Objects of a pipe with both ends open.
     fn pipe(&self) -> [ObjectType; 9] {
         let [filp, lsm_file] = [self.filp, self.lsm_file];
         let ends = [filp, lsm_file, filp, lsm_file];
@@ -239,7 +236,6 @@ pub(crate) struct FileCallCost {
     pub since_ns: Nanos,
 }
 
-/// A process's table of open files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FdTable {
     open: u32,

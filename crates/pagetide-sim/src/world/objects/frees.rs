@@ -17,7 +17,6 @@ impl SimWorld {
         assert!(freed.is_ok(), "{object:?} was in a slot: {freed:?}");
     }
 
-    /// Frees an object after a grace period.
     pub(crate) fn free_after_grace(&mut self, object: Object, cpu: Cpu) {
         if let Some(decisions) = &mut self.observing.decisions {
             decisions.free_late(self.now, cpu, object);

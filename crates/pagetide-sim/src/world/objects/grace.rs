@@ -49,7 +49,6 @@ fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
     late
 }
 
-/// Objects that wait for a grace period.
 #[derive(Debug, Default)]
 pub(crate) struct GracePeriod {
     /// Queued during the current period.
@@ -101,7 +100,6 @@ impl GracePeriod {
         (now / TICK + 1) * TICK
     }
 
-    /// Adds an object.
     pub fn queue(&mut self, object: Object, cpu: Cpu, now: Nanos) {
         self.next.push((object, cpu));
         self.note_queued(cpu, GracePeriod::next_tick(now));

@@ -15,7 +15,6 @@ use grace::GracePeriod;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{CacheId, Nanos};
 
-/// Caches of objects, and late frees.
 #[derive(Debug)]
 pub(crate) struct SimObjects {
     /// The machine's slab caches, by index in the setup.

@@ -33,7 +33,6 @@ pub struct Decisions {
     pub events: u64,
 }
 
-/// Running state of both hashes.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionHashes {
     effects: Digest,

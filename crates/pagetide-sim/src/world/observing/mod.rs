@@ -1,5 +1,5 @@
-//! What observers and tests see of a run: observations in time order, and hashes of the core's
-//! decisions.
+//! The view of a run that observers and tests have: observations in time order, and hashes of the
+//! core's decisions.
 //!
 //! All steps of a time slice are performed at its start, so their times are ahead of the world's.
 //! An observation waits here until the world's time reaches its own.
@@ -33,7 +33,6 @@ pub(crate) struct Observing {
     /// Time of each thread's last observation that is not a context switch; its slices start no
     /// earlier.
     last_shown: Vec<Nanos>,
-    /// The thread of each CPU, as reported.
     pub on_cpu: IdVec<Cpu, Option<WorldThread>>,
     /// By preempted thread: time of the preemption, and observations of the rest of its time slice.
     held: BTreeMap<usize, (Nanos, Vec<Observation>)>,
@@ -53,7 +52,6 @@ pub(crate) struct ShownCall {
 }
 
 impl Observing {
-    /// Neither observers nor hashes.
     pub fn new(numbers: ThreadNumbers, nr_cpus: usize) -> Observing {
         Observing {
             sinks: Vec::new(),
@@ -69,7 +67,6 @@ impl Observing {
         }
     }
 
-    /// True if there are observers.
     #[inline]
     pub fn is_observed(&self) -> bool {
         !self.sinks.is_empty()
@@ -153,7 +150,6 @@ impl Observing {
         }
     }
 
-    /// Records the end of a daemon's work.
     pub fn show_rest(&mut self, daemon: Daemon, at: Nanos) {
         let thread = WorldThread::Daemon(daemon);
         self.at_work[self.numbers.id(thread) as usize] = false;

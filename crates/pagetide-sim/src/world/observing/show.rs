@@ -1,4 +1,4 @@
-//! What the world's threads do, reported to [`observe`](crate::observe).
+//! Reports of the world's threads to [`observe`](crate::observe).
 //!
 //! Invariant: after every step the core's log is empty, so each event belongs to the thread of that
 //! step.
@@ -35,7 +35,6 @@ impl SimWorld {
         Ok(self.observing.begin(sinks, &cast)?)
     }
 
-    /// Starts to hash decisions.
     pub fn hash_decisions(&mut self) {
         self.machine.record_events(true);
         self.observing.decisions = Some(DecisionHashes::default());

@@ -13,7 +13,6 @@ use pagetide_core::process::Machine;
 use pagetide_core::stats::psi::TaskState;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
 
-/// PSI state of a thread, with its memcg and CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PsiReport {
     memcg: MemcgId,

@@ -12,7 +12,6 @@ use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::stats::psi::TaskState;
 
 impl SimWorld {
-    /// The current state of a thread.
     pub(crate) fn pressure_of(&self, id: TaskId) -> PsiReport {
         let (memcg, stalled, waits) = match self.cpus.numbers.thread(id) {
             WorldThread::Task(at) => {

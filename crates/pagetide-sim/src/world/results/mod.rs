@@ -1,4 +1,4 @@
-//! What the record of a run has in addition to the machine's counters: notes, samples, slabs.
+//! Results of a run beside the machine's counters: notes, samples, slab levels.
 //!
 //! Invariant: nothing here changes the run, except that it ends once `nr_unfinished` is 0.
 
@@ -15,7 +15,6 @@ use slab_samples::SlabSamples;
 use std::collections::BTreeMap;
 use timeline::{SampledWorld, TimelineSampler};
 
-/// Results of a run so far.
 #[derive(Debug)]
 pub(crate) struct RunResults {
     /// Notes for the record, and how often each occurred.
@@ -57,7 +56,6 @@ impl RunResults {
         }
     }
 
-    /// A group of the setup was removed.
     pub fn note_removed(&mut self, group: usize) {
         if let Some(timeline) = &mut self.timeline {
             timeline.note_removed(group);

@@ -11,19 +11,15 @@ use pagetide_core::process::Machine;
 use pagetide_core::stats::vmstat::NodeStat;
 use pagetide_core::units::{MemcgId, Nanos};
 
-/// Time between two samples.
 const INTERVAL: Nanos = 5_000_000_000;
 
 /// Largest sampled usage of a group, in pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GroupPeak {
-    /// All memory.
     pub usage: u64,
-    /// Kernel memory.
     pub kmem: u64,
 }
 
-/// Peaks and means over the samples so far.
 #[derive(Debug)]
 pub(crate) struct SlabSamples {
     next: Nanos,

@@ -24,14 +24,12 @@ use pagetide_scenario::timeline::{
     TimelineSample, ZoneName, ZoneRow,
 };
 
-/// Most samples kept.
 const MOST_SAMPLES: usize = 512;
 /// Readings of the levels per sample.
 const TICKS: u32 = 16;
 /// Initial time between two readings.
 const FIRST_TICK: Nanos = 1_000;
 
-/// Counters and PSI totals of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct GroupCounters {
     counts: GroupEvents,
@@ -49,7 +47,6 @@ impl GroupCounters {
     }
 }
 
-/// The sampled parts of the world.
 pub(crate) struct SampledWorld<'a> {
     pub machine: &'a Machine,
     pub groups: &'a [Option<MemcgId>],
@@ -58,10 +55,8 @@ pub(crate) struct SampledWorld<'a> {
     pub setup: &'a Setup,
 }
 
-/// The samples so far.
 #[derive(Debug)]
 pub(crate) struct TimelineSampler {
-    /// Time of the next reading.
     next_tick: Nanos,
     tick: Nanos,
     nr_ticks: u32,
@@ -312,7 +307,6 @@ fn task_row(tasks: &[SimTask], program: usize) -> TaskRow {
     })
 }
 
-/// Populated zones, with their nodes.
 fn zones(machine: &Machine) -> impl Iterator<Item = (u32, &Zone)> {
     let nodes = machine.mem.nodes.iter().zip(0..);
     nodes.flat_map(|(node, number)| node.populated_zones().map(move |zone| (number, zone)))

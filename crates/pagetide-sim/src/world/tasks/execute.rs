@@ -31,11 +31,9 @@ const OPERATIONS_MAX: u64 = 2 * PIECE_NS;
 /// Most consecutive steps without cost. A reclaim has one or two.
 const DECISIONS_MAX: u32 = 16;
 
-/// Result of a step of a call.
 enum CallProgress {
     /// The call needs another step.
     GoesOn,
-    /// The task sleeps.
     Waits,
     /// The call is done. `Some`: the time slice ends too.
     Over(Option<SliceEnd>),

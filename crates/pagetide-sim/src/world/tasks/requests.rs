@@ -16,7 +16,6 @@ use pagetide_core::units::Nanos;
 use pagetide_scenario::workload::{Arrivals, ServiceRequest};
 use std::collections::VecDeque;
 
-/// Results of the requests of a phase.
 #[derive(Clone, Debug, Default)]
 pub struct RequestResults {
     /// From arrival to end.
@@ -30,7 +29,6 @@ pub struct RequestResults {
 }
 
 impl RequestResults {
-    /// Adds the results of another phase.
     pub fn merge(&mut self, other: &RequestResults) {
         self.latency.merge(&other.latency);
         self.late += other.late;
@@ -46,7 +44,6 @@ pub(crate) struct Service {
     pub began: Nanos,
     /// Arrival of the next request, relative to `began`; `None`: no more requests.
     pub next_at: Option<Nanos>,
-    /// The load has ended.
     pub is_closed: bool,
     pub waiting: VecDeque<ServiceRequest>,
     /// Threads that wait for requests, each with the start of its wait.

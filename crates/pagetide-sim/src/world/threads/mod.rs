@@ -12,7 +12,6 @@ use pagetide_core::process::Machine;
 use pagetide_core::units::Cpu;
 use std::ops::Range;
 
-/// A schedulable entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorldThread {
     Task(usize),
@@ -24,11 +23,9 @@ pub(crate) enum WorldThread {
 pub(crate) enum WorldEvent {
     /// The time slice of a CPU ends, or an idle CPU starts to work.
     Cpu(Cpu),
-    /// A disk finishes a request.
     Disk(usize),
     /// A sleep or a throttle times out.
     Timer(WorldThread),
-    /// A task starts.
     Start(usize),
     /// A timer tick while objects wait for a grace period.
     GracePeriod,
@@ -63,7 +60,6 @@ impl ThreadNumbers {
         }
     }
 
-    /// Number of threads.
     pub fn len(self) -> usize {
         self.nr_tasks + Daemon::all(self.nr_nodes).count()
     }

@@ -1,4 +1,4 @@
-//! What sleeping threads wait for: a page, or a time.
+//! Waits of sleeping threads: for a page, or for a time.
 //!
 //! Invariant: a thread has at most one timer, and waits for at most one page.
 
@@ -7,7 +7,6 @@ use crate::event_queue::EventId;
 use pagetide_core::units::{Nanos, Pfn};
 use std::collections::BTreeMap;
 
-/// The waits of all threads.
 #[derive(Debug)]
 pub(crate) struct ThreadWaits {
     numbers: ThreadNumbers,
@@ -53,7 +52,6 @@ impl ThreadWaits {
         }
     }
 
-    /// The timer of a thread has expired.
     pub fn timer_expired(&mut self, thread: WorldThread) {
         self.timers[self.numbers.id(thread) as usize] = None;
     }
