@@ -24,6 +24,7 @@ use pagetide_core::control::ControlError;
 use pagetide_core::frames::boot::SetupError;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
 use pagetide_core::reclaim::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
@@ -376,18 +377,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let specs: Vec<NodeSpec> = nodes.map(|node| node_spec(node, page_size)).collect();
     let mut machine = Machine::new(&specs, setup.machine.cpus, Config::of_pages(page_size))?;
     let mut boot_effects = Vec::new();
-    for choice in setup.policies.iter() {
-        let effects = machine.choose(choice).map_err(SimError::Control)?;
-        effects.drain_into(&mut boot_effects);
-    }
-    if !setup.machine.kmem_accounting {
-        let effects = machine.choose(KmemAccounting::Off).map_err(SimError::Control)?;
-        effects.drain_into(&mut boot_effects);
-    }
-    if setup.machine.memory_recursiveprot {
-        let effects = machine.choose(MemoryProtection::Recursive).map_err(SimError::Control)?;
-        effects.drain_into(&mut boot_effects);
-    }
+    choose_policies(&mut machine, setup, &mut boot_effects)?;
     let caches = caches_of(&mut machine, setup)?;
     let file_caches = file_caches_of(&mut machine, setup)?;
     for tuning in &setup.machine.caches {
@@ -483,6 +473,25 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let objects = SimObjects::new(&machine, caches, file_caches);
     let has = WorldParts { disks, groups, objects, boot_effects };
     Ok(SimWorld::new(machine, setup, tasks, has))
+}
+
+/// Chooses the policies of the setup. Adds the effects.
+pub(crate) fn choose_policies(
+    machine: &mut Machine,
+    setup: &Setup,
+    effects: &mut Vec<Effect>,
+) -> Result<(), SimError> {
+    for choice in setup.policies.iter() {
+        machine.choose(choice).map_err(SimError::Control)?.drain_into(effects);
+    }
+    if !setup.machine.kmem_accounting {
+        machine.choose(KmemAccounting::Off).map_err(SimError::Control)?.drain_into(effects);
+    }
+    if setup.machine.memory_recursiveprot {
+        let recursive = machine.choose(MemoryProtection::Recursive);
+        recursive.map_err(SimError::Control)?.drain_into(effects);
+    }
+    Ok(())
 }
 
 /// Finds or creates the machine's slab caches for those of the setup.

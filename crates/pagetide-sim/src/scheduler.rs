@@ -158,15 +158,8 @@ impl Scheduler {
         assert!(cpus > 0);
         let idle = CpuRunQueue {
             queues: vec![CfsQueue::new(NICE_0_WEIGHT)],
-            current: None,
-            tasks: Vec::new(),
-            picked_at: 0,
-            accounted_until: 0,
-            needs_resched: false,
-            up_to: LoadClock::default(),
-            runnable_sum: 0,
-            busy_sum: 0,
             balancing: Balancing::new(cpus),
+            ..CpuRunQueue::default()
         };
         Self {
             cpus: vec![idle; usize::from(cpus)].into(),

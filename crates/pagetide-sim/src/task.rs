@@ -80,7 +80,7 @@ impl MemoryStalls {
 
 /// A phase in progress, then its result. Counters are values at the start while the phase runs, and
 /// differences after its end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PhaseRun {
     pub phase: u32,
     pub began: Nanos,

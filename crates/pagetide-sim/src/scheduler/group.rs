@@ -44,7 +44,7 @@ pub struct CpuQuota {
     pub period_ns: Nanos,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SchedGroup {
     pub(super) parent: GroupId,
     depth: u32,
@@ -67,13 +67,9 @@ impl SchedGroup {
             parent,
             depth,
             weight: NICE_0_WEIGHT,
-            quota: None,
             period_ns: PERIOD_NS,
-            runtime_ns: 0,
-            period_ends: None,
             is_idle: true,
-            nr_throttled_queues: 0,
-            stats: GroupStats::default(),
+            ..SchedGroup::default()
         }
     }
 }

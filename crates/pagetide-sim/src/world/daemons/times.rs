@@ -31,6 +31,15 @@ impl ActivityTime {
         }
     }
 
+    /// A step from `now` on that took `ns`. `goes_on`: the activity does not end with it.
+    fn step(&mut self, goes_on: bool, now: Nanos, ns: Nanos) {
+        if goes_on || self.since.is_some() {
+            self.set(true, now);
+            self.ran(ns);
+        }
+        self.set(goes_on, now + ns);
+    }
+
     pub fn ran(&mut self, ns: Nanos) {
         self.cpu += ns;
     }
@@ -48,7 +57,7 @@ pub enum KswapdWait {
 }
 
 /// Times of all daemons, and of direct compaction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DaemonTimes {
     kswapd_awake: IdVec<NodeId, ActivityTime>,
     kswapd_compacting: IdVec<NodeId, ActivityTime>,
@@ -77,13 +86,7 @@ impl DaemonTimes {
             kcompactd_awake: spans(),
             kcompactd_compacting: spans(),
             kswapd_sleeps: vec![None; nr_nodes].into(),
-            kswapd_throttled: 0,
-            kswapd_disk: 0,
-            flusher_cpu: 0,
-            khugepaged_compacting: ActivityTime::default(),
-            direct_compacting_wall: 0,
-            direct_compacting_cpu: 0,
-            kswapd_events: (0, 0),
+            ..DaemonTimes::default()
         }
     }
 
@@ -145,22 +148,13 @@ impl DaemonTimes {
         awake.set(true, now);
         awake.ran(ns);
         awake.set(!machine.kcompactd_is_sleeping(node), now + ns);
-        let compacting = &mut self.kcompactd_compacting[node];
-        if machine.kcompactd_is_compacting(node) || compacting.since.is_some() {
-            compacting.set(true, now);
-            compacting.ran(ns);
-        }
-        compacting.set(machine.kcompactd_is_compacting(node), now + ns);
+        let goes_on = machine.kcompactd_is_compacting(node);
+        self.kcompactd_compacting[node].step(goes_on, now, ns);
     }
 
     /// Records a step of khugepaged that started at `now` and took `ns`.
     pub fn khugepaged_ran(&mut self, machine: &Machine, now: Nanos, ns: Nanos) {
-        let compacting = &mut self.khugepaged_compacting;
-        if machine.khugepaged_is_compacting() || compacting.since.is_some() {
-            compacting.set(true, now);
-            compacting.ran(ns);
-        }
-        compacting.set(machine.khugepaged_is_compacting(), now + ns);
+        self.khugepaged_compacting.step(machine.khugepaged_is_compacting(), now, ns);
     }
 
     pub fn direct_ran(&mut self, wall: Nanos, cpu: Nanos) {

@@ -34,7 +34,7 @@ pub(crate) struct PendingIo {
     pub cpu: Cpu,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SimDisks {
     of: Vec<Disk>,
     events: Vec<Option<EventId>>,
@@ -54,12 +54,9 @@ impl SimDisks {
         SimDisks {
             events: vec![None; disks.len()],
             of: disks,
-            waiters: Vec::new(),
-            pending: Vec::new(),
-            free: Vec::new(),
             file_base: file_base.into(),
             swap_disk,
-            trace_files: BTreeMap::new(),
+            ..SimDisks::default()
         }
     }
 

@@ -22,7 +22,7 @@ use pagetide_core::units::{Cpu, IdVec, Nanos};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Observers and hashes of a run, and observations not yet delivered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Observing {
     numbers: ThreadNumbers,
     sinks: Vec<ObserverHandle>,
@@ -54,16 +54,12 @@ pub(crate) struct ShownCall {
 impl Observing {
     pub fn new(numbers: ThreadNumbers, nr_cpus: usize) -> Observing {
         Observing {
-            sinks: Vec::new(),
-            waiting: VecDeque::new(),
             last: vec![0; numbers.len()],
             last_shown: vec![0; numbers.len()],
             on_cpu: vec![None; nr_cpus].into(),
-            held: BTreeMap::new(),
             at_work: vec![false; numbers.len()],
-            decisions: None,
-            fresh: Vec::new(),
             numbers,
+            ..Observing::default()
         }
     }
 

@@ -15,7 +15,7 @@ use slab_samples::SlabSamples;
 use std::collections::BTreeMap;
 use timeline::{SampledWorld, TimelineSampler};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RunResults {
     /// Notes for the record, and how often each occurred.
     pub notes: BTreeMap<String, u64>,
@@ -35,13 +35,9 @@ pub(crate) struct RunResults {
 impl RunResults {
     pub fn new(nr_foreground: usize, nr_groups: usize) -> RunResults {
         RunResults {
-            notes: BTreeMap::new(),
             nr_unfinished: nr_foreground,
-            done: None,
             slab_samples: SlabSamples::new(nr_groups),
-            idle_slabs: SlabLevels::default(),
-            shrunk_slabs: SlabLevels::default(),
-            timeline: None,
+            ..RunResults::default()
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct GroupPeak {
     pub kmem: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SlabSamples {
     next: Nanos,
     /// Largest sampled `Slab`, in pages.
@@ -36,10 +36,8 @@ impl SlabSamples {
     pub fn new(nr_groups: usize) -> SlabSamples {
         SlabSamples {
             next: INTERVAL,
-            peak_slab: 0,
             groups: vec![GroupPeak::default(); nr_groups],
-            utilisation: 0.0,
-            nr: 0,
+            ..SlabSamples::default()
         }
     }
 

@@ -55,7 +55,7 @@ pub(crate) struct SampledWorld<'a> {
     pub setup: &'a Setup,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TimelineSampler {
     next_tick: Nanos,
     tick: Nanos,
@@ -81,17 +81,13 @@ impl TimelineSampler {
         TimelineSampler {
             next_tick: now + FIRST_TICK,
             tick: FIRST_TICK,
-            nr_ticks: 0,
-            samples: Vec::new(),
             levels: vec![None; nr_rows],
-            nodes: Vec::new(),
-            zones: Vec::new(),
             before: vec![GroupCounters::default(); nr_rows],
             tasks_before: vec![TaskRow::default(); setup.tasks.len()],
-            compaction_before: CompactionCounts::default(),
             services: tasks_with_services(setup)
                 .map(|task| (task, ServiceRow::default()))
                 .collect(),
+            ..TimelineSampler::default()
         }
     }
 

@@ -17,6 +17,7 @@ impl SimWorld {
         let vmstat = snapshot(&self.machine.mem.vmstat);
         let times = self.times_of(id, self.now, elapsed);
         let work = self.cpus.meter.of_task(id);
+        let groups = self.group_counts();
         let program_ns = self.setup.machine.program_times.of(id, phase as usize);
         let task = &mut self.tasks[id];
         task.program_ns = program_ns;
@@ -26,23 +27,13 @@ impl SimWorld {
         task.phases.push(PhaseRun {
             phase,
             began: self.now + elapsed,
-            ended: None,
-            cut_short: None,
             usage: task.usage.clone(),
             vmstat,
-            levels: Vec::new(),
-            zones: Vec::new(),
-            slabs: SlabLevels::default(),
-            extra: Vec::new(),
-            groups: Vec::new(),
-            served: None,
+            groups,
             times,
             work,
+            ..PhaseRun::default()
         });
-        let groups = self.group_counts();
-        if let Some(run) = self.tasks[id].phases.last_mut() {
-            run.groups = groups;
-        }
     }
 
     /// Ends a phase, or begins its report.

@@ -38,7 +38,7 @@ pub(crate) enum WorldEvent {
 pub(crate) type WorldQueue = EventQueue<WorldEvent>;
 
 /// Numbers the threads of a run, for the scheduler and for observers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThreadNumbers {
     pub nr_tasks: usize,
     pub nr_nodes: usize,
