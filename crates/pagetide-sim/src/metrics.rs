@@ -6,7 +6,7 @@
 use crate::histogram::LatencyHistogram;
 use crate::task::{MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks};
 use crate::world::groups::{GroupCounts, GroupTotals};
-use crate::world::results::slab_levels::SlabLevels;
+use crate::world::results::slabs::SlabLevels;
 use crate::world::tasks::requests::RequestResults;
 use crate::world::SimWorld;
 use pagetide_core::reclaim::plugin::PolicyFault;

@@ -16,7 +16,7 @@ use crate::world::groups::{make_group, GroupError, SimGroups};
 use crate::world::objects::files::FileCaches;
 use crate::world::objects::SimObjects;
 use crate::world::observing::decisions::DecisionHashes;
-use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
+use crate::world::{Decisions, SimWorld, WorldError};
 use pagetide_core::config::{
     CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,
 };
@@ -288,7 +288,7 @@ pub fn mean_waits(
         return Err(SimError::Cancelled);
     }
     let mean = |waits: DiskWaits| waits.ns.checked_div(waits.requests).unwrap_or(0);
-    Ok(world.disks.stats().map(|stats| stats.waits.map(mean)).collect())
+    Ok(world.disks.of.iter().map(Disk::stats).map(|stats| stats.waits.map(mean)).collect())
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -471,8 +471,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let disks = SimDisks::new(disks, file_base, swap_disk);
     let groups = SimGroups::new(setup, groups);
     let objects = SimObjects::new(&machine, caches, file_caches);
-    let has = WorldParts { disks, groups, objects, boot_effects };
-    Ok(SimWorld::new(machine, setup, tasks, has))
+    Ok(SimWorld::new(machine, setup, tasks, disks, groups, objects, boot_effects))
 }
 
 /// Chooses the policies of the setup. Adds the effects.

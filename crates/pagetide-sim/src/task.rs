@@ -10,7 +10,7 @@ use crate::meter::OperationCounts;
 use crate::world::groups::GroupCounts;
 use crate::world::objects::files::{FdTable, FileCallCost, ObjectKey, ObjectStep};
 use crate::world::observing::ShownCall;
-use crate::world::results::slab_levels::SlabLevels;
+use crate::world::results::slabs::SlabLevels;
 use crate::world::tasks::requests::{RequestResults, Service};
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
@@ -281,30 +281,26 @@ pub fn difference(now: &Vmstat, earlier: &[u64]) -> Vec<u64> {
 }
 
 impl TaskUsage {
+    fn with(&self, other: &TaskUsage, count: impl Fn(u64, u64) -> u64) -> TaskUsage {
+        TaskUsage {
+            user_ns: count(self.user_ns, other.user_ns),
+            system_ns: count(self.system_ns, other.system_ns),
+            pgfault: count(self.pgfault, other.pgfault),
+            pgmajfault: count(self.pgmajfault, other.pgmajfault),
+            bytes: count(self.bytes, other.bytes),
+            blocks_asked: count(self.blocks_asked, other.blocks_asked),
+            blocks_got: count(self.blocks_got, other.blocks_got),
+            objects_asked: count(self.objects_asked, other.objects_asked),
+            objects_got: count(self.objects_got, other.objects_got),
+        }
+    }
+
     pub fn add(&mut self, other: &TaskUsage) {
-        self.user_ns += other.user_ns;
-        self.system_ns += other.system_ns;
-        self.pgfault += other.pgfault;
-        self.pgmajfault += other.pgmajfault;
-        self.bytes += other.bytes;
-        self.blocks_asked += other.blocks_asked;
-        self.blocks_got += other.blocks_got;
-        self.objects_asked += other.objects_asked;
-        self.objects_got += other.objects_got;
+        *self = self.with(other, |count, more| count + more);
     }
 
     pub fn since(&self, earlier: &TaskUsage) -> TaskUsage {
-        TaskUsage {
-            user_ns: self.user_ns - earlier.user_ns,
-            system_ns: self.system_ns - earlier.system_ns,
-            pgfault: self.pgfault - earlier.pgfault,
-            pgmajfault: self.pgmajfault - earlier.pgmajfault,
-            bytes: self.bytes - earlier.bytes,
-            blocks_asked: self.blocks_asked - earlier.blocks_asked,
-            blocks_got: self.blocks_got - earlier.blocks_got,
-            objects_asked: self.objects_asked - earlier.objects_asked,
-            objects_got: self.objects_got - earlier.objects_got,
-        }
+        self.with(earlier, |count, was| count - was)
     }
 }
 
@@ -323,8 +319,8 @@ impl SimTask {
         mm: MmId,
         nr_files: usize,
         background: bool,
-    ) -> SimTask {
-        SimTask {
+    ) -> Self {
+        Self {
             name,
             group: None,
             start_jitter: 0,
@@ -413,18 +409,12 @@ impl SimTask {
         self.phases.last_mut()?.served.as_deref_mut()
     }
 
-    /// Adds the usage of another thread of the same program.
-    pub(crate) fn absorb(
-        &mut self,
-        usage: TaskUsage,
-        latency: &LatencyHistogram,
-        io_errors: u64,
-        lost: &MemoryStalls,
-    ) {
-        self.usage.add(&usage);
-        self.lost.add(lost);
-        self.alloc_latency.merge(latency);
-        self.io_errors += io_errors;
+    /// Takes the usage of another thread of the same program.
+    pub(crate) fn absorb(&mut self, other: &mut SimTask) {
+        self.usage.add(&std::mem::take(&mut other.usage));
+        self.lost.add(&std::mem::take(&mut other.lost));
+        self.alloc_latency.merge(&std::mem::take(&mut other.alloc_latency));
+        self.io_errors += std::mem::take(&mut other.io_errors);
     }
 
     /// True if the task must exit as soon as it has a CPU.

@@ -26,7 +26,7 @@ pub use observing::decisions::Decisions;
 use crate::observe::ObserverError;
 use crate::task::SimTask;
 use copies::CopyFaults;
-use cpus::SimCpus;
+use cpus::{SimCpus, SliceEnd};
 use daemons::SimDaemons;
 use disks::SimDisks;
 use groups::SimGroups;
@@ -37,8 +37,10 @@ use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model;
+use pagetide_scenario::timeline::Timeline;
 use pressure::PressureReports;
-use results::slab_levels::SlabLevels;
+use results::slabs::SlabLevels;
+use results::timeline::{SampledWorld, TimelineSampler};
 use results::RunResults;
 use threads::waits::ThreadWaits;
 use threads::{WorldEvent, WorldQueue, WorldThread};
@@ -64,15 +66,6 @@ pub struct SimWorld {
     pub(crate) copies: CopyFaults,
 }
 
-/// Disks, files, groups and caches of the machine at the start of a run, by index in the setup.
-pub(crate) struct WorldParts {
-    pub disks: SimDisks,
-    pub groups: SimGroups,
-    pub objects: SimObjects,
-    /// Effects of the setup.
-    pub boot_effects: Vec<Effect>,
-}
-
 /// Error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
@@ -91,14 +84,17 @@ pub enum WorldError {
 }
 
 impl SimWorld {
-    /// Creates the world of a machine that already has its files, groups and swap.
+    /// Creates the world of a machine that already has its files, groups and swap. `boot_effects`:
+    /// the effects of the setup.
     pub(crate) fn new(
         machine: Machine,
         setup: &model::Setup,
         tasks: Vec<SimTask>,
-        has: WorldParts,
+        disks: SimDisks,
+        groups: SimGroups,
+        objects: SimObjects,
+        boot_effects: Vec<Effect>,
     ) -> SimWorld {
-        let WorldParts { disks, groups, objects, boot_effects } = has;
         let cpus = SimCpus::new(setup, &machine, &tasks);
         let numbers = cpus.numbers;
         let nr_foreground = tasks.iter().filter(|task| !task.background).count();
@@ -121,10 +117,8 @@ impl SimWorld {
         };
         for (id, task) in setup.tasks.iter().enumerate() {
             if task.start.after.is_none() {
-                world.queue.push(
-                    task.start.delay_ns + world.tasks[id].start_jitter,
-                    WorldEvent::Start(id),
-                );
+                let at = task.start.delay_ns + world.tasks[id].start_jitter;
+                world.queue.push(at, WorldEvent::Start(id));
             }
         }
         if setup.has_cpu_controller() {
@@ -163,7 +157,7 @@ impl SimWorld {
     ) -> Result<bool, WorldError> {
         let mut nr_events = 0u64;
         self.report_pressures();
-        while !self.is_finished() {
+        while !self.is_complete() {
             nr_events += 1;
             if nr_events.is_multiple_of(1024) && cancelled(self.now) {
                 return Ok(false);
@@ -201,11 +195,39 @@ impl SimWorld {
         Ok(true)
     }
 
-    fn is_finished(&self) -> bool {
+    /// True if all foreground tasks have ended.
+    pub fn is_complete(&self) -> bool {
         self.results.nr_unfinished == 0
     }
 
     fn wake(&mut self, thread: WorldThread) {
         self.cpus.wake(thread, self.now, &mut self.queue);
+    }
+
+    /// Takes samples for a timeline from now on.
+    pub fn sample(&mut self) {
+        self.results.timeline = Some(TimelineSampler::new(&self.setup, self.now));
+    }
+
+    #[inline]
+    pub(crate) fn sample_until(&mut self, at: Nanos) {
+        let watched = SampledWorld {
+            machine: &self.machine,
+            groups: &self.groups.memcgs,
+            tasks: &self.tasks,
+            setup: &self.setup,
+        };
+        self.results.sample_until(at, &watched);
+    }
+
+    /// Stops sampling and returns the samples, if any were requested.
+    pub fn take_timeline(&mut self) -> Option<Timeline> {
+        let watched = SampledWorld {
+            machine: &self.machine,
+            groups: &self.groups.memcgs,
+            tasks: &self.tasks,
+            setup: &self.setup,
+        };
+        self.results.timeline.take().map(|timeline| timeline.end(self.now, &watched))
     }
 }

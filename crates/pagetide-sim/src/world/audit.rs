@@ -68,7 +68,7 @@ impl SimWorld {
             }
         }
         for (thread, full) in &self.disks.waiters {
-            let idle = self.disks.is_idle(full.disk);
+            let idle = self.disks.of[full.disk].is_idle();
             check!(!idle, "{thread:?} waits for an idle disk");
             let knows = match thread {
                 WorldThread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
@@ -82,7 +82,7 @@ impl SimWorld {
     /// The reported PSI states match the threads, and PSI's counts match the reported states.
     fn audit_pressure(&self) -> Result<(), Violation> {
         let (mut nr_stalled, mut nr_running) = (0, 0);
-        for (id, reported) in self.pressure.iter().enumerate() {
+        for (id, reported) in self.pressure.0.iter().enumerate() {
             let found = self.pressure_of(id as TaskId);
             check!(*reported == found, "thread {id}: {reported:?} reported, {found:?} found");
             nr_stalled += u32::from(found.state.stalled);
@@ -118,7 +118,7 @@ impl SimWorld {
         let coming =
             coming.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
         let plugs = self.tasks.iter().map(|task| &task.plug);
-        let plugs = plugs.chain(self.daemons.plugs());
+        let plugs = plugs.chain(self.daemons.sleeps.iter().map(|sleep| &sleep.plug));
         let plugged = plugs.flat_map(IoPlug::ios).filter(|io| is_file_write(io));
         let known = self.machine.nr_file_writes_in_flight();
         let found = submitted.count() + plugged.count() + coming.count();

@@ -5,9 +5,8 @@
 //! machine. If the kernel reclaims before a write returns, virtual time passes: the time of the
 //! work, and of the writer's waits.
 
-use super::{SimWorld, WorldError};
 use crate::world::cpus::drain;
-use crate::world::threads::WorldThread;
+use crate::world::{SimWorld, WorldError, WorldThread};
 use pagetide_core::control::{ControlError, GroupControl, GroupControlWrite};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::{Effect, Io, Step};
@@ -37,11 +36,6 @@ pub enum WriteError {
 }
 
 impl SimWorld {
-    /// True if all foreground tasks have ended.
-    pub fn is_complete(&self) -> bool {
-        self.is_finished()
-    }
-
     /// Index of an existing group; `None` for the root, which has the name `""`.
     fn find_group(&self, name: &str) -> Result<Option<usize>, WriteError> {
         if name.is_empty() {
@@ -95,14 +89,12 @@ impl SimWorld {
             }
         }
         let memcg = self.group_of(group, file)?;
-        let mut effects = Vec::new();
         let written = self.machine.write_group_control(memcg, file, text);
-        let begun = written.map(|(begun, asked)| {
-            drain(asked, &mut effects, &mut self.cpus.late);
-            begun
-        });
+        let (begun, asked) = written.map_err(WriteError::Control)?;
+        let mut effects = Vec::new();
+        drain(asked, &mut effects, &mut self.cpus.late);
         self.apply_external_effects(effects);
-        let Some(begun) = begun.map_err(WriteError::Control)? else { return Ok(()) };
+        let Some(begun) = begun else { return Ok(()) };
         let writer = self.machine.create_mm(ROOT).expect("the root is always there");
         let mut call = ProcessCall::group_write(writer, NodeId(0), begun);
         let done = self.perform(&mut call, &mut cancelled);
@@ -134,7 +126,7 @@ impl SimWorld {
                 Step::Done(outcome) => return Ok(outcome),
                 Step::Wait(sleep) => sleep.timeout.clamp(1, LOOK_EVERY),
             };
-            if self.is_finished() || cancelled(self.now) {
+            if self.is_complete() || cancelled(self.now) {
                 return Ok(Outcome::Minor);
             }
             self.run(self.now.saturating_add(passes), 0, &mut *cancelled)?;
@@ -151,7 +143,8 @@ impl SimWorld {
         if !ios.is_empty() {
             // The writer is not a thread of the setup; submit as a task does.
             let ios = ios.into_iter().map(|io| (io, self.now)).collect();
-            self.submit(ios, WorldThread::Task(0), Cpu(0));
+            let by = (WorldThread::Task(0), Cpu(0));
+            self.disks.submit(ios, by, self.now, &mut self.queue);
         }
         // The kworker of reclaim would run where the writer does: on none of these CPUs.
         for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {

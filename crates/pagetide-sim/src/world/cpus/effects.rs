@@ -3,8 +3,7 @@
 //! Invariant: each effect is carried out once. Requests of disks come first, in one batch.
 
 use crate::world::disks::FullDisk;
-use crate::world::threads::WorldThread;
-use crate::world::SimWorld;
+use crate::world::{SimWorld, WorldThread};
 use pagetide_core::interface::effect::{Effect, Io, Token};
 use pagetide_core::units::Cpu;
 

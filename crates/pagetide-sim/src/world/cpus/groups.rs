@@ -10,8 +10,7 @@
 use crate::scheduler::{CpuQuota, GroupId, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
 use crate::task::SimTask;
 use crate::world::cpus::SimCpus;
-use crate::world::threads::{WorldEvent, WorldQueue};
-use crate::world::SimWorld;
+use crate::world::{SimWorld, WorldEvent, WorldQueue};
 use pagetide_core::config::ControlValue;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 use pagetide_core::units::Nanos;

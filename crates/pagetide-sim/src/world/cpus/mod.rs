@@ -3,7 +3,6 @@
 //! Invariant: a thread runs on at most one CPU, and a busy CPU has exactly one event. A thread has
 //! at most one time slice, running or preempted. A preempted thread is runnable.
 
-mod dispatch;
 mod effects;
 mod groups;
 mod slice;

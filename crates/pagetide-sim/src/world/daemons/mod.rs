@@ -26,7 +26,7 @@ pub(crate) struct DaemonSleep {
 pub(crate) struct SimDaemons {
     nr_nodes: usize,
     /// In the order of [`Daemon::all`].
-    sleeps: Vec<DaemonSleep>,
+    pub sleeps: Vec<DaemonSleep>,
     /// Times for which daemons and tasks were awake or compacting.
     pub times: DaemonTimes,
 }
@@ -43,10 +43,6 @@ impl SimDaemons {
 
     pub fn of_mut(&mut self, daemon: Daemon) -> &mut DaemonSleep {
         &mut self.sleeps[daemon.idx(self.nr_nodes)]
-    }
-
-    pub fn plugs(&self) -> impl Iterator<Item = &IoPlug> {
-        self.sleeps.iter().map(|sleep| &sleep.plug)
     }
 
     pub fn throttled(&self, node: NodeId, reason: Throttle) -> Vec<Daemon> {

@@ -4,10 +4,8 @@
 //! Invariant: a daemon that rests or sleeps has a timer, unless it does so until woken.
 
 use crate::observe::{ActivitySlice, WaitReason};
-use crate::world::cpus::SliceEnd;
 use crate::world::daemons::times::KswapdWait;
-use crate::world::threads::WorldThread;
-use crate::world::SimWorld;
+use crate::world::{SimWorld, SliceEnd, WorldThread};
 use pagetide_core::interface::daemon::{Daemon, DaemonRest};
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};

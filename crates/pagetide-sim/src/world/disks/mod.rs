@@ -8,7 +8,7 @@
 
 mod requests;
 
-use crate::disk::{Disk, DiskRange, DiskRequest, DiskStats, IoKind, Submitter};
+use crate::disk::{Disk, DiskRange, DiskRequest, IoKind, Submitter};
 use crate::event_queue::EventId;
 use crate::world::threads::{WorldEvent, WorldQueue, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
@@ -36,7 +36,7 @@ pub(crate) struct PendingIo {
 
 #[derive(Debug, Default)]
 pub(crate) struct SimDisks {
-    of: Vec<Disk>,
+    pub of: Vec<Disk>,
     events: Vec<Option<EventId>>,
     /// Threads that sleep until a disk accepts more requests, in the order of arrival.
     pub waiters: Vec<(WorldThread, FullDisk)>,
@@ -58,19 +58,6 @@ impl SimDisks {
             swap_disk,
             ..SimDisks::default()
         }
-    }
-
-    pub fn stats(&self) -> impl Iterator<Item = DiskStats> + '_ {
-        self.of.iter().map(Disk::stats)
-    }
-
-    pub fn is_idle(&self, disk: usize) -> bool {
-        self.of[disk].is_idle()
-    }
-
-    /// A task that writes to the page cache was paused.
-    pub fn writer_paused(&mut self, now: Nanos) {
-        self.of.iter_mut().for_each(|disk| disk.writer_paused(now));
     }
 
     /// Requests in flight.
@@ -190,7 +177,7 @@ impl SimDisks {
         for &(thread, full) in self.waiters.iter().filter(|(_, full)| full.disk == disk) {
             let class = full.submitter as usize;
             // A woken thread may submit nothing, so an idle disk must wake all waiters.
-            if self.is_idle(disk) || given[class] < self.of[disk].room(full.submitter, now) {
+            if self.of[disk].is_idle() || given[class] < self.of[disk].room(full.submitter, now) {
                 given[class] += 1;
                 ready.push(thread);
             }

@@ -11,11 +11,10 @@ use crate::task::{Blocked, MemoryWait};
 use crate::world::cpus::drain;
 use crate::world::daemons::times::KswapdWait;
 use crate::world::disks::{FullDisk, PendingIo};
-use crate::world::threads::WorldThread;
-use crate::world::SimWorld;
+use crate::world::{SimWorld, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io};
-use pagetide_core::units::{Cpu, Nanos};
+use pagetide_core::units::Cpu;
 use pagetide_scenario::costs::Price;
 
 impl SimWorld {
@@ -42,7 +41,8 @@ impl SimWorld {
             let plug = self.plug(thread);
             let since = plug.time_in_step(at, ios.len(), now);
             if let Some(before) = plug.add(io, range, since) {
-                full = self.submit(before, thread, cpu).or(full);
+                let by = (thread, cpu);
+                full = self.disks.submit(before, by, now, &mut self.queue).or(full);
             }
         }
         // A thread that waits for a full disk sleeps, so its plug ends.
@@ -53,17 +53,7 @@ impl SimWorld {
         if ios.is_empty() {
             return full;
         }
-        self.submit(ios, thread, cpu).or(full)
-    }
-
-    /// Submits requests, each with the time of its arrival in the plug.
-    pub(crate) fn submit(
-        &mut self,
-        ios: Vec<(Io, Nanos)>,
-        thread: WorldThread,
-        cpu: Cpu,
-    ) -> Option<FullDisk> {
-        self.disks.submit(ios, (thread, cpu), self.now, &mut self.queue)
+        self.disks.submit(ios, (thread, cpu), now, &mut self.queue).or(full)
     }
 
     /// Puts `thread`, which has been blocked, to sleep until the disk accepts its requests.

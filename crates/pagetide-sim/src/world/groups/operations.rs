@@ -40,11 +40,11 @@ impl SimWorld {
                 if matches!(write, ControlWrite::Sysctl(Sysctl::CompactMemory, _)) {
                     self.begin_call(id, ProcessCall::compact_memory(mm, node), op, entered);
                 } else {
-                    let written = self.machine.apply_writes(&[write]).map(|effects| {
-                        self.cpus.hold(effects, cpu);
-                    });
-                    if let Err(error) = written {
-                        self.results.note(format!("task `{}`: {error}", self.tasks[id].name));
+                    match self.machine.apply_writes(&[write]) {
+                        Ok(effects) => self.cpus.hold(effects, cpu),
+                        Err(error) => {
+                            self.results.note(format!("task `{}`: {error}", self.tasks[id].name));
+                        }
                     }
                 }
             }
@@ -93,12 +93,8 @@ impl SimWorld {
             }
             Workload::JoinGroup(JoinGroup { group }) => {
                 let is_there = group.is_none_or(|group| self.groups.exists(group));
-                let payer = self
-                    .groups
-                    .charged(&self.setup, group)
-                    .filter(|_| is_there)
-                    .ok_or(Errno::Enoent);
-                let moved = payer.and_then(|memcg| {
+                let payer = self.groups.charged(&self.setup, group).filter(|_| is_there);
+                let moved = payer.ok_or(Errno::Enoent).and_then(|memcg| {
                     let effects = self.machine.move_mm(mm, memcg)?;
                     self.cpus.hold(effects, cpu);
                     Ok(())

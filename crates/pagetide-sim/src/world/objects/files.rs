@@ -134,20 +134,10 @@ impl FileCaches {
     }
 
     fn pipe(&self) -> [ObjectType; 9] {
-        let [filp, lsm_file] = [self.filp, self.lsm_file];
-        let ends = [filp, lsm_file, filp, lsm_file];
-        [
-            self.inode,
-            self.lsm_inode,
-            self.pipe,
-            self.pipe_ring,
-            self.dentry,
-            ends[0],
-            ends[1],
-            ends[2],
-            ends[3],
-        ]
+        let (file, lsm) = (self.filp, self.lsm_file);
+        [self.inode, self.lsm_inode, self.pipe, self.pipe_ring, self.dentry, file, lsm, file, lsm]
     }
+
     /// Adds the steps of a system call on a file or a pipe.
     pub fn push_steps(&self, op: Op, table: &mut FdTable, steps: &mut VecDeque<ObjectStep>) {
         let key = |is_pipe, number, part: usize| ObjectKey { is_pipe, number, part: part as u8 };

@@ -5,7 +5,6 @@
 
 mod file_calls;
 pub(crate) mod files;
-mod frees;
 mod grace;
 mod slots;
 
@@ -28,25 +27,15 @@ pub(crate) struct SimObjects {
 }
 
 impl SimObjects {
-    pub fn new(
-        machine: &Machine,
-        caches: Vec<CacheId>,
-        file_caches: Option<FileCaches>,
-    ) -> SimObjects {
+    pub fn new(machine: &Machine, caches: Vec<CacheId>, file_caches: Option<FileCaches>) -> Self {
         let grace = GracePeriod::new(machine);
-        SimObjects { caches, file_caches, call_costs: [(0, 0); 3], grace }
+        Self { caches, file_caches, call_costs: [(0, 0); 3], grace }
     }
 
     /// The part of a measured time that the model does not account for otherwise: the time is the
     /// mean CPU time of such a call, so it contains the program's own time, the slabs and the
     /// reclaim, which have costs of their own. Their mean in the calls so far is subtracted.
-    fn rest_of_call(
-        &mut self,
-        task: &mut SimTask,
-        kind: usize,
-        calls: u64,
-        mean_ns: Nanos,
-    ) -> Nanos {
+    fn rest_of_call(&mut self, task: &mut SimTask, kind: usize, calls: u64, mean: Nanos) -> Nanos {
         let spent_ns = task.usage.system_ns + task.usage.user_ns;
         if let Some(last) = task.file_call.take() {
             let (sum_ns, nr) = &mut self.call_costs[last.kind];
@@ -54,7 +43,7 @@ impl SimObjects {
             *nr += last.calls;
         }
         let (sum_ns, nr) = self.call_costs[kind];
-        let ns = calls * mean_ns.saturating_sub(sum_ns.checked_div(nr).unwrap_or(0));
+        let ns = calls * mean.saturating_sub(sum_ns.checked_div(nr).unwrap_or(0));
         task.file_call = Some(FileCallCost { kind, calls, since_ns: spent_ns + ns });
         ns
     }

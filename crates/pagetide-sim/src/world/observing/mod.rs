@@ -11,7 +11,7 @@ pub(crate) mod decisions;
 mod show;
 
 use crate::observe::{
-    ActivitySlice, Observation, ObservationKind, Observer, ObserverError, ObserverHandle, RunCast,
+    ActivitySlice, Observation, ObservationKind, Observer, ObserverError, ObserverHandle,
     WaitReason,
 };
 use crate::world::threads::{ThreadNumbers, WorldThread};
@@ -184,16 +184,6 @@ impl Observing {
             let mut observer = sink.lock();
             say(&mut *observer).map_err(|source| ObserverError { what: observer.what(), source })
         })
-    }
-
-    /// Delivers observations to `sinks` from now on.
-    pub fn begin(
-        &mut self,
-        sinks: Vec<ObserverHandle>,
-        cast: &RunCast,
-    ) -> Result<(), ObserverError> {
-        self.sinks = sinks;
-        self.notify_all(|observer| observer.begin(cast))
     }
 
     /// Delivers the remaining observations and the end of the run, at `now` or later. Later

@@ -10,8 +10,7 @@ use crate::observe::{
 };
 use crate::task::Blocked;
 use crate::world::results::timeline::path_of;
-use crate::world::threads::WorldThread;
-use crate::world::{SimWorld, WorldError};
+use crate::world::{SimWorld, WorldError, WorldThread};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::process::Machine;
@@ -32,7 +31,8 @@ impl SimWorld {
         }
         self.machine.record_events(true);
         let cast = self.cast();
-        Ok(self.observing.begin(sinks, &cast)?)
+        self.observing.sinks = sinks;
+        Ok(self.observing.notify_all(|observer| observer.begin(&cast))?)
     }
 
     pub fn hash_decisions(&mut self) {
@@ -44,12 +44,8 @@ impl SimWorld {
         let tasks = self.tasks.iter().enumerate().map(|(id, task)| {
             let nr = self.threads_of(task.leader).position(|thread| thread == id).unwrap_or(0);
             let group = self.setup.tasks[task.leader].group;
-            let pid = FIRST_TASK_PID + id as u32;
-            ThreadInfo {
-                comm: task.name.clone(),
-                pid,
-                role: ThreadRole::Task { group, nr: nr as u32 },
-            }
+            let role = ThreadRole::Task { group, nr: nr as u32 };
+            ThreadInfo { comm: task.name.clone(), pid: FIRST_TASK_PID + id as u32, role }
         });
         let daemons = Daemon::all(self.machine.nr_nodes()).enumerate().map(|(at, daemon)| {
             let comm = match daemon {
@@ -89,12 +85,8 @@ impl SimWorld {
                     self.show_call(id, at);
                 }
                 for &event in &fresh {
-                    let names = self.names_in(&event);
-                    self.observing.show(
-                        thread,
-                        at,
-                        ObservationKind::Event(cpu, NamedEvent::new(event, names)),
-                    );
+                    let named = NamedEvent::new(event, self.names_in(&event));
+                    self.observing.show(thread, at, ObservationKind::Event(cpu, named));
                 }
             }
             fresh.clear();
@@ -107,9 +99,8 @@ impl SimWorld {
         event.each_field(|_, value| match value {
             TraceField::Group(memcg) => names.push(group_path(&self.machine, memcg)),
             TraceField::Mm(mm) => {
-                names.push(
-                    self.tasks.iter().find(|task| task.mm == mm).map(|task| task.name.clone()),
-                );
+                let task = self.tasks.iter().find(|task| task.mm == mm);
+                names.push(task.map(|task| task.name.clone()));
             }
             TraceField::Number(_)
             | TraceField::Priority(_)
@@ -123,11 +114,9 @@ impl SimWorld {
     #[inline]
     pub(crate) fn show_began(&mut self, thread: WorldThread, at: Nanos, slice: ActivitySlice) {
         if self.observing.is_observed() {
-            if let (
-                WorldThread::Task(id),
-                ActivitySlice::Wait(_) | ActivitySlice::DirectCompaction,
-            ) = (thread, slice)
-            {
+            let is_of_call =
+                matches!(slice, ActivitySlice::Wait(_) | ActivitySlice::DirectCompaction);
+            if let (WorldThread::Task(id), true) = (thread, is_of_call) {
                 self.show_call(id, at);
             }
             self.observing.show(thread, at, ObservationKind::Began { slice, since: at });

@@ -2,16 +2,13 @@
 //!
 //! Invariant: nothing here changes the run, except that it ends once `nr_unfinished` is 0.
 
-mod sampling;
-pub(crate) mod slab_levels;
-mod slab_samples;
+pub(crate) mod slabs;
 pub(crate) mod timeline;
 
 use crate::task::MachineCounts;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
-use slab_levels::SlabLevels;
-use slab_samples::SlabSamples;
+use slabs::{SlabLevels, SlabSamples};
 use std::collections::BTreeMap;
 use timeline::{SampledWorld, TimelineSampler};
 
@@ -29,7 +26,7 @@ pub(crate) struct RunResults {
     /// Slab levels after the run, all grace periods and a shrink of all caches.
     pub shrunk_slabs: SlabLevels,
     /// `None` unless a timeline was requested.
-    timeline: Option<TimelineSampler>,
+    pub timeline: Option<TimelineSampler>,
 }
 
 impl RunResults {

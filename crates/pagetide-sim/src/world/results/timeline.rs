@@ -78,15 +78,14 @@ pub(crate) struct TimelineSampler {
 impl TimelineSampler {
     pub fn new(setup: &Setup, now: Nanos) -> TimelineSampler {
         let nr_rows = setup.groups.len() + 1;
+        let services = tasks_with_services(setup).map(|task| (task, ServiceRow::default()));
         TimelineSampler {
             next_tick: now + FIRST_TICK,
             tick: FIRST_TICK,
             levels: vec![None; nr_rows],
             before: vec![GroupCounters::default(); nr_rows],
             tasks_before: vec![TaskRow::default(); setup.tasks.len()],
-            services: tasks_with_services(setup)
-                .map(|task| (task, ServiceRow::default()))
-                .collect(),
+            services: services.collect(),
             ..TimelineSampler::default()
         }
     }
@@ -166,22 +165,9 @@ impl TimelineSampler {
             };
             *levels = GroupRow::merged_option(*levels, Some(now));
         }
-        let nodes = machine.mem.nodes.iter().map(node_row);
-        if self.nodes.is_empty() {
-            self.nodes.extend(nodes);
-        } else {
-            for (earlier, now) in self.nodes.iter_mut().zip(nodes) {
-                *earlier = earlier.merged(&now);
-            }
-        }
+        merge_rows(&mut self.nodes, machine.mem.nodes.iter().map(node_row), NodeRow::merged);
         let zones = zones(machine).map(|(_, zone)| zone_row(zone));
-        if self.zones.is_empty() {
-            self.zones.extend(zones);
-        } else {
-            for (earlier, now) in self.zones.iter_mut().zip(zones) {
-                *earlier = earlier.merged(&now);
-            }
-        }
+        merge_rows(&mut self.zones, zones, ZoneRow::merged);
     }
 
     fn end_sample(&mut self, end_ns: Nanos, watched: &SampledWorld<'_>) {
@@ -235,6 +221,14 @@ impl TimelineSampler {
         }
         self.tick = self.tick.saturating_mul(2);
     }
+}
+
+fn merge_rows<T>(rows: &mut Vec<T>, now: impl Iterator<Item = T>, merged: fn(&T, &T) -> T) {
+    if rows.is_empty() {
+        rows.extend(now);
+        return;
+    }
+    rows.iter_mut().zip(now).for_each(|(row, now)| *row = merged(row, &now));
 }
 
 fn tasks_with_services(setup: &Setup) -> impl Iterator<Item = usize> + '_ {

@@ -4,13 +4,11 @@
 //! kernel (the call is taken out during a step). PSI counts the task as stalled exactly while that
 //! call reclaims, is throttled in reclaim, or waits for a page of the working set.
 
+use super::memory::gfp_of;
 use crate::observe::{ActivitySlice, ObservationKind, WaitReason};
 use crate::scheduler::TaskId;
 use crate::task::{snapshot, Blocked, MemoryWait, PIECE_NS};
-use crate::world::cpus::SliceEnd;
-use crate::world::tasks::blocks::gfp_of;
-use crate::world::threads::WorldThread;
-use crate::world::{SimWorld, WorldError};
+use crate::world::{SimWorld, SliceEnd, WorldError, WorldThread};
 use pagetide_core::frames::page::PageFlags;
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
@@ -319,7 +317,7 @@ impl SimWorld {
                     Token::Throttled(node, reason) => {
                         task.blocked = Blocked::Throttled(node, reason);
                         if reason == Throttle::Dirty {
-                            self.disks.writer_paused(now);
+                            self.disks.of.iter_mut().for_each(|disk| disk.writer_paused(now));
                         }
                         if sleep.timeout != Nanos::MAX {
                             let at = now + sleep.timeout;
@@ -502,13 +500,19 @@ impl SimWorld {
         ns
     }
 
-    /// MADV_DONTNEED.
-    fn discard(&mut self, id: usize, region: u32, page: u64, pages: u64, cpu: Cpu) -> Nanos {
-        let vma = self.tasks[id].regions[region as usize];
-        if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
-            self.cpus.hold(effects, cpu);
-        }
-        let cost = self.cpus.meter.charge(Price::Syscall, 1) + self.take_work();
-        self.spend_in_kernel(id, cost)
+    /// Sleeps until `ns` after the end of the phase's last pause, unless that time has passed.
+    pub(crate) fn pace(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
+        let now = self.now + elapsed;
+        let due = self.tasks[id].paced.map_or(now, |last| last.saturating_add(ns));
+        self.tasks[id].paced = Some(due.max(now));
+        (due > now).then(|| self.sleep_until(id, due))
+    }
+
+    /// Sleeps until `ns` after the phase's first operation of this kind, unless that time has
+    /// passed.
+    pub(crate) fn until(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
+        let now = self.now + elapsed;
+        let due = self.tasks[id].until_base.get_or_insert(now).saturating_add(ns);
+        (due > now).then(|| self.sleep_until(id, due))
     }
 }

@@ -4,8 +4,7 @@
 
 use crate::scheduler::TaskId;
 use crate::task::{difference, Blocked, MachineCounts};
-use crate::world::threads::{WorldEvent, WorldThread};
-use crate::world::SimWorld;
+use crate::world::{SimWorld, WorldEvent, WorldThread};
 use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;
 
@@ -103,8 +102,7 @@ impl SimWorld {
         } else {
             // It has not started and never will, so it must exit here.
             self.exit_task(id, cpu);
-            let thread = self.cpus.numbers.id(WorldThread::Task(id));
-            self.cpus.scheduler.remove_task(thread);
+            self.cpus.scheduler.remove_task(id as TaskId);
         }
     }
 
@@ -130,11 +128,7 @@ impl SimWorld {
                 self.end_page_wait(id);
                 self.wake(thread);
             }
-            Blocked::Sleeping => {
-                self.waits.cancel_timer(thread, &mut self.queue);
-                self.tasks[id].blocked = Blocked::No;
-                self.wake(thread);
-            }
+            Blocked::Sleeping => self.wake_sleeper(id),
         }
     }
 }

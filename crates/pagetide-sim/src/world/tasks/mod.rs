@@ -1,9 +1,8 @@
 //! Tasks: their operations, calls, phases and end.
 
-pub(crate) mod blocks;
 mod execute;
 mod exits;
-mod madvise;
+mod memory;
 mod phases;
 pub(crate) mod requests;
 mod service;

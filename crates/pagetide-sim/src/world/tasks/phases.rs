@@ -6,7 +6,7 @@
 //! Invariant: while a task reports, `reporting` has the phase, and the task does nothing else.
 
 use crate::task::{difference, snapshot, PhaseReport, PhaseRun, PhaseTimes};
-use crate::world::results::slab_levels::SlabLevels;
+use crate::world::results::slabs::SlabLevels;
 use crate::world::SimWorld;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared::{self, MetricDecl};

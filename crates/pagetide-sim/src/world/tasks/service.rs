@@ -5,9 +5,7 @@
 use super::requests::Service;
 use crate::observe::{ActivitySlice, ObservationKind};
 use crate::task::Blocked;
-use crate::world::cpus::SliceEnd;
-use crate::world::threads::{WorldEvent, WorldThread};
-use crate::world::SimWorld;
+use crate::world::{SimWorld, SliceEnd, WorldEvent, WorldThread};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
 
@@ -20,12 +18,9 @@ impl SimWorld {
     /// Moves the usage of the additional threads of a program to its leader.
     pub(crate) fn gather_threads(&mut self, leader: usize) {
         for id in self.tasks[leader].helpers.clone() {
-            let task = &mut self.tasks[id];
-            let usage = std::mem::take(&mut task.usage);
-            let latency = std::mem::take(&mut task.alloc_latency);
-            let io_errors = std::mem::take(&mut task.io_errors);
-            let lost = std::mem::take(&mut task.lost);
-            self.tasks[leader].absorb(usage, &latency, io_errors, &lost);
+            let both = self.tasks.get_disjoint_mut([leader, id]);
+            let [leader, helper] = both.expect("a helper is another task");
+            leader.absorb(helper);
         }
     }
 
@@ -67,11 +62,8 @@ impl SimWorld {
         }
         let arrived = self.tasks[id].serving.take();
         if let Some(arrived) = arrived {
-            self.observing.show(
-                WorldThread::Task(id),
-                now,
-                ObservationKind::Ended(ActivitySlice::Request { arrived }),
-            );
+            let over = ObservationKind::Ended(ActivitySlice::Request { arrived });
+            self.observing.show(WorldThread::Task(id), now, over);
             self.request_done(leader, arrived, now);
         }
         let was_called = std::mem::take(&mut self.tasks[id].is_called);
@@ -161,7 +153,7 @@ impl SimWorld {
         if let (Some(id), Some(service)) = (called, &mut self.tasks[leader].service) {
             service.called += 1;
             self.tasks[id].is_called = true;
-            self.wake_idle(id);
+            self.wake_sleeper(id);
         }
         if let Some(service) = &mut self.tasks[leader].service {
             service.next_at = service.arrivals.next_at();
@@ -169,7 +161,8 @@ impl SimWorld {
         self.await_arrival(leader);
     }
 
-    fn wake_idle(&mut self, id: usize) {
+    /// Ends a voluntary sleep of a task.
+    pub(crate) fn wake_sleeper(&mut self, id: usize) {
         let thread = WorldThread::Task(id);
         self.waits.cancel_timer(thread, &mut self.queue);
         self.tasks[id].blocked = Blocked::No;
@@ -178,8 +171,8 @@ impl SimWorld {
 
     fn request_done(&mut self, leader: usize, arrived: Nanos, now: Nanos) {
         let latency = now.saturating_sub(arrived);
-        let deadline =
-            self.tasks[leader].service.as_ref().and_then(|service| service.arrivals.deadline_ns());
+        let service = self.tasks[leader].service.as_ref();
+        let deadline = service.and_then(|service| service.arrivals.deadline_ns());
         let is_late = deadline.is_some_and(|deadline| latency > deadline);
         if let Some(served) = self.tasks[leader].served_now() {
             served.latency.record(latency);

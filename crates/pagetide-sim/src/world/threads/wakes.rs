@@ -4,8 +4,7 @@
 
 use crate::observe::WaitReason;
 use crate::task::Blocked;
-use crate::world::threads::WorldThread;
-use crate::world::SimWorld;
+use crate::world::{SimWorld, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::units::{NodeId, Pfn};
@@ -86,10 +85,7 @@ impl SimWorld {
         match thread {
             WorldThread::Task(task) => match self.tasks[task].blocked {
                 Blocked::Throttled(..) => self.end_throttle(thread),
-                Blocked::Sleeping => {
-                    self.tasks[task].blocked = Blocked::No;
-                    self.wake(thread);
-                }
+                Blocked::Sleeping => self.wake_sleeper(task),
                 Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
             },
             WorldThread::Daemon(daemon) => match self.daemons.of(daemon).throttled {
