@@ -95,7 +95,7 @@ class Schema:
             if of == "Phase":
                 return "_Table | Mapping[str, Any]"
             if of == "Swap":
-                return "Size | Swap"
+                return "Size | Swap | Sequence[Size | Swap]"
             if "properties" in target:
                 return NAMES.get(of, of)
             return self.type_of(target, name)

@@ -119,7 +119,7 @@ class Machine(_Table):
         nodes: Sequence[Node] | None = None,
         page_size: int | str | None = None,
         reserved: Size | None = None,
-        swap: Size | Swap | None = None,
+        swap: Size | Swap | Sequence[Size | Swap] | None = None,
         zones: Sequence[Zone] | None = None,
     ) -> None:
         """
@@ -138,7 +138,7 @@ class Machine(_Table):
         nodes: NUMA nodes.
         page_size: Size of a page (default 4KiB).
         reserved: Memory that the kernel keeps permanently, taken from the last zones first (default 0).
-        swap: Swap area: a size, or a table.
+        swap: Swap areas: a size, a table, or a list of these.
         zones: Zones with exact sizes, instead of `memory`.
         """
         self.caches: Sequence[Cache] | None = caches
@@ -153,7 +153,7 @@ class Machine(_Table):
         self.nodes: Sequence[Node] | None = nodes
         self.page_size: int | str | None = page_size
         self.reserved: Size | None = reserved
-        self.swap: Size | Swap | None = swap
+        self.swap: Size | Swap | Sequence[Size | Swap] | None = swap
         self.zones: Sequence[Zone] | None = zones
 
 
@@ -272,7 +272,7 @@ class DiskFaults(_Table):
 
 
 class Swap(_Table):
-    """The swap area as a table."""
+    """A swap area as a table."""
 
     def __init__(
         self,
@@ -280,15 +280,19 @@ class Swap(_Table):
         size: int | str,
         disk: str | None = None,
         full_after: Size | None = None,
+        priority: int | None = None,
     ) -> None:
         """
         size: Size of the swap area.
         disk: Disk that holds it (default: the first).
         full_after: Reports the area as full once this much is used (fault injection).
+        priority: Areas of a higher priority are used first, and areas of equal priority take turns. Default:
+            -2 for the first area without a priority, -3 for the next, and so on.
         """
         self.size: int | str = size
         self.disk: str | None = disk
         self.full_after: Size | None = full_after
+        self.priority: int | None = priority
 
 
 class Node(_Table):

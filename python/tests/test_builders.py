@@ -26,7 +26,12 @@ def test_they_are_those_of_the_schema(tree: Path) -> None:
 
 def test_what_is_built_is_what_a_file_says() -> None:
     built = pt.Scenario(
-        machine=pt.Machine(cpus=2, memory="256MiB", swap=pt.Swap(size="1GiB"), disks=[pt.Disk("sda", model="ssd")]),
+        machine=pt.Machine(
+            cpus=2,
+            memory="256MiB",
+            swap=[pt.Swap(size="1GiB", priority=5), "4GiB"],
+            disks=[pt.Disk("sda", model="ssd")],
+        ),
         groups=[pt.Group("web", memory_high="100M")],
         sysctl={"vm.swappiness": 10},
         files=[pt.File("data", size="64MiB", disk="sda")],
@@ -42,7 +47,10 @@ def test_what_is_built_is_what_a_file_says() -> None:
     )  # fmt: skip
     text = """
     repeats = 1
-    machine = { cpus = 2, memory = "256MiB", swap = { size = "1GiB" }, disk = [{ name = "sda", model = "ssd" }] }
+    machine.cpus = 2
+    machine.memory = "256MiB"
+    machine.swap = [{ size = "1GiB", priority = 5 }, "4GiB"]
+    machine.disk = [{ name = "sda", model = "ssd" }]
     sysctl = { "vm.swappiness" = 10 }
     [[group]]
     name = "web"

@@ -16,6 +16,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::stats::vmstat::Event;
 use pagetide_core::stats::work::Work;
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::MemcgId;
 use pagetide_sim::cost::CostModel;
 use std::hint::black_box;
@@ -69,7 +70,7 @@ impl Crowd {
         let config = Config { page_cluster: 0, ..Config::default() };
         let mut driver = Driver::new(one_zone(memory), config);
         if kind == PageKind::Anonymous {
-            driver.executor.manager.swapon(2 * total as u32, 2 * total as u32, false);
+            driver.executor.manager.swapon(SwapOptions::new(2 * total as u32));
         }
         let pages = total / groups as u64;
         let mut tasks = Vec::new();

@@ -5,6 +5,7 @@ use pagetide_bench::clock::CpuTime;
 use pagetide_bench::driver::{one_zone, Driver};
 use pagetide_core::config::Config;
 use pagetide_core::process::page_table::Advice;
+use pagetide_core::swap::SwapOptions;
 use std::hint::black_box;
 
 /// Touches of resident pages, in an order that defeats prefetchers.
@@ -51,7 +52,7 @@ fn fault_with_reclaim(criterion: &mut Criterion<CpuTime>) {
         });
     }
     let mut driver = Driver::new(one_zone(memory), Config { page_cluster: 0, ..Config::default() });
-    driver.executor.manager.swapon(pages as u32, pages as u32, false);
+    driver.executor.manager.swapon(SwapOptions::new(pages as u32));
     let heap = driver.map_anon(pages);
     for page in 0..pages {
         driver.access(heap, page, true);

@@ -8,6 +8,7 @@ use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::interface::executor::{frame_of, Executor, World};
 use pagetide_core::interface::manager::Manager;
 use pagetide_core::interface::slots::{Slots, TenantCall, TenantEntry, TenantId};
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{Cpu, NodeId, Pfn};
 use std::{sync::Arc, time::Instant};
 
@@ -60,7 +61,7 @@ pub fn main() {
     let mut node = NodeSpec::default();
     node.zones[ZONE_NORMAL] = ZoneSpec::all_free(4096);
     let mut manager = Manager::with_owners(Slots::new(), &[node], 1, Config::default()).unwrap();
-    manager.swapon(2 * TENANT_PAGES, 2 * TENANT_PAGES, false);
+    manager.swapon(SwapOptions::new(2 * TENANT_PAGES));
     let memory = Memory(vec![[0; 4096]; 4096], vec![[0; 4096]; 6144], Instant::now());
     let mut pool = Executor::new(manager, memory, Cpu(0));
     let tenants = [("web", "memory.low", "10M"), ("batch", "memory.max", "8M")];

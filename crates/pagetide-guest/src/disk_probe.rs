@@ -12,7 +12,7 @@ use crate::report::text_of;
 use crate::service::GuestLatencies;
 use crate::sys::memory::{MemoryMapping, PAGE_SIZE};
 use crate::sys::process;
-use pagetide_scenario::model::Setup;
+use pagetide_scenario::model::{swap_serial, Setup};
 use pagetide_scenario::prng::SplitMix64;
 use std::fmt::Write;
 use std::fs::OpenOptions;
@@ -40,8 +40,8 @@ pub fn report(setup: &Setup, ran_ns: u64) {
         let pages = files.map(|file| file.size.div_ceil(PAGE_SIZE)).sum();
         report_disk(&format!("disk{disk}"), pages, ran_ns);
     }
-    if let Some(swap) = &setup.machine.swap {
-        report_disk("swap", swap.size / PAGE_SIZE, ran_ns);
+    for (at, swap) in setup.machine.swap.iter().enumerate() {
+        report_disk(&swap_serial(at), swap.size / PAGE_SIZE, ran_ns);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::sys::memory::{drop_cached_pages, MemoryMapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{cache_and_file, ControlWrite};
-use pagetide_scenario::model::Setup;
+use pagetide_scenario::model::{swap_serial, Setup};
 use pagetide_scenario::switches::{needed, of_patches, NeededSwitch};
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -88,11 +88,17 @@ pub fn disks(setup: &Setup) -> Result<(), String> {
         let path = file_path(setup, file);
         fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    if let Some(swap) = &setup.machine.swap {
-        let device = wanted("swap")?;
+    // The kernel gives areas falling priorities below 0, in the order of these calls.
+    let priorities = setup.machine.swap_priorities();
+    let mut areas: Vec<usize> = (0..priorities.len()).collect();
+    areas.sort_by_key(|&at| std::cmp::Reverse(priorities[at]));
+    for at in areas {
+        let area = &setup.machine.swap[at];
+        let device = wanted(&swap_serial(at))?;
         let failed = |error: io::Error| format!("swap: {error}");
-        set_queue(&device, "rotational", rotational(swap.disk)).map_err(failed)?;
-        swap_on(&format!("/dev/{device}")).map_err(failed)?;
+        set_queue(&device, "rotational", rotational(area.disk)).map_err(failed)?;
+        let priority = u16::try_from(priorities[at]).ok();
+        swap_on(&format!("/dev/{device}"), priority).map_err(failed)?;
     }
     Ok(())
 }

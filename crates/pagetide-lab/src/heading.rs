@@ -145,13 +145,15 @@ pub fn machine(machine: &MachineSetup) -> String {
     for disk in &machine.disks {
         parts.push(format!("{} ({})", disk.name, disk.model.name()));
     }
-    parts.push(match &machine.swap {
-        None => "no swap".to_owned(),
-        Some(swap) => match machine.disks.get(swap.disk) {
+    for swap in &machine.swap {
+        parts.push(match machine.disks.get(swap.disk) {
             Some(disk) => format!("{} swap on {}", size(swap.size), disk.name),
             None => format!("{} swap", size(swap.size)),
-        },
-    });
+        });
+    }
+    if machine.swap.is_empty() {
+        parts.push("no swap".to_owned());
+    }
     parts.join(", ")
 }
 
@@ -262,7 +264,8 @@ mod tests {
                 rotational: false,
                 faults: DiskFaults::default(),
             });
-            machine.swap = Some(Swap { disk: 0, size: 4 << 30, full_after_pages: None });
+            machine.swap =
+                vec![Swap { disk: 0, size: 4 << 30, full_after_pages: None, priority: None }];
         }
         scenario.variants[1]
             .setup

@@ -96,8 +96,14 @@ pub(crate) fn other_behaviour(setup: &Setup, switches: &[String]) -> Vec<String>
             found.push(format!("disk `{}`: injected faults", disk.name));
         }
     }
-    if machine.swap.as_ref().is_some_and(|swap| swap.full_after_pages.is_some()) {
+    if machine.swap.iter().any(|swap| swap.full_after_pages.is_some()) {
         found.push("swap.full_after: the kernel's swap area has its full size".to_owned());
+    }
+    let mut below_0 = machine.swap_priorities();
+    below_0.retain(|&priority| priority < 0);
+    below_0.sort_unstable();
+    if below_0.windows(2).any(|pair| pair[0] == pair[1]) {
+        found.push("swap.priority: the kernel has no equal priorities below 0".to_owned());
     }
     let mut patched: Vec<GroupControl> = setup.group_controls().collect();
     let has = |control| done.iter().any(|needed| needed.switch.of_groups == Some(control));
@@ -116,7 +122,7 @@ pub(crate) fn other_behaviour(setup: &Setup, switches: &[String]) -> Vec<String>
 fn approximate(setup: &Setup) -> Vec<String> {
     let mut found = Vec::new();
     let machine = &setup.machine;
-    if !setup.files.is_empty() || machine.swap.is_some() {
+    if !setup.files.is_empty() || !machine.swap.is_empty() {
         found.push(DISK_SPEED_FIXED.to_owned());
     }
     if machine.nodes.iter().any(|node| node.reserved > 0) {

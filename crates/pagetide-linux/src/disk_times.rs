@@ -11,12 +11,9 @@
 use crate::disk_latencies::{shape, DiskLatencies};
 use pagetide_scenario::metric::declared::{self, MetricDecl};
 use pagetide_scenario::metric::{KeyNames, MetricKey, Scope};
-use pagetide_scenario::model::{DiskSetup, Setup};
+use pagetide_scenario::model::{swap_serial, DiskSetup, Setup};
 use pagetide_scenario::record::{Metric, Unit};
 use std::collections::BTreeMap;
-
-/// The serial number of the swap disk.
-pub const SWAP: &str = "swap";
 
 /// Number of requests of a disk, and their total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,8 +75,8 @@ fn text(names: &KeyNames, serial: &str, metric: &MetricDecl) -> String {
     names.text(&MetricKey { scope, name: metric.name.to_owned().into() })
 }
 
-/// Sets the disks of `setup` to the mean times of these metrics, over all runs. The guest's swap
-/// area is a separate disk, and so it becomes one here: swap I/O does not wait for file I/O, and
+/// Sets the disks of `setup` to the mean times of these metrics, over all runs. Each swap
+/// area of the guest is a separate disk, and so it becomes one here: swap I/O does not wait for file I/O, and
 /// may be several times as fast.
 pub fn apply(
     metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>,
@@ -90,9 +87,9 @@ pub fn apply(
     let disks = &mut setup.machine.disks;
     let mut serials: Vec<Vec<String>> =
         (0..disks.len()).map(|index| vec![format!("disk{index}")]).collect();
-    if let Some(swap) = &mut setup.machine.swap {
-        let area = DiskSetup { name: SWAP.to_owned(), ..disks[swap.disk].clone() };
-        serials.push(vec![SWAP.to_owned(), format!("disk{}", swap.disk)]);
+    for (at, swap) in setup.machine.swap.iter_mut().enumerate() {
+        let area = DiskSetup { name: swap_serial(at), ..disks[swap.disk].clone() };
+        serials.push(vec![swap_serial(at), format!("disk{}", swap.disk)]);
         swap.disk = disks.len();
         disks.push(area);
     }
@@ -173,6 +170,6 @@ mod tests {
         let times: Vec<_> = setup.machine.disks.iter().map(|disk| disk.read_latency_ns).collect();
         assert_eq!(times, [Some(200_000), Some(50_000)]);
         assert_eq!(setup.machine.disks[1].write_latency_ns, Some(100_000), "as its disk");
-        assert_eq!(setup.machine.swap.unwrap().disk, 1);
+        assert_eq!(setup.machine.swap[0].disk, 1);
     }
 }

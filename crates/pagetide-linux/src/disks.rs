@@ -99,10 +99,10 @@ fn sparse_file(path: &Path, size: u64) -> Result<File, LinuxError> {
     make().map_err(|error| LinuxError::file(path, error))
 }
 
-/// Creates a swap area of `size` bytes in `dir`. Linux: mkswap(8), version 1. Page 0 is a header,
+/// Creates the image `name` of a swap area of `size` bytes in `dir`. Linux: mkswap(8), version 1. Page 0 is a header,
 /// and the size in pages includes it.
-pub fn swap(size: u64, dir: &Path) -> Result<PathBuf, LinuxError> {
-    let path = dir.join("swap.img");
+pub fn swap(name: &str, size: u64, dir: &Path) -> Result<PathBuf, LinuxError> {
+    let path = dir.join(format!("{name}.img"));
     // The simulator's area has `size` bytes of slots; the kernel's has a header in addition.
     let pages = size / PAGE_SIZE + 1;
     let mut file = sparse_file(&path, pages * PAGE_SIZE)?;

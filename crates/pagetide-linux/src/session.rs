@@ -17,7 +17,7 @@ use crate::start::StartMemory;
 use crate::{disk_times, disks, modules};
 use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::metric::KeyNames;
-use pagetide_scenario::model::{Setup, Variant};
+use pagetide_scenario::model::{swap_serial, Setup, Variant};
 use pagetide_scenario::record::RunRecord;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -360,8 +360,10 @@ fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxErro
             images.push((format!("disk{disk}"), disks::file_system(setup, disk, dir)?));
         }
     }
-    if let Some(swap) = &setup.machine.swap {
-        images.push((disk_times::SWAP.to_owned(), disks::swap(swap.size, dir)?));
+    for (at, swap) in setup.machine.swap.iter().enumerate() {
+        let serial = swap_serial(at);
+        let image = disks::swap(&serial, swap.size, dir)?;
+        images.push((serial, image));
     }
     Ok(images)
 }

@@ -19,6 +19,7 @@ use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::executor::Executor;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::errno::Errno;
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{Cpu, Nanos, NodeId};
@@ -115,7 +116,7 @@ impl Machine {
         let mut machine = machine.map_err(|error| wrong(error.to_string()))?;
         let pages = page_size.pages_in(swap).min(u64::from(u32::MAX >> 2)) as u32;
         if pages > 0 {
-            machine.swapon(pages, pages, false);
+            machine.swapon(SwapOptions::new(pages));
         }
         let mut executor = Executor::new(machine, InstantWorld::default(), CPU);
         executor

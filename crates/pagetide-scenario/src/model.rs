@@ -119,7 +119,7 @@ pub struct MachineSetup {
     pub disks: Vec<DiskSetup>,
     /// The files from which latencies of disks were read.
     pub latency_files: Vec<PathBuf>,
-    pub swap: Option<Swap>,
+    pub swap: Vec<Swap>,
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
     /// `cgroup.memory=nokmem`.
     pub kmem_accounting: bool,
@@ -155,7 +155,7 @@ impl Default for MachineSetup {
             nodes: Vec::new(),
             disks: Vec::new(),
             latency_files: Vec::new(),
-            swap: None,
+            swap: Vec::new(),
             kmem_accounting: true,
             memory_recursiveprot: false,
             init_on_alloc: None,
@@ -256,6 +256,30 @@ pub struct DiskFaults {
     pub slow_factor: u32,
 }
 
+impl MachineSetup {
+    /// Priorities of the swap areas. Linux gives areas without one -2, -3, and so on.
+    pub fn swap_priorities(&self) -> Vec<i16> {
+        let mut default = -1;
+        let mut of = |area: &Swap| {
+            area.priority.unwrap_or_else(|| {
+                default -= 1;
+                default
+            })
+        };
+        self.swap.iter().map(&mut of).collect()
+    }
+}
+
+/// Serial number, in QEMU, of the disk of a swap area of [`MachineSetup::swap`].
+pub fn swap_serial(area: usize) -> String {
+    if area == 0 {
+        "swap".to_owned()
+    } else {
+        format!("swap{area}")
+    }
+}
+
+/// A swap area.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Swap {
     /// Index into [`MachineSetup::disks`].
@@ -264,6 +288,8 @@ pub struct Swap {
     pub size: u64,
     /// Reports the area as full when this many slots are used (fault injection).
     pub full_after_pages: Option<u64>,
+    /// Areas of a higher priority are used first; `None`: below the areas before it.
+    pub priority: Option<i16>,
 }
 
 /// A memory group.

@@ -51,7 +51,7 @@ pub fn tables(setup: &Setup) -> u64 {
         zones => zones.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.present)),
     };
     let frames = setup.machine.nodes.iter().map(of_zones).fold(0, u64::saturating_add);
-    let swap = setup.machine.swap.as_ref().map_or(0, |swap| page_size.pages_in(swap.size));
+    let swap = setup.machine.swap.iter().map(|area| page_size.pages_in(area.size)).sum();
     let files = setup.files.iter().map(|file| page_size.pages_for(file.size));
     let files = files.fold(0, u64::saturating_add);
     let is_plain = |task: usize| {

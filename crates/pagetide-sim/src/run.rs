@@ -28,6 +28,7 @@ use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
 use pagetide_core::reclaim::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{BdiId, CacheId, MemcgId, Nanos};
 use pagetide_scenario::costs::Price;
@@ -403,12 +404,19 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         .map(|disk| if before_4_10 { disk.without_writeback_throttling() } else { disk })
         .collect();
     let mut next_base = vec![0u64; disks.len().max(1)];
-    if let Some(swap) = &setup.machine.swap {
-        let pages = page_size.pages_in(swap.size).min(u64::from(u32::MAX >> 2)) as u32;
-        let limit = swap.full_after_pages.map_or(pages, |limit| limit.min(u64::from(pages)) as u32);
-        let rotational = setup.machine.disks[swap.disk].rotational;
-        machine.swapon(pages, limit, rotational);
-        next_base[swap.disk] = u64::from(pages) + page_size.pages_in(FILE_GAP);
+    let mut swap_base = Vec::new();
+    for (area, priority) in setup.machine.swap.iter().zip(setup.machine.swap_priorities()) {
+        let pages = page_size.pages_in(area.size) as u32;
+        let added = machine.swapon(SwapOptions {
+            pages,
+            limit: area.full_after_pages.map_or(pages, |limit| limit.min(pages.into()) as u32),
+            rotational: setup.machine.disks[area.disk].rotational,
+            priority: Some(priority),
+        });
+        assert!(added, "the loader limits swap");
+        let base = &mut next_base[area.disk];
+        swap_base.push((area.disk, *base));
+        *base += u64::from(pages) + page_size.pages_in(FILE_GAP);
     }
     let effects = machine.choose(setup.cgroup_version()).map_err(SimError::Control)?;
     effects.drain_into(&mut boot_effects);
@@ -467,8 +475,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         }
         tasks[id].helpers = first..tasks.len();
     }
-    let swap_disk = setup.machine.swap.as_ref().map_or(0, |swap| swap.disk);
-    let disks = SimDisks::new(disks, file_base, swap_disk);
+    let disks = SimDisks::new(disks, file_base, swap_base);
     let groups = SimGroups::new(setup, groups);
     let objects = SimObjects::new(&machine, caches, file_caches);
     Ok(SimWorld::new(machine, setup, tasks, disks, groups, objects, boot_effects))

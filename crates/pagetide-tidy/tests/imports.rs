@@ -25,8 +25,8 @@ const LARGEST_CYCLES: [(&str, usize); 10] = [
 const ROOMS: [&str; 14] = [
     "units",
     "stats",
-    "ageing",
     "config",
+    "ageing",
     "frames",
     "groups",
     "slab",
@@ -41,10 +41,11 @@ const ROOMS: [&str; 14] = [
 
 /// Imports of a higher room, with the reason. Each room may also import `interface`: its operations
 /// are methods of the machine's state, which is there.
-const UPWARD: [(&str, &str, &str); 8] = [
+const UPWARD: [(&str, &str, &str); 9] = [
     ("stats", "frames", "a tracepoint prints the flags of an allocation"),
     ("ageing", "frames", "lists link page descriptors"),
     ("ageing", "groups", "each group has its lists"),
+    ("ageing", "reclaim", "a scan serves the goal of a reclaimer"),
     ("frames", "groups", "a request charges its group before it takes a frame"),
     ("frames", "compaction", "the slow path compacts; a zone has its state of compaction"),
     ("frames", "reclaim", "the slow path reclaims; a node has its kswapd"),
@@ -249,4 +250,22 @@ fn rooms_import_the_rooms_below() {
     let allowed: BTreeSet<_> =
         UPWARD.iter().map(|(from, to, _)| (from.to_string(), to.to_string())).collect();
     assert_eq!(upward, allowed);
+}
+
+/// Files outside the room `ageing` that name a list of the two-list LRU: they declare the kernel's
+/// counters and the order of /proc/vmstat.
+const NAMES_LISTS: [&str; 2] = ["control::proc", "stats::vmstat"];
+
+#[test]
+fn only_ageing_names_the_lists() {
+    let names = ["InactiveAnon", "ActiveAnon", "InactiveFile", "ActiveFile"];
+    let snake = ["active_anon", "active_file"];
+    let sources = sources("pagetide-core");
+    let found: Vec<&str> = sources
+        .iter()
+        .filter(|(module, _)| !module.starts_with("ageing"))
+        .filter(|(_, code)| names.iter().chain(&snake).any(|name| code.contains(name)))
+        .map(|(module, _)| module.as_str())
+        .collect();
+    assert_eq!(found, NAMES_LISTS);
 }

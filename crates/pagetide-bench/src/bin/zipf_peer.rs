@@ -27,6 +27,7 @@ use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
 use pagetide_core::frames::zone::ZONE_DMA32;
 use pagetide_core::process::page_table::Advice;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
+use pagetide_core::swap::SwapOptions;
 use pagetide_scenario::build::Builder;
 use pagetide_scenario::model::Setup;
 use std::error::Error;
@@ -108,7 +109,7 @@ fn core(form: &str, trace: &[u8], percent: u64) {
     let mut driver = Driver::new(node, config);
     let vma = if swaps {
         let slots = PAGES as u32 * 2;
-        driver.executor.manager.swapon(slots, slots, false);
+        driver.executor.manager.swapon(SwapOptions::new(slots));
         driver.map_anon(PAGES)
     } else {
         driver.map_sparse_file(PAGES, Advice::Random)

@@ -8,13 +8,15 @@
 //! Invariant: a page waiting to be added has [`Place::LruBatch`] and is in exactly one batch; a
 //! BATCHED page is in exactly one activate or rotate batch.
 
-use crate::ageing::lruvec::{Lru, NR_LRU_LISTS};
+use crate::ageing::lruvec::Lru;
 use crate::ageing::pagevec::PAGEVEC_SIZE;
+use crate::ageing::Ageing;
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::stats::vmstat::{Event, NodeStat};
+use crate::interface::planted::Defect;
+use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 
 impl<O: Owners> Manager<O> {
@@ -65,7 +67,7 @@ impl<O: Owners> Manager<O> {
         for pfn in batch.drain(..) {
             self.mem.pages[pfn].clear(PageFlags::BATCHED);
             let page = &self.mem.pages[pfn];
-            if page.place.is_lru() && page.place != Place::Unevictable {
+            if page.place == Place::Lru {
                 self.lruvec_remove(pfn);
                 self.mem.pages[pfn].clear(PageFlags::ACTIVE);
                 self.lruvec_add_tail(pfn);
@@ -84,10 +86,7 @@ impl<O: Owners> Manager<O> {
         for pfn in batch.drain(..) {
             self.mem.pages[pfn].clear(PageFlags::BATCHED);
             let page = &self.mem.pages[pfn];
-            if page.place.is_lru()
-                && !page.has(PageFlags::ACTIVE)
-                && page.place != Place::Unevictable
-            {
+            if page.place == Place::Lru && !page.has(PageFlags::ACTIVE) {
                 let (memcg, nr) = (page.memcg, page.nr_pages());
                 self.lruvec_remove(pfn);
                 self.mem.pages[pfn].set(PageFlags::ACTIVE);
@@ -120,8 +119,7 @@ impl<O: Owners> Manager<O> {
         match page.place {
             // Not on a list yet: it will be added to the list that its flags name.
             Place::LruBatch => page.set(PageFlags::ACTIVE),
-            Place::Unevictable => {}
-            place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
+            Place::Lru if !page.has(PageFlags::BATCHED) => {
                 page.set(PageFlags::BATCHED);
                 let huge = page.has(PageFlags::HEAD);
                 self.lru_batches[cpu].activate.push(pfn);
@@ -176,7 +174,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lruvec_remove(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
-        let Some(lru) = Lru::of_place(page.place) else {
+        let Some(lru) = Lru::on(page) else {
             unreachable!("{pfn:?} is not on an LRU list");
         };
         self.memcgs[memcg].lruvecs[node].remove(&mut self.mem.pages, pfn, lru);
@@ -255,57 +253,109 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            let lruvec = &self.memcgs[at].lruvecs[node];
-            if nr + lruvec.file_cost + lruvec.anon_cost == 0 {
+            let Ageing::TwoLists(two) = &self.memcgs[at].lruvecs[node].ageing;
+            if nr + two.costs[0] + two.costs[1] == 0 {
                 // Most batches cost nothing, and adding 0 cannot exceed the limit.
                 at = self.parents[at];
                 continue;
             }
-            let lists: u64 = [
-                NodeStat::NrInactiveAnon,
-                NodeStat::NrActiveAnon,
-                NodeStat::NrInactiveFile,
-                NodeStat::NrActiveFile,
-            ]
-            .iter()
-            .map(|&stat| self.lruvec_page_state(at, node, stat))
-            .sum();
-            let lruvec = &mut self.memcgs[at].lruvecs[node];
-            if file {
-                lruvec.file_cost += nr;
-            } else {
-                lruvec.anon_cost += nr;
-            }
-            if lruvec.file_cost + lruvec.anon_cost > lists / 4 {
-                lruvec.file_cost /= 2;
-                lruvec.anon_cost /= 2;
+            let sizes = self.lru_sizes_below(at, node);
+            let Ageing::TwoLists(two) = &mut self.memcgs[at].lruvecs[node].ageing;
+            two.costs[usize::from(file)] += nr;
+            if two.costs[0] + two.costs[1] > (sizes.anon() + sizes.file()) / 4 {
+                two.costs = two.costs.map(|cost| cost / 2);
             }
             at = self.parents[at];
         }
     }
 
-    /// A node statistic, summed over a group and its descendants (Linux `lruvec_page_state`).
-    pub(crate) fn lruvec_page_state(&self, memcg: MemcgId, node: NodeId, stat: NodeStat) -> u64 {
-        if memcg == ROOT {
-            return self.nodes[node].stats[stat as usize];
+    /// A new anonymous page is about to be added: some eras begin with it as an active page.
+    pub(crate) fn activate_new_anon(&mut self, pfn: Pfn) {
+        if self.era.activates_new_anon {
+            self.mem.pages[pfn].set(PageFlags::ACTIVE);
         }
-        let lru = stat as usize;
-        debug_assert!(lru < NR_LRU_LISTS, "only list sizes are kept by group");
-        self.lruvec(memcg, node).subtree[lru]
     }
 
-    /// Number of pages on the lists of a group and its descendants, by [`Lru`](crate::ageing::lruvec::Lru);
-    /// 0 for a removed group. O(nodes), while the sizes in memory.stat are O(pages of the machine).
-    pub fn memcg_lru_pages(&self, memcg: MemcgId) -> [u64; NR_LRU_LISTS] {
-        let mut sums = [0; NR_LRU_LISTS];
-        if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
-            return sums;
+    /// A page from swap was mapped again: some eras activate it, as a new one.
+    pub(crate) fn activate_swapped_in(&mut self, cpu: Cpu, pfn: Pfn) {
+        if self.era.activates_new_anon && !self.mem.pages[pfn].has(PageFlags::ACTIVE) {
+            self.activate_page(cpu, pfn);
         }
-        for node in 0..self.nodes.len() {
-            for (sum, stat) in sums.iter_mut().zip(NodeStat::ALL) {
-                *sum += self.lruvec_page_state(memcg, NodeId(node as u8), stat);
+    }
+
+    /// Makes a page on a list one of the next to be evicted, if it is not that already (Linux
+    /// `lru_deactivate_fn`).
+    pub(crate) fn deactivate_page(&mut self, pfn: Pfn) {
+        let page = &self.mem.pages[pfn];
+        if !page.has(PageFlags::ACTIVE) {
+            return;
+        }
+        let (nr, memcg) = (page.nr_pages(), page.memcg);
+        self.lruvec_remove(pfn);
+        let page = &mut self.mem.pages[pfn];
+        page.clear(PageFlags::ACTIVE);
+        page.clear(PageFlags::REFERENCED);
+        self.lruvec_add(pfn);
+        self.mem.vmstat.add(Event::Pgdeactivate, nr);
+        self.memcgs[memcg].events.add(Event::Pgdeactivate, nr);
+    }
+
+    /// Puts an isolated page back on the list that its flags name (Linux `move_folios_to_lru`).
+    pub(crate) fn putback_page(&mut self, pfn: Pfn) {
+        if self.is_planted(Defect::ForgottenPage) {
+            return;
+        }
+        let page = &mut self.mem.pages[pfn];
+        page.place = Place::Allocated;
+        let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
+        let (nr, locked) = (page.nr_pages(), page.has(PageFlags::MLOCKED));
+        self.lruvec_add(pfn);
+        if locked {
+            self.note_culled(pfn);
+        } else if active {
+            self.workingset_age_nonresident(memcg, node, nr);
+        }
+    }
+
+    /// Puts an isolated page back as a page in use. Returns the number of pages that count as
+    /// activated: none of a locked page.
+    pub(crate) fn putback_active(&mut self, pfn: Pfn) -> u64 {
+        let page = &mut self.mem.pages[pfn];
+        let is_locked = page.has(PageFlags::MLOCKED);
+        if !is_locked {
+            page.set(PageFlags::ACTIVE);
+        }
+        let nr = page.nr_pages();
+        self.putback_page(pfn);
+        if is_locked {
+            0
+        } else {
+            nr
+        }
+    }
+
+    /// Moves the pages of a group on one node to the tails of its parent's lists. Returns their
+    /// number.
+    pub(crate) fn reparent_lruvec(&mut self, id: MemcgId, parent: MemcgId, node: NodeId) -> u64 {
+        let mut moved = 0;
+        for lru in Lru::ALL {
+            loop {
+                let pages = &mut self.mem.pages;
+                let lruvec = &mut self.memcgs[id].lruvecs[node];
+                let pfn = lruvec.list(lru).head;
+                if pfn.is_none() {
+                    break;
+                }
+                lruvec.remove(pages, pfn, lru);
+                pages[pfn].memcg = parent;
+                let nr = pages[pfn].nr_pages();
+                // The parent's subtree sum already includes these pages. A dying group is still
+                // visited by walks and must not count them.
+                lruvec.subtree[lru as usize] -= nr;
+                self.memcgs[parent].lruvecs[node].add_tail(pages, pfn);
+                moved += nr;
             }
         }
-        sums
+        moved
     }
 }

@@ -1,31 +1,28 @@
 //! The LRU lists of one group on one node.
 //!
-//! Linux: `struct lruvec` (mmzone.h). There are five lists. New pages enter the inactive list at
-//! the head and reclaim takes pages from the tail. Sizes are also kept per zone, because reclaim
-//! for a low zone counts only the zones it may use. Sizes are in pages: a huge page is one entry of
-//! a list but counts as all its pages.
+//! Linux: `struct lruvec` (mmzone.h). Pages that can be evicted are ordered by age ([`Ageing`]);
+//! the others are on a list of their own. Sizes have the names of the kernel's five lists and are
+//! also kept per zone, because reclaim for a low zone counts only the zones it may use. Sizes are
+//! in pages: a huge page is one entry of a list but counts as all its pages.
 //!
 //! Invariant: `zone_sizes[z][l]` is the number of pages of the entries of list `l` in zone `z`;
-//! every entry of list `l` has the matching [`Place`] and this lruvec's group and node.
+//! every entry has this lruvec's group and node.
 
+use crate::ageing::two_lists::TwoLists;
+use crate::ageing::Ageing;
 use crate::frames::list::List;
 use crate::frames::page::{Page, PageFlags, Place};
 use crate::frames::page_array::PageArray;
 use crate::frames::zone::MAX_NR_ZONES;
+use crate::stats::vmstat::NodeStat;
 use crate::units::digest::State;
 use crate::units::{MemcgId, Pfn};
 
-/// Recent reclaim results of one group's lists, as [anonymous, file].
-#[derive(Clone, Copy, Debug, Default, State)]
-pub struct ZoneReclaimStat {
-    /// Pages scanned.
-    pub recent_scanned: [u64; 2],
-    /// Pages found in use.
-    pub recent_rotated: [u64; 2],
-}
-
 /// Number of LRU lists, the unevictable one included.
 pub const NR_LRU_LISTS: usize = 5;
+
+/// Number of lists with pages that can be evicted.
+pub const NR_EVICTABLE_LISTS: usize = 4;
 
 /// One of the five lists (Linux `enum lru_list`, same order).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,17 +41,22 @@ pub enum Lru {
 }
 
 impl Lru {
-    /// The four lists that reclaim scans, in its order.
-    pub const EVICTABLE: [Lru; 4] =
-        [Lru::InactiveAnon, Lru::ActiveAnon, Lru::InactiveFile, Lru::ActiveFile];
+    /// All lists, in the kernel's order.
+    pub const ALL: [Lru; NR_LRU_LISTS] =
+        [Lru::InactiveAnon, Lru::ActiveAnon, Lru::InactiveFile, Lru::ActiveFile, Lru::Unevictable];
 
-    /// The list that a page's flags name.
+    /// The list for a page with these flags.
     #[inline]
     pub const fn of(page: &Page) -> Lru {
         if page.has(PageFlags::MLOCKED) {
             return Lru::Unevictable;
         }
-        match (page.has(PageFlags::ANON), page.has(PageFlags::ACTIVE)) {
+        Lru::evictable(page)
+    }
+
+    #[inline]
+    const fn evictable(page: &Page) -> Lru {
+        match (page.has(PageFlags::SWAPBACKED), page.has(PageFlags::ACTIVE)) {
             (true, false) => Lru::InactiveAnon,
             (true, true) => Lru::ActiveAnon,
             (false, false) => Lru::InactiveFile,
@@ -62,61 +64,73 @@ impl Lru {
         }
     }
 
-    /// Whether it holds file pages.
+    /// The list that a page is on; `None` if it is on none.
     #[inline]
-    pub const fn is_file(self) -> bool {
-        matches!(self, Lru::InactiveFile | Lru::ActiveFile)
-    }
-
-    /// Whether it is an active list.
-    #[inline]
-    pub const fn is_active(self) -> bool {
-        matches!(self, Lru::ActiveAnon | Lru::ActiveFile)
+    pub const fn on(page: &Page) -> Option<Lru> {
+        match page.place {
+            Place::Lru => Some(Lru::evictable(page)),
+            Place::Unevictable => Some(Lru::Unevictable),
+            _ => None,
+        }
     }
 
     /// The [`Place`] of a page on this list.
     #[inline]
     pub const fn place(self) -> Place {
         match self {
-            Lru::InactiveAnon => Place::InactiveAnon,
-            Lru::ActiveAnon => Place::ActiveAnon,
-            Lru::InactiveFile => Place::InactiveFile,
-            Lru::ActiveFile => Place::ActiveFile,
             Lru::Unevictable => Place::Unevictable,
+            _ => Place::Lru,
         }
     }
 
-    /// The list of a [`Place`]; `None` if the place is not an LRU list.
-    #[inline]
-    pub const fn of_place(place: Place) -> Option<Lru> {
-        match place {
-            Place::InactiveAnon => Some(Lru::InactiveAnon),
-            Place::ActiveAnon => Some(Lru::ActiveAnon),
-            Place::InactiveFile => Some(Lru::InactiveFile),
-            Place::ActiveFile => Some(Lru::ActiveFile),
-            Place::Unevictable => Some(Lru::Unevictable),
-            _ => None,
-        }
+    /// The node statistic with its size.
+    pub const fn stat(self) -> NodeStat {
+        NodeStat::ALL[self as usize]
+    }
+}
+
+/// Pages on lists, by [`Lru`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LruSizes(pub [u64; NR_LRU_LISTS]);
+
+impl LruSizes {
+    /// Pages on one list.
+    pub const fn on(self, lru: Lru) -> u64 {
+        self.0[lru as usize]
+    }
+
+    /// Anonymous pages that can be evicted.
+    pub const fn anon(self) -> u64 {
+        self.on(Lru::InactiveAnon) + self.on(Lru::ActiveAnon)
+    }
+
+    /// File pages that can be evicted.
+    pub const fn file(self) -> u64 {
+        self.on(Lru::InactiveFile) + self.on(Lru::ActiveFile)
+    }
+
+    /// File pages that are not in use, as far as ageing knows.
+    pub const fn cold_file(self) -> u64 {
+        self.on(Lru::InactiveFile)
+    }
+
+    /// Anonymous pages that are not in use, as far as ageing knows.
+    pub const fn cold_anon(self) -> u64 {
+        self.on(Lru::InactiveAnon)
     }
 }
 
 /// The lists of one group on one node, with reclaim's statistics about them.
 #[derive(Clone, Debug, State)]
 pub struct Lruvec {
-    /// The five lists, indexed by [`Lru`].
-    pub lists: [List; NR_LRU_LISTS],
+    /// The evictable pages, ordered by age.
+    pub ageing: Ageing,
+    /// The pages that must not be evicted.
+    pub unevictable: List,
     /// Pages of each list by zone.
     pub zone_sizes: [[u64; NR_LRU_LISTS]; MAX_NR_ZONES],
-    /// Cost of reclaiming anonymous pages, decayed (Linux `anon_cost`).
-    pub anon_cost: u64,
-    /// Cost of reclaiming file pages, decayed (Linux `file_cost`).
-    pub file_cost: u64,
-    /// Statistics that kernels before 5.8 keep instead of the costs.
-    pub recent: ZoneReclaimStat,
     /// Evictions and activations so far: the clock of refault distances.
     pub nonresident_age: u64,
-    /// Value of `workingset_activate_{anon,file}` at the last check by reclaim.
-    pub refaults: [u64; 2],
     /// `workingset_activate_{anon,file}` of this group and its descendants.
     pub workingset_activate: [u64; 2],
     /// Pages on each list of the group and its descendants. Unused in the root, which uses the
@@ -136,13 +150,10 @@ impl Lruvec {
     /// Empty lists.
     pub const fn new() -> Lruvec {
         Lruvec {
-            lists: [List::new(); NR_LRU_LISTS],
+            ageing: Ageing::TwoLists(TwoLists::new()),
+            unevictable: List::new(),
             zone_sizes: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
-            anon_cost: 0,
-            file_cost: 0,
-            recent: ZoneReclaimStat { recent_scanned: [0; 2], recent_rotated: [0; 2] },
             nonresident_age: 0,
-            refaults: [0; 2],
             workingset_activate: [0; 2],
             subtree: [0; NR_LRU_LISTS],
             congested: false,
@@ -151,9 +162,27 @@ impl Lruvec {
         }
     }
 
-    /// Pages of files on the lists of the group and its descendants; not for the root.
-    pub(crate) fn nr_file_pages_in_subtree(&self) -> u64 {
-        self.subtree[Lru::InactiveFile as usize] + self.subtree[Lru::ActiveFile as usize]
+    /// A list.
+    #[inline]
+    pub fn list(&self, lru: Lru) -> &List {
+        let Ageing::TwoLists(two) = &self.ageing;
+        two.lists.get(lru as usize).unwrap_or(&self.unevictable)
+    }
+
+    /// Number of entries on all lists: a huge page is one.
+    pub(crate) fn nr_entries(&self) -> u64 {
+        self.lists().map(|list| list.len).sum()
+    }
+
+    /// All lists.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &List> {
+        Lru::ALL.iter().map(|&lru| self.list(lru))
+    }
+
+    #[inline]
+    fn list_mut(&mut self, lru: Lru) -> &mut List {
+        let Ageing::TwoLists(two) = &mut self.ageing;
+        two.lists.get_mut(lru as usize).unwrap_or(&mut self.unevictable)
     }
 
     /// Pages on a list.
@@ -165,6 +194,17 @@ impl Lruvec {
     /// Pages on a list in the zones up to `highest_zone` (Linux `lruvec_lru_size`).
     pub fn size_in_zones(&self, lru: Lru, highest_zone: usize) -> u64 {
         self.zone_sizes[..=highest_zone].iter().map(|sizes| sizes[lru as usize]).sum()
+    }
+
+    /// Sizes of the lists of the group itself.
+    pub(crate) fn sizes(&self) -> LruSizes {
+        LruSizes(Lru::ALL.map(|lru| self.size(lru)))
+    }
+
+    /// The largest number of pages that one scan can choose from: a scan at priority `p` finds
+    /// nothing if this number is below `1 << p`.
+    pub(crate) fn largest_evictable(&self) -> u64 {
+        self.sizes().0[..NR_EVICTABLE_LISTS].iter().copied().max().unwrap_or(0)
     }
 
     /// Pages on each evictable list, summed over some zones.
@@ -185,7 +225,7 @@ impl Lruvec {
         let page = &pages[pfn];
         let lru = Lru::of(page);
         self.zone_sizes[page.zone()][lru as usize] += page.nr_pages();
-        self.lists[lru as usize].push_head(pages, pfn, lru.place());
+        self.list_mut(lru).push_head(pages, pfn, lru.place());
         lru
     }
 
@@ -195,7 +235,7 @@ impl Lruvec {
         let page = &pages[pfn];
         let lru = Lru::of(page);
         self.zone_sizes[page.zone()][lru as usize] += page.nr_pages();
-        self.lists[lru as usize].push_tail(pages, pfn, lru.place());
+        self.list_mut(lru).push_tail(pages, pfn, lru.place());
         lru
     }
 
@@ -204,7 +244,14 @@ impl Lruvec {
     pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn, lru: Lru) {
         let page = &pages[pfn];
         self.zone_sizes[page.zone()][lru as usize] -= page.nr_pages();
-        self.lists[lru as usize].remove(pages, pfn);
+        self.list_mut(lru).remove(pages, pfn);
+    }
+
+    /// Adds a part of a huge page that is being split to the huge page's list, towards the head.
+    pub(crate) fn add_split(&mut self, pages: &mut PageArray, head: Pfn, pfn: Pfn) {
+        if let Some(lru) = Lru::on(&pages[head]) {
+            self.list_mut(lru).insert_before(pages, head, pfn, lru.place());
+        }
     }
 }
 

@@ -1,10 +1,32 @@
-//! Ageing: the lists of evictable pages, and which page is young.
+//! Ageing: which page of a group on a node is evicted next.
 //!
-//! Linux: `mm/swap.c`, `mm/workingset.c`, `struct lruvec`.
+//! Linux: `struct lruvec`, mm/swap.c, mm/workingset.c, and the part of mm/vmscan.c that chooses
+//! pages. The rest of the core asks by these entries and does not know how pages are ordered:
+//!
+//! * a page is added (`folio_add_lru`, `putback_page`), referenced (`mark_page_accessed`,
+//!   `activate_page`, `deactivate_page`) and removed (`lru_forget`, `lruvec_remove`);
+//! * lists are aged in the background (`kswapd_age_node`);
+//! * a scan is planned (`prepare_scan_count`, `plan_scan`);
+//! * a batch of pages is isolated (`next_batch`);
+//! * sizes are read by the kernel's names ([`sizes`]).
+//!
+//! Invariant: only this room names a list of [`lruvec::Lru`].
 
 pub mod lru;
 pub mod lruvec;
 pub(crate) mod mlock;
 pub mod pagevec;
 pub mod shadow;
+pub mod sizes;
+pub mod two_lists;
 pub mod workingset;
+
+use crate::units::digest::State;
+use two_lists::TwoLists;
+
+/// How the evictable pages of a [`lruvec::Lruvec`] are ordered by age.
+#[derive(Clone, Debug, State)]
+pub enum Ageing {
+    /// An active and an inactive list for anonymous memory and for page cache.
+    TwoLists(TwoLists),
+}

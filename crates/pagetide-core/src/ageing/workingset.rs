@@ -13,7 +13,7 @@ use crate::frames::page::PageFlags;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::stats::vmstat::{Event, NodeStat};
+use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn};
 
 impl<O: Owners> Manager<O> {
@@ -66,18 +66,14 @@ impl<O: Owners> Manager<O> {
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
         // The memory that the page competes for: all lists except the inactive list of the page's
         // own kind. Anonymous memory counts only if the page's group can swap.
-        let size =
-            |machine: &Manager<O>, stat| machine.lruvec_page_state(evicted_memcg, node, stat);
-        let mut workingset_size = size(self, NodeStat::NrActiveFile);
-        if !file {
-            workingset_size += size(self, NodeStat::NrInactiveFile);
-        }
-        if self.memcg_swap_left(memcg) > 0 {
-            workingset_size += size(self, NodeStat::NrActiveAnon);
-            if file {
-                workingset_size += size(self, NodeStat::NrInactiveAnon);
-            }
-        }
+        let sizes = self.lru_sizes_below(evicted_memcg, node);
+        let can_swap = self.memcg_swap_left(memcg) > 0;
+        let anon = if can_swap { sizes.anon() } else { 0 };
+        let workingset_size = match file {
+            true => sizes.file() - sizes.cold_file() + anon,
+            false if can_swap => sizes.file() + anon - sizes.cold_anon(),
+            false => sizes.file(),
+        };
         if distance > workingset_size {
             return;
         }

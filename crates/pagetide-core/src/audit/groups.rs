@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
                 protected[at]
             );
             for (node, lruvec) in group.lruvecs.iter().enumerate() {
-                for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
+                for lru in Lru::ALL {
                     let size = lruvec.size(lru);
                     let lru = lru as usize;
                     lists[at][node][lru] += size;

@@ -18,7 +18,7 @@ impl<O: Owners> Manager<O> {
         let mut nr_pins = 0;
         for (pfn, count) in self.pins.iter() {
             let page = &pages[pfn];
-            let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
+            let user = page.is_user();
             check!(count > 0 && user, "{pfn:?}: {count} pins of {page:?}");
             check!(page.has(PageFlags::PINNED), "{pfn:?}: {count} pins, but not marked");
             check!(!page.has(PageFlags::MIGRATING), "{pfn:?} is pinned and being moved");

@@ -32,10 +32,7 @@ impl<O: Owners> Manager<O> {
             page.order == HPAGE_PMD_ORDER && head.0.trailing_zeros() >= HPAGE_PMD_ORDER.into(),
             "{head:?}: not the first frame of a huge page: {page:?}"
         );
-        check!(
-            page.has(PageFlags::ANON) && !page.has(PageFlags::FILE),
-            "{head:?}: not anonymous memory: {page:?}"
-        );
+        check!(page.is_anon(), "{head:?}: not anonymous memory: {page:?}");
         let in_swap = page.has(PageFlags::SWAPCACHE);
         check!(
             in_swap || !page.has(PageFlags::WRITEBACK),

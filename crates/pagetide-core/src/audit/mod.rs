@@ -66,8 +66,8 @@ impl<O: Owners> Manager<O> {
         let mut seen: IdVec<Pfn, bool> = vec![false; pages.len()].into();
         for (id, memcg) in self.memcgs.iter().enumerate() {
             for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
-                for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
-                    let list = &lruvec.lists[lru as usize];
+                for lru in Lru::ALL {
+                    let list = lruvec.list(lru);
                     let mut zones = [0u64; crate::frames::zone::MAX_NR_ZONES];
                     let mut previous = Pfn::NONE;
                     let mut entries = 0;
@@ -123,7 +123,7 @@ impl<O: Owners> Manager<O> {
                 "pfn{at} is {:?}, which does not match the lists of compaction",
                 page.place
             );
-            let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
+            let user = page.is_user();
             check!(
                 !user || listed || page.has(PageFlags::MIGRATING),
                 "pfn{at} is user memory but on no list: {page:?}"
@@ -162,8 +162,12 @@ impl<O: Owners> Manager<O> {
 
     /// Compares swap slots with the swap cache.
     fn audit_swap(&self) -> Result<(), Violation> {
-        let (used, cached) = self.swap.count();
-        check!(used == self.swap.used(), "{} slots used, {used} found", self.swap.used());
+        let mut cached = 0;
+        for area in self.swap.areas() {
+            let (used, in_cache) = area.count();
+            check!(used == area.used(), "{} slots used, {used} found", area.used());
+            cached += in_cache;
+        }
         let mut wrong = None;
         self.swap.for_each_cached(|slot, pfn| {
             let head = self.swap_cache_head(slot).unwrap_or(pfn);
@@ -192,19 +196,10 @@ impl<O: Owners> Manager<O> {
             let stat = &mut stats[page.node()];
             let nr = page.nr_pages();
             let mut count = |which: NodeStat, is: bool| stat[which as usize] += u64::from(is) * nr;
-            if let Some(lru) = Lru::of_place(page.place) {
-                count(
-                    [
-                        NodeStat::NrInactiveAnon,
-                        NodeStat::NrActiveAnon,
-                        NodeStat::NrInactiveFile,
-                        NodeStat::NrActiveFile,
-                        NodeStat::NrUnevictable,
-                    ][lru as usize],
-                    true,
-                );
+            if let Some(lru) = Lru::on(page) {
+                count(lru.stat(), true);
             }
-            let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            let (anon, file) = (page.is_anon(), page.has(PageFlags::FILE));
             let moving = page.has(PageFlags::MIGRATING);
             count(NodeStat::NrIsolatedAnon, moving && !page.is_file_lru());
             count(NodeStat::NrIsolatedFile, moving && page.is_file_lru());

@@ -82,13 +82,14 @@ mod tests {
     use crate::process::MmId;
     use crate::process::ProcessCall;
     use crate::stats::psi::TaskState;
+    use crate::swap::SwapOptions;
     use crate::units::{Cpu, NodeId};
     use alloc::vec::Vec;
 
     fn machine() -> Machine {
         let node = NodeSpec::x86_64(8 << 20, 0, 0);
         let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
-        machine.swapon(8192, 8192, false);
+        machine.swapon(SwapOptions::new(8192));
         machine
     }
 
@@ -172,7 +173,7 @@ mod tests {
         changed(&machine, "a stalled task");
         machine.nodes[0].kswapd.failures = 1;
         changed(&machine, "a failure of kswapd");
-        machine.memcgs[0].lruvecs[0].anon_cost = 1;
+        machine.memcgs[0].lruvecs[0].nonresident_age = 1;
         changed(&machine, "a cost of reclaim");
         machine.munmap(vma, Cpu(0)).unwrap().discard();
         changed(&machine, "an end");

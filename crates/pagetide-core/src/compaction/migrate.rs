@@ -192,7 +192,8 @@ impl<O: Owners> Manager<O> {
         page.place = Place::Isolated;
         clear_page(&mut self.mem.pages[from], Place::Allocated);
         if old.has(PageFlags::SWAPCACHE) {
-            self.swap.replace_cached(SwapSlot(old.private), to);
+            let slot = SwapSlot(old.private);
+            self.swap[slot].replace_cached(slot, to);
         }
         self.mem.work.cache_ops += 1;
     }

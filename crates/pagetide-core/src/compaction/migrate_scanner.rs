@@ -273,11 +273,8 @@ impl<O: Owners> Manager<O> {
         let stats = &self.nodes[run.goal.zone.node].stats;
         let of = |stat: NodeStat| stats[stat as usize];
         let isolated = of(NodeStat::NrIsolatedAnon) + of(NodeStat::NrIsolatedFile);
-        let lists = of(NodeStat::NrInactiveAnon)
-            + of(NodeStat::NrActiveAnon)
-            + of(NodeStat::NrInactiveFile)
-            + of(NodeStat::NrActiveFile);
-        isolated > lists / 2
+        let sizes = self.node_lru_sizes(run.goal.zone.node);
+        isolated > (sizes.anon() + sizes.file()) / 2
     }
 
     fn is_isolatable(&self, page: &Page, run: &CompactControl) -> bool {

@@ -127,10 +127,6 @@ macro_rules! tunables {
                     => $field:ident: $type:ty = $default:expr
                     $(, special $special:ident)? $(, words $words:literal)?;
             )* }
-            state { $(
-                $(#[doc = $state_doc:literal])+
-                $state:ident: $state_type:ty = $state_default:expr;
-            )* }
             policies { $(
                 $(#[doc = $policy_doc:literal])+
                 $policy:ident = $key:literal $(, $flag:ident)*
@@ -309,7 +305,6 @@ macro_rules! tunables {
             pub watermarks: WatermarkInputs,
             $(
                 $( $(#[doc = $doc])+ pub $field: $type, )*
-                $( $(#[doc = $state_doc])+ pub $state: $state_type, )*
                 $( $(#[doc = $policy_doc])+ pub $policy_field: $policy_type, )*
             )*
         }
@@ -322,7 +317,6 @@ macro_rules! tunables {
                     watermarks: WatermarkInputs::default(),
                     $(
                         $( $field: $default, )*
-                        $( $state: $state_default, )*
                         $( $policy_field: $policy_type::$policy_default, )*
                     )*
                 }
@@ -368,7 +362,6 @@ macro_rules! tunables {
             fn digest(&self, digest: &mut Digest) {
                 $(
                     $( self.$field.digest(digest); )*
-                    $( self.$state.digest(digest); )*
                     $( self.$policy_field.digest(digest); )*
                 )*
                 self.watermarks.digest(digest);

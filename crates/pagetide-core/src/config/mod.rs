@@ -176,10 +176,6 @@ tunables! {
             VfsCachePressure = "vm.vfs_cache_pressure", from(0), "per cent", Linux("2.6")
                 => vfs_cache_pressure: u32 = 100;
         }
-        state {
-            /// Swap is on a rotating disk: read-ahead by slot, not by address.
-            swap_rotational: bool = false;
-        }
         policies {
             /// How kswapd balances a node.
             Kswapd = "kswapd" => kswapd: KswapdPolicy = Linux61 {
@@ -326,7 +322,6 @@ tunables! {
             DefragMode = "vm.defrag_mode", within(0, 1), "", Linux("6.15")
                 => defrag_mode: bool = false, special DefragMode, words "0";
         }
-        state {}
         policies {
             /// Which daemon makes blocks of high order in the background.
             BackgroundCompaction = "background_compaction"
@@ -406,7 +401,6 @@ tunables! {
             KhugepagedMaxPtesSwap = "transparent_hugepage.khugepaged.max_ptes_swap", sysfs(0, MAX_PTES),
                 "pages", Linux("4.8") => khugepaged_max_ptes_swap: u32 = 64;
         }
-        state {}
         policies {
             /// Whether groups pay for kernel memory (boot option cgroup.memory=nokmem).
             KmemAccounting = "kmem_accounting", boot, implied => kmem_accounting: KmemAccounting = On {

@@ -19,6 +19,7 @@ mod meminfo;
 mod memory_stat;
 mod zones;
 
+use crate::ageing::sizes::ZONE_NAMES;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{Owners, OwnersReport};
@@ -241,18 +242,11 @@ impl<O: Owners> Manager<O> {
     /// sum over zones). The patch of 2011 uses the name `kswapd_wakeup` for `mm_vmscan_kswapd_wake`
     /// (kswapd started to balance).
     pub fn metrics(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let zones = [
-            ("nr_zone_inactive_anon", NodeStat::NrInactiveAnon),
-            ("nr_zone_active_anon", NodeStat::NrActiveAnon),
-            ("nr_zone_inactive_file", NodeStat::NrInactiveFile),
-            ("nr_zone_active_file", NodeStat::NrActiveFile),
-            ("nr_zone_unevictable", NodeStat::NrUnevictable),
-        ];
         let OwnersReport { dirty_limits, .. } = O::report(self);
         let (background, threshold) = dirty_limits;
         let mut rows: Vec<CounterRow> = Vec::with_capacity(VMSTAT_ORDER.len());
         rows.push(("nr_free_pages", self.nr_free_pages()));
-        rows.extend(zones.map(|(name, stat)| (name, self.global_node_stat(stat))));
+        rows.extend(ZONE_NAMES.into_iter().zip(self.global_lru_sizes().0));
         rows.push(("nr_zone_write_pending", self.write_pending()));
         rows.push(("nr_mlock", self.nr_mlock()));
         rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat))));
@@ -305,16 +299,18 @@ impl<O: Owners> Manager<O> {
         self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback)
     }
 
-    /// The text of /proc/swaps. The only area is called /dev/swap; its size is its usable part.
+    /// The text of /proc/swaps. The areas are called /dev/swap0, /dev/swap1, ...; the size of an
+    /// area is its usable part.
     pub fn proc_swaps(&self) -> String {
         let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
-        if self.swap.exists() {
+        for (at, area) in self.swap.areas().iter().enumerate() {
             let kb = |slots: u32| self.mem.page_size.kbytes_of(slots.into());
-            let (size, used) = (kb(self.swap.usable()), kb(self.swap.used()));
+            let (size, used) = (kb(area.usable()), kb(area.used()));
+            let name = alloc::format!("/dev/swap{at}");
             // The kernel adds a tab after numbers of up to seven digits.
             let tab = |kb: u64| if kb < 10_000_000 { "\t" } else { "" };
-            put!(out, "{:<40}partition\t{size}\t{}", "/dev/swap", tab(size));
-            put!(out, "{used}\t{}-2\n", tab(used));
+            put!(out, "{name:<40}partition\t{size}\t{}", tab(size));
+            put!(out, "{used}\t{}{}\n", tab(used), area.priority);
         }
         out
     }

@@ -16,7 +16,6 @@
 //! unmapped and pinned or in the swap cache. The 511 pages after it are `HugeTail` with empty
 //! descriptors.
 
-use crate::ageing::lruvec::Lru;
 use crate::frames::page::{PageFlags, Place};
 use crate::interface::manager::Manager;
 use crate::interface::owners::{OwnerSlot, Owners, UnmapTarget};
@@ -55,7 +54,7 @@ impl<O: Owners> Manager<O> {
 
     /// The page in the swap cache of a slot; for a huge page, its first frame.
     pub(crate) fn swap_cache_head(&self, slot: SwapSlot) -> Option<Pfn> {
-        let pfn = self.swap.cached(slot)?;
+        let pfn = self.swap[slot].cached(slot)?;
         let is_tail = self.mem.pages[pfn].place == Place::HugeTail;
         Some(if is_tail { Pfn(pfn.0 / HPAGE_PMD_NR as u32 * HPAGE_PMD_NR as u32) } else { pfn })
     }
@@ -76,12 +75,12 @@ impl<O: Owners> Manager<O> {
             let first = self.mem.pages[head].private;
             self.split_descriptors(head);
             for slot in (first..first + HPAGE_PMD_NR as u32).map(SwapSlot) {
-                if !self.swap.is_mapped(slot) {
+                if !self.swap[slot].is_mapped(slot) {
                     self.free_cached_swap_page(slot, cpu);
                 }
             }
         }
-        self.swap.cached(slot)
+        self.swap[slot].cached(slot)
     }
 
     /// Whether a part of a huge page is in a locked range, so that the page cannot be swapped out as
@@ -103,7 +102,7 @@ impl<O: Owners> Manager<O> {
             let part = OwnerSlot { index: at.index + nr, ..at };
             let unmapped = self.owners.unmap(part, 1, UnmapTarget::Swapped(slot));
             debug_assert_eq!(unmapped.nr, 1);
-            self.swap.map(slot);
+            self.swap[slot].map(slot);
         }
         self.mem.work.rmap_walks += 1;
         self.mem.work.ptes_set += 2 * HPAGE_PMD_NR as u32;
@@ -133,7 +132,6 @@ impl<O: Owners> Manager<O> {
         let (mapping, index, memcg, node) = (page.mapping, page.index, page.memcg, page.node());
         let mapcount = page.mapcount;
         let first_slot = flags.has(PageFlags::SWAPCACHE).then_some(page.private);
-        let list = Lru::of_place(place);
         // Insert from the last to the second page, each next to the first, so that they leave the
         // tail in order.
         for at in (1..HPAGE_PMD_NR as u32).rev() {
@@ -148,10 +146,7 @@ impl<O: Owners> Manager<O> {
             tail.private = first_slot.map_or(0, |slot| slot + at);
             tail.order = 0;
             tail.place = place;
-            if let Some(lru) = list {
-                let lists = &mut self.memcgs[memcg].lruvecs[node].lists;
-                lists[lru as usize].insert_before(&mut self.mem.pages, head, pfn, place);
-            }
+            self.memcgs[memcg].lruvecs[node].add_split(&mut self.mem.pages, head, pfn);
         }
         self.mem.work.lru_moves += HPAGE_PMD_NR as u32;
     }

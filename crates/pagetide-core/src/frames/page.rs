@@ -28,15 +28,9 @@ pub enum Place {
     Allocated,
     /// In a CPU's batch, to be added to the LRU (Linux: `lru_pvecs` / folio batch).
     LruBatch,
-    /// Inactive anonymous list.
-    InactiveAnon,
-    /// Active anonymous list.
-    ActiveAnon,
-    /// Inactive file list.
-    InactiveFile,
-    /// Active file list.
-    ActiveFile,
-    /// Unevictable (mlocked) list.
+    /// Among the pages that can be evicted; [`crate::ageing`] knows on which list.
+    Lru,
+    /// On the list of pages that cannot be evicted, because they are locked.
     Unevictable,
     /// Taken off its LRU list by reclaim or compaction, to be put back or freed; or taken off the
     /// free lists by compaction, as a migration target.
@@ -52,17 +46,10 @@ impl Place {
         matches!(self, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp)
     }
 
-    /// Whether the frame is on one of the five LRU lists.
+    /// Whether the frame is on an LRU list.
     #[inline]
     pub const fn is_lru(self) -> bool {
-        matches!(
-            self,
-            Place::InactiveAnon
-                | Place::ActiveAnon
-                | Place::InactiveFile
-                | Place::ActiveFile
-                | Place::Unevictable
-        )
+        matches!(self, Place::Lru | Place::Unevictable)
     }
 }
 
@@ -89,7 +76,7 @@ macro_rules! page_flags {
 page_flags! {
     /// Referenced once (`PG_referenced`).
     REFERENCED = 0;
-    /// Belongs on an active list (`PG_active`).
+    /// In use, as far as ageing knows (`PG_active`).
     ACTIVE = 1;
     /// Contents are newer than in the backing store (`PG_dirty`).
     DIRTY = 2;
@@ -97,8 +84,8 @@ page_flags! {
     WRITEBACK = 3;
     /// Reclaim it as soon as its write ends (`PG_reclaim`).
     RECLAIM = 4;
-    /// Anonymous memory, backed by swap (`PG_swapbacked`).
-    ANON = 5;
+    /// Backed by swap: it is on the lists of anonymous memory (`PG_swapbacked`).
+    SWAPBACKED = 5;
     /// Has a swap slot in `private` (`PG_swapcache`).
     SWAPCACHE = 6;
     /// Contents are valid (`PG_uptodate`).
@@ -163,7 +150,7 @@ pub struct Page {
     pub prev: Pfn,
     /// Neighbour towards the tail of the list.
     pub next: Pfn,
-    /// Owner: the address space ([`PageFlags::ANON`]) or the file ([`PageFlags::FILE`]).
+    /// Owner: a file ([`PageFlags::FILE`]), or a mapping of anonymous memory.
     pub mapping: u32,
     /// Page index inside the owner.
     pub index: u32,
@@ -256,6 +243,18 @@ impl Page {
     /// Whether the page belongs on a file LRU list.
     #[inline]
     pub const fn is_file_lru(&self) -> bool {
-        !self.has(PageFlags::ANON)
+        !self.has(PageFlags::SWAPBACKED)
+    }
+
+    /// Whether its owner is anonymous memory (Linux `PageAnon`).
+    #[inline]
+    pub const fn is_anon(&self) -> bool {
+        self.has(PageFlags::SWAPBACKED) && !self.has(PageFlags::FILE)
+    }
+
+    /// Whether it is user memory: anonymous or of a file.
+    #[inline]
+    pub const fn is_user(&self) -> bool {
+        self.flags.any(PageFlags::SWAPBACKED.with(PageFlags::FILE))
     }
 }

@@ -74,11 +74,10 @@ impl<O: Owners> Manager<O> {
             return Err(BadId::Frame(pfn).into());
         }
         let page = &mut self.mem.pages[head];
-        let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
-        if !anon && !file {
+        if !page.is_user() {
             return Err(BadId::Frame(pfn).into());
         }
-        if page.has(PageFlags::MIGRATING) || (anon && page.mapcount == 0) {
+        if page.has(PageFlags::MIGRATING) || (page.is_anon() && page.mapcount == 0) {
             return Err(PinError::NotPresent);
         }
         page.set(PageFlags::PINNED);

@@ -22,8 +22,8 @@ impl<O: Owners> Manager<O> {
         page.flags = flags;
     }
 
-    /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. The
-    /// page starts on the inactive list, except in eras that activate new anonymous pages.
+    /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. No
+    /// list has it yet.
     pub(crate) fn begin_anon_page(
         &mut self,
         pfn: Pfn,
@@ -32,11 +32,10 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         cpu: Cpu,
     ) {
-        let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY).with(extra);
+        let flags =
+            PageFlags::SWAPBACKED.with(PageFlags::UPTODATE).with(PageFlags::DIRTY).with(extra);
         self.init_user_page(pfn, at.owner, at.index, flags);
-        if self.era.activates_new_anon {
-            self.mem.pages[pfn].set(PageFlags::ACTIVE);
-        }
+        self.activate_new_anon(pfn);
         self.charge(cpu, pfn, memcg);
     }
     pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
@@ -78,9 +77,9 @@ impl<O: Owners> Manager<O> {
         let (first, nr) = (page.private, page.nr_pages() as u32);
         page.private = 0;
         for slot in (first..first + nr).map(SwapSlot) {
-            match self.swap.remove_from_cache(slot, shadow) {
+            match self.swap[slot].remove_from_cache(slot, shadow) {
                 Some(memcg) => self.uncharge_cached_swap(memcg),
-                None => self.charge_swapped_out(self.swap.memcg(slot)),
+                None => self.charge_swapped_out(self.swap[slot].memcg(slot)),
             }
         }
         self.stat_pages(pfn, NodeStat::NrFilePages, false);
@@ -88,7 +87,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
-        if let Some(memcg) = self.swap.unmap(slot) {
+        if let Some(memcg) = self.swap[slot].unmap(slot) {
             self.uncharge_swap(memcg);
         }
     }
@@ -115,7 +114,7 @@ impl<O: Owners> Manager<O> {
         let page = &self.mem.pages[pfn];
         let first = page.private;
         let slots = (first..first + page.nr_pages() as u32).map(SwapSlot);
-        if page.mapcount == 0 && !slots.into_iter().any(|slot| self.swap.is_mapped(slot)) {
+        if page.mapcount == 0 && !slots.into_iter().any(|slot| self.swap[slot].is_mapped(slot)) {
             self.free_anon_page(pfn, cpu);
         }
     }
@@ -137,6 +136,6 @@ impl<O: Owners> Manager<O> {
 /// How a mapped page is counted: node, counter, number of pages, and whether it is a huge page.
 #[inline]
 fn mapped_as(page: &Page) -> (NodeId, NodeStat, u64, bool) {
-    let stat = if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
+    let stat = if page.is_anon() { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
     (page.node(), stat, page.nr_pages(), page.has(PageFlags::HEAD))
 }

@@ -32,7 +32,7 @@ use crate::slab::Slabs;
 use crate::stats::event::{EventLog, TraceEvent};
 use crate::stats::vmstat::NodeStat;
 use crate::stats::work::Work;
-use crate::swap::SwapArea;
+use crate::swap::{SwapAreas, SwapOptions};
 use crate::units::page_size::PageSize;
 use crate::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, MAX_PAGES};
 use alloc::vec::Vec;
@@ -65,7 +65,7 @@ pub struct Manager<O> {
     /// The last step ended inside a plug ([`Manager::is_plugged`]).
     pub(crate) plugged: bool,
     pub(crate) slabs: Slabs,
-    pub(crate) swap: SwapArea,
+    pub(crate) swap: SwapAreas,
     pub(crate) lru_batches: IdVec<Cpu, LruBatches>,
     pub(crate) compactions: Compactions,
     pub(crate) pins: Pins,
@@ -128,7 +128,7 @@ impl<O: Owners> Manager<O> {
             legacy_wait: None,
             plugged: false,
             slabs,
-            swap: SwapArea::default(),
+            swap: SwapAreas::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
             pins: Pins::default(),
@@ -170,17 +170,14 @@ impl<O: Owners> Manager<O> {
         &self.memcgs
     }
 
-    /// Sets up a swap area of `pages` slots. The area reports that it is full when `limit` slots
-    /// are in use.
-    pub fn swapon(&mut self, pages: u32, limit: u32, rotational: bool) {
-        assert!(self.swap.used() == 0, "swap is in use");
-        self.swap = SwapArea::new(pages, limit);
+    /// Adds a swap area (Linux `swapon`). Returns false if the areas have too many slots.
+    pub fn swapon(&mut self, area: SwapOptions) -> bool {
         self.idle_groups.forget();
-        self.config.swap_rotational = rotational;
+        self.swap.swapon(area)
     }
 
-    /// The swap area.
-    pub fn swap(&self) -> &SwapArea {
+    /// The swap areas.
+    pub fn swap(&self) -> &SwapAreas {
         &self.swap
     }
 

@@ -46,7 +46,7 @@ impl OwnerSlot {
     /// The owner and index of a page of user memory.
     #[inline]
     pub const fn of(page: &Page) -> OwnerSlot {
-        let store = if page.has(PageFlags::ANON) { BackingStore::Swap } else { BackingStore::Own };
+        let store = if page.is_anon() { BackingStore::Swap } else { BackingStore::Own };
         OwnerSlot { owner: page.mapping, index: page.index, store }
     }
 }

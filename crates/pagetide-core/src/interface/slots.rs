@@ -585,14 +585,14 @@ impl Owners for Slots {
                         mapped += 1;
                         let page = &manager.mem.pages[pfn];
                         check!(
-                            page.has(PageFlags::ANON)
+                            page.is_anon()
                                 && (page.mapping, page.index) == (id as u32, index as u32)
                                 && page.mapcount == 1,
                             "tenant {id} page {index}: {pfn:?} is {page:?}"
                         );
                     }
                     EntryState::Swapped(slot) => check!(
-                        manager.swap.is_mapped(slot),
+                        manager.swap[slot].is_mapped(slot),
                         "tenant {id} page {index}: {slot:?} is not mapped"
                     ),
                     EntryState::Moving(pfn) => check!(

@@ -121,7 +121,10 @@ impl Machine {
             for (at, &pte) in vma.ptes.iter().enumerate() {
                 if let Some(slot) = pte.swap_slot() {
                     swapped += 1;
-                    check!(self.swap.is_mapped(slot), "vma {id} page {at}: {slot:?} is not mapped");
+                    check!(
+                        self.swap[slot].is_mapped(slot),
+                        "vma {id} page {at}: {slot:?} is not mapped"
+                    );
                 } else if let Some((pfn, _)) = pte.migrating() {
                     let page = &pages[pfn];
                     check!(
@@ -143,7 +146,7 @@ impl Machine {
                     );
                     match vma.backing {
                         Backing::Anon => check!(
-                            page.has(PageFlags::ANON) && page.mapping as usize == id,
+                            page.is_anon() && page.mapping as usize == id,
                             "vma {id} page {at}: {pfn:?} has another owner"
                         ),
                         Backing::File(file) => check!(

@@ -286,5 +286,5 @@ fn is_collapsible(page: &Page) -> bool {
         .with(PageFlags::BATCHED)
         .with(PageFlags::PINNED)
         .with(PageFlags::MIGRATING);
-    page.has(PageFlags::ANON) && page.place.is_lru() && !page.flags.any(held)
+    page.is_anon() && page.place.is_lru() && !page.flags.any(held)
 }

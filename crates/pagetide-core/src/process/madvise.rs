@@ -1,8 +1,8 @@
 //! madvise: MADV_COLD and MADV_PAGEOUT, and changes of a mapping's advice.
 //!
 //! Linux: `madvise_vma_behavior`, `madvise_cold_or_pageout_pte_range`, `deactivate_page`,
-//! `can_madv_lru_vma` (6.1). Both act on pages that no other mapping maps: MADV_COLD moves them to
-//! the inactive list; MADV_PAGEOUT reclaims them, referenced or not. Other pages, and pages on no
+//! `can_madv_lru_vma` (6.1). Both act on pages that no other mapping maps: MADV_COLD makes
+//! them the next to be evicted; MADV_PAGEOUT reclaims them, referenced or not. Other pages, and pages on no
 //! list, are left alone. The first locked page ends the call.
 //!
 //! Differences from Linux: a mapping has one advice, and ranges with another advice for huge pages;
@@ -23,7 +23,6 @@ use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Effects, Step};
 use crate::interface::outcome::Outcome;
 use crate::process::MmId;
-use crate::stats::vmstat::Event;
 use crate::units::errno::Errno;
 use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 use alloc::vec::Vec;
@@ -105,7 +104,7 @@ impl Machine {
         let end = locked.unwrap_or(leave.end).min(region_of(leave.next) + HPAGE_PMD_NR);
         let batch = self.collect_exclusive_pages(leave.vma, &mut leave.next, end);
         match leave.how {
-            MadviseLruMode::Cold => self.deactivate_pages(&batch),
+            MadviseLruMode::Cold => batch.iter().for_each(|&pfn| self.deactivate_page(pfn)),
             MadviseLruMode::PageOut => {
                 leave.is_unmapped |= !batch.is_empty();
                 // MADV_PAGEOUT is not reclaim for a group, so the context has no memcg.
@@ -117,23 +116,6 @@ impl Machine {
             self.mem.work.tlb_flushes += 1;
         }
         Step::Continue
-    }
-
-    fn deactivate_pages(&mut self, pages: &[Pfn]) {
-        for &pfn in pages {
-            let page = &mut self.mem.pages[pfn];
-            if !page.has(PageFlags::ACTIVE) {
-                continue;
-            }
-            let (nr, memcg) = (page.nr_pages(), page.memcg);
-            self.lruvec_remove(pfn);
-            let page = &mut self.mem.pages[pfn];
-            page.clear(PageFlags::ACTIVE);
-            page.clear(PageFlags::REFERENCED);
-            self.lruvec_add(pfn);
-            self.mem.vmstat.add(Event::Pgdeactivate, nr);
-            self.memcgs[memcg].events.add(Event::Pgdeactivate, nr);
-        }
     }
 
     /// Collects a batch from `at..end`: pages on LRU lists that only this mapping maps. Clears

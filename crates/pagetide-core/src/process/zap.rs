@@ -112,7 +112,7 @@ impl Machine {
         } else if pte.is_present() && !pte.is_zero_page() {
             let pfn = pte.pfn();
             let page = &self.mem.pages[pfn];
-            let (is_file, is_anon) = (page.has(PageFlags::FILE), page.has(PageFlags::ANON));
+            let (is_file, is_anon) = (page.has(PageFlags::FILE), page.is_anon());
             if is_file && pte.is_dirty() {
                 self.set_page_dirty(pfn);
             }

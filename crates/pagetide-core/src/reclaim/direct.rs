@@ -4,7 +4,7 @@
 //! Priority falls from 12 to 0 inclusive. Each round shrinks every eligible node once; reclaim ends
 //! with the round that reaches 32 freed pages. If a whole descent (one round at each priority) has
 //! freed nothing, another descent follows. Each further descent drops one exception, in this order:
-//! active lists, groups that soft limits or a shrink priority had spared, groups below
+//! pages in use, groups that soft limits or a shrink priority had spared, groups below
 //! `memory.low`, groups that a plug-in had spared.
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.found.nr_reclaimed`.
@@ -234,20 +234,20 @@ impl<O: Owners> Manager<O> {
         if self.era.shares_walks && !sc.goal.full_walk {
             // Tasks share their walks, so this task may have seen only empty groups.
             sc.goal.full_walk = true;
-        } else if sc.found.skipped_deactivate {
-            sc.may.force_deactivate = true;
-            sc.found.skipped_deactivate = false;
+        } else if sc.found.skipped_ageing {
+            sc.may.force_ageing = true;
+            sc.found.skipped_ageing = false;
         } else if sc.stop_sparing_groups() {
             // These groups have no protection, so they come before the groups below `memory.low`.
             // The next descent meets those again.
-            sc.may.force_deactivate = false;
+            sc.may.force_ageing = false;
             sc.found.memcg_low_skipped = false;
         } else if sc.found.memcg_low_skipped {
-            sc.may.force_deactivate = false;
+            sc.may.force_ageing = false;
             sc.may.memcg_low = true;
             sc.found.memcg_low_skipped = false;
         } else if sc.overrule_plugins() {
-            sc.may.force_deactivate = false;
+            sc.may.force_ageing = false;
             self.plugin.note(PolicyFault::Overruled);
         } else {
             return false;
@@ -279,16 +279,6 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    pub(crate) fn zone_reclaimable_pages(&self, node: NodeId, zone: usize) -> u64 {
-        let sizes = &self.nodes[node].zone_lru[zone];
-        let file = sizes[2] + sizes[3];
-        if self.swap.free() > 0 {
-            file + sizes[0] + sizes[1]
-        } else {
-            file
-        }
-    }
-
     /// Whether the task must wait until kswapd has refilled the reserves (Linux
     /// `throttle_direct_reclaim`).
     pub(crate) fn throttle_direct_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Sleep> {
@@ -309,6 +299,7 @@ mod tests {
     use crate::groups::memcg::ROOT;
     use crate::process::page_table::{Advice, Backing};
     use crate::process::{Machine, ProcessCall};
+    use crate::swap::SwapOptions;
     use crate::units::{Cpu, MemcgId, Requester};
 
     const NODE: NodeId = NodeId(0);
@@ -317,7 +308,7 @@ mod tests {
     fn a_reclaim_that_is_given_up_puts_the_worst_group_back_on_the_tree() {
         let mut machine =
             Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
-        machine.swapon(1 << 13, 1 << 13, false);
+        machine.swapon(SwapOptions::new(1 << 13));
         let memcg = machine.create_memcg("g".into(), ROOT).unwrap();
         let written = machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "64K");
         written.unwrap().1.discard();

@@ -1,9 +1,8 @@
 //! Page reclaim (mm/vmscan.c).
 //!
-//! Linux: 6.1, the classic two-list LRU. [`ScanControl`] has the goal and the results of one
-//! reclaimer; `scan_count` decides how many pages of each list to scan; `shrink_node` walks the
-//! groups of a node list by list, 32 pages at a time; `shrink_list` decides about each page. The
-//! two reclaimers are `direct` and `kswapd`.
+//! Linux: 6.1. [`ScanControl`] has the goal and the results of one reclaimer; `shrink_node` walks
+//! the groups of a node; [`crate::ageing`] chooses the pages of a group, 32 at a time;
+//! `shrink_list` decides about each page. The two reclaimers are `direct` and `kswapd`.
 //!
 //! Words: a *walk* visits the groups of a node. A *pass* scans one node at one priority, in one or
 //! more walks. A *round* is a pass over each eligible node (for kswapd: over its own node). A
@@ -15,18 +14,15 @@
 
 pub mod direct;
 pub(crate) mod group_policy;
-mod isolate;
 pub mod kswapd;
 mod kswapd_2_6_37;
 mod kswapd_4_5;
 mod kswapd_compacts;
-pub(crate) mod old_balance;
 pub(crate) mod plan;
 pub mod plugin;
 mod protection;
 pub(crate) mod quiet;
 mod reclaim_pages;
-pub mod scan_count;
 pub mod shrink_list;
 pub mod shrink_node;
 mod shrink_priority;
@@ -35,6 +31,7 @@ pub(crate) mod soft_limit_tree;
 mod vmpressure;
 mod write_2_6_37;
 
+use crate::ageing::two_lists::findings::ListFindings;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
 use crate::units::digest::State;
@@ -48,11 +45,6 @@ pub enum Reclaimer {
     /// A task that allocates.
     Direct,
 }
-
-/// May deactivate anonymous pages (Linux `DEACTIVATE_ANON`).
-pub const DEACTIVATE_ANON: u8 = 1;
-/// May deactivate file pages (Linux `DEACTIVATE_FILE`).
-pub const DEACTIVATE_FILE: u8 = 2;
 
 /// Pages of the current node pass, by state (Linux `sc->nr`).
 #[derive(Clone, Copy, Debug, Default, State)]
@@ -123,10 +115,8 @@ pub struct ReclaimPermissions {
     pub unmap: bool,
     /// Swap.
     pub swap: bool,
-    /// Kinds that may have their active list aged.
-    pub deactivate: u8,
-    /// Age active lists regardless of the sizes of the lists.
-    pub force_deactivate: bool,
+    /// Age pages in use even if there are enough others (Linux `force_deactivate`).
+    pub force_ageing: bool,
     /// Last resort: take from groups below their `memory.low`.
     pub memcg_low: bool,
     /// Ignore references: the caller names the pages (MADV_PAGEOUT).
@@ -138,22 +128,16 @@ pub struct ReclaimPermissions {
 /// Findings of a reclaimer so far.
 #[derive(Clone, Copy, Debug, Default, State)]
 pub struct ReclaimFindings {
-    /// An active list was skipped.
-    pub skipped_deactivate: bool,
-    /// Enough cold page cache: leave anonymous memory alone.
-    pub cache_trim_mode: bool,
-    /// Hardly any page cache left: take anonymous memory.
-    pub file_is_tiny: bool,
+    /// Pages in use were not aged (Linux `skipped_deactivate`).
+    pub skipped_ageing: bool,
+    /// Findings about the lists of the current node.
+    pub lists: ListFindings,
     /// A group was skipped for its `memory.low`.
     pub memcg_low_skipped: bool,
     /// A plug-in has spared a group that the built-in rules would have taken.
     pub plugin_spared: bool,
     /// A zone is ready for compaction: reclaim ends with the round.
     pub compaction_ready: bool,
-    /// Cost of reclaiming anonymous memory so far.
-    pub anon_cost: u64,
-    /// Cost of reclaiming page cache so far.
-    pub file_cost: u64,
     /// Pages scanned.
     pub nr_scanned: u64,
     /// Pages freed.
@@ -212,8 +196,7 @@ impl ScanControl {
                 writepage: true,
                 unmap: true,
                 swap: true,
-                deactivate: 0,
-                force_deactivate: false,
+                force_ageing: false,
                 memcg_low: false,
                 ignore_references: false,
                 overrule_plugins: false,

@@ -160,13 +160,14 @@ mod tests {
     use crate::frames::node::NodeSpec;
     use crate::groups::memcg::ROOT;
     use crate::process::Machine;
+    use crate::swap::SwapOptions;
 
     /// The wanted ratio of the lists falls from 3 to 1 when they drop below 1 GiB.
     #[test]
     fn an_active_page_that_leaves_may_put_lists_out_of_balance() {
         let mut machine =
             Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
-        machine.swapon(1000, 1000, false);
+        machine.swapon(SwapOptions::new(1000));
         let (memcg, node) = (machine.create_memcg("group".into(), ROOT).unwrap(), NodeId(0));
         let sizes = &mut machine.memcgs[memcg].lruvecs[0].subtree;
         (sizes[Lru::InactiveAnon as usize], sizes[Lru::ActiveAnon as usize]) = (80_000, 182_145);

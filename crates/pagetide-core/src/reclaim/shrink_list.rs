@@ -1,6 +1,6 @@
-//! Shrinking a list: takes a batch off its tail and decides about each page.
+//! Decides about each page of a batch that ageing has isolated.
 //!
-//! Linux: `shrink_folio_list`, `shrink_inactive_list`, `shrink_active_list` (6.1). A page that was
+//! Linux: `shrink_folio_list`, `shrink_inactive_list` (6.1). A page that was
 //! referenced once stays. A page that was referenced twice, or by two mappings, or that is
 //! executable, is activated. Dirty file pages are left to the writeback thread. Anonymous pages go
 //! to swap. A clean, unmapped page is freed and leaves a shadow.
@@ -9,20 +9,18 @@
 //! between steps and too-many-isolated throttling cannot occur (Linux needs it because its batches
 //! overlap).
 
-use super::isolate::IsolatedBatch;
-use super::{ReclaimGoal, ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
-use crate::ageing::lruvec::Lru;
+use super::ScanControl;
 use crate::ageing::shadow::Shadow;
+use crate::ageing::two_lists::scan::EvictionBatch;
 use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
-use crate::groups::memcg::{MemoryEvent, ReclaimScope};
+use crate::groups::memcg::MemoryEvent;
 use crate::interface::ctx::Ctx;
-use crate::interface::effect::{Effect, Io};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::interface::owners::{BackingStore, OwnerSlot, PageReferences, UnmapTarget};
+use crate::interface::owners::{BackingStore, OwnerSlot, UnmapTarget};
 use crate::stats::event::TraceEvent;
-use crate::stats::vmstat::{Event, NodeStat};
+use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 
@@ -47,7 +45,7 @@ enum ShrinkVerdict {
     Activate,
 }
 
-/// Decision about a page at the end of its inactive list (Linux `enum folio_references`).
+/// Decision about a page by its references (Linux `enum folio_references`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PageVerdict {
     Reclaim,
@@ -58,48 +56,17 @@ enum PageVerdict {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Shrinks one list by up to `nr` pages; returns how many were freed (Linux `shrink_list`).
-    pub(crate) fn shrink_list(
+    /// Decides about each page of a batch from the lists of `memcg`; returns how many were freed
+    /// (Linux `shrink_inactive_list`).
+    pub(crate) fn shrink_batch(
         &mut self,
-        lru: Lru,
-        nr: u64,
+        batch: EvictionBatch,
         memcg: MemcgId,
         node: NodeId,
         sc: &mut ScanControl,
         ctx: &Ctx,
     ) -> u64 {
-        if lru.is_active() {
-            let kind = if lru.is_file() { DEACTIVATE_FILE } else { DEACTIVATE_ANON };
-            let aged = if self.era.ages_by_own_lists {
-                sc.may.force_deactivate || self.is_to_be_aged(memcg, node, lru.is_file())
-            } else {
-                sc.may.deactivate & kind != 0
-            };
-            if aged {
-                self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
-            } else {
-                sc.found.skipped_deactivate = true;
-                self.mem.work.lists_spared += 1;
-            }
-            return 0;
-        }
-        self.shrink_inactive_list(lru, nr, memcg, node, sc, ctx)
-    }
-
-    fn shrink_inactive_list(
-        &mut self,
-        lru: Lru,
-        nr: u64,
-        memcg: MemcgId,
-        node: NodeId,
-        sc: &mut ScanControl,
-        ctx: &Ctx,
-    ) -> u64 {
-        self.lru_add_drain(ctx.cpu);
-        let file = lru.is_file();
-        let mut taken = core::mem::take(&mut self.scratch);
-        let IsolatedBatch { nr_scanned, nr_taken } =
-            self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
+        let EvictionBatch { file, nr_scanned, nr_taken, mut taken } = batch;
         let event = if sc.goal.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
         self.memcgs[memcg].events.add(event, nr_scanned);
         // Reclaim for a group says nothing about memory pressure on the whole machine.
@@ -217,12 +184,7 @@ impl<O: Owners> Manager<O> {
                     self.delete_from_swap_cache(pfn, Default::default());
                     self.mem.pages[pfn].set(PageFlags::DIRTY);
                 }
-                let page = &mut self.mem.pages[pfn];
-                if !page.has(PageFlags::MLOCKED) {
-                    page.set(PageFlags::ACTIVE);
-                    stat.activate += nr;
-                }
-                self.putback_page(pfn);
+                stat.activate += self.putback_active(pfn);
             }
         }
     }
@@ -260,8 +222,6 @@ impl<O: Owners> Manager<O> {
         let (memcg, nr) = (page.memcg, page.nr_pages());
         let slot = match nr {
             1 => self.swap.alloc(pfn, memcg),
-            // Linux keeps no free runs for a rotating disk.
-            _ if self.config.swap_rotational => None,
             _ => self.swap.alloc_cluster(pfn, memcg),
         };
         if slot.is_some() && self.try_charge_swap(memcg, nr) {
@@ -272,7 +232,7 @@ impl<O: Owners> Manager<O> {
         }
         if let Some(first) = slot {
             for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
-                let _ = self.swap.remove_from_cache(slot, Shadow::NONE);
+                let _ = self.swap[slot].remove_from_cache(slot, Shadow::NONE);
             }
         }
         None
@@ -347,9 +307,8 @@ impl<O: Owners> Manager<O> {
         if self.mem.pages[pfn].has(PageFlags::PINNED) {
             return ShrinkVerdict::Keep;
         }
-        if self.mem.pages[pfn].has(PageFlags::ANON)
-            && !self.mem.pages[pfn].has(PageFlags::SWAPCACHE)
-        {
+        let page = &self.mem.pages[pfn];
+        if page.is_anon() && !page.has(PageFlags::SWAPCACHE) {
             if !sc.goal.gfp.has(Gfp::IO) {
                 return ShrinkVerdict::Keep;
             }
@@ -416,37 +375,8 @@ impl<O: Owners> Manager<O> {
         if page.has(PageFlags::FILE) {
             O::write_page(self, pfn);
         } else {
-            page.clear(PageFlags::DIRTY);
-            page.set(PageFlags::WRITEBACK);
-            let slot = SwapSlot(page.private);
-            self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
-            self.mem.vmstat.add(Event::ThpSwpout, u64::from(nr > 1));
-            self.mem.vmstat.add(Event::Pswpout, nr);
-            self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(nr));
-            let nr = nr as u32;
-            self.mem.work.bios += 1;
-            self.mem.work.bio_pages += nr;
-            self.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
+            self.swap_store(pfn);
         }
-    }
-
-    /// Counts and clears the references of a page's entries. Returns how many entries were
-    /// referenced, and whether one of them is executable (Linux `folio_referenced`). Reclaim for a
-    /// group counts only references from within it.
-    fn page_referenced(&mut self, pfn: Pfn, goal: &ReclaimGoal) -> (u32, bool) {
-        let page = &self.mem.pages[pfn];
-        if page.mapcount == 0 {
-            return (0, false);
-        }
-        let mut within = ReclaimScope::new(&self.memcgs, goal.target);
-        if self.era.forgets_random {
-            within = within.without_random();
-        }
-        let (at, huge) = (OwnerSlot::of(page), page.has(PageFlags::HEAD));
-        let PageReferences { nr, executable, nr_entries_read: nr_looked_at } =
-            self.owners.referenced(at, page.mapcount, huge, within);
-        self.mem.work.rmap_walks += nr_looked_at;
-        (nr, executable)
     }
 
     /// Linux `folio_check_references`.
@@ -455,7 +385,7 @@ impl<O: Owners> Manager<O> {
         if sc.may.ignore_references {
             return PageVerdict::Reclaim;
         }
-        let (referenced_ptes, executable) = self.page_referenced(pfn, &sc.goal);
+        let (referenced_ptes, executable) = self.page_referenced(pfn, sc.goal.target);
         let referenced_page = self.mem.pages[pfn].test_clear(PageFlags::REFERENCED);
         let page = &mut self.mem.pages[pfn];
         if referenced_ptes > 0 {
@@ -492,7 +422,7 @@ impl<O: Owners> Manager<O> {
         self.mem.work.rmap_walks += unmapped.nr_entries_read;
         self.mem.work.ptes_set += u32::from(unmapped.nr);
         if at.store == BackingStore::Swap && unmapped.nr > 0 {
-            self.swap.map(slot);
+            self.swap[slot].map(slot);
         }
         for _ in 0..unmapped.nr {
             self.page_remove_rmap(pfn);
@@ -503,63 +433,5 @@ impl<O: Owners> Manager<O> {
                 BackingStore::Own => O::dirtied(self, pfn),
             }
         }
-    }
-
-    /// Moves pages from an active list to its inactive one; only referenced executable file pages
-    /// stay (Linux `shrink_active_list`).
-    pub(crate) fn shrink_active_list(
-        &mut self,
-        lru: Lru,
-        nr: u64,
-        memcg: MemcgId,
-        node: NodeId,
-        sc: &ScanControl,
-        ctx: &Ctx,
-    ) {
-        self.lru_add_drain(ctx.cpu);
-        let mut taken = core::mem::take(&mut self.scratch);
-        let IsolatedBatch { nr_scanned, nr_taken } =
-            self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
-        if !sc.goal.is_for_group() {
-            self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
-        }
-        let mut nr_deactivate = 0;
-        let mut nr_referenced = 0;
-        for &pfn in &taken {
-            let page = &self.mem.pages[pfn];
-            if page.has(PageFlags::MLOCKED) {
-                self.putback_page(pfn);
-                continue;
-            }
-            let (referenced, executable) = self.page_referenced(pfn, &sc.goal);
-            let page = &self.mem.pages[pfn];
-            let nr_pages = page.nr_pages();
-            nr_referenced += if referenced > 0 { nr_pages } else { 0 };
-            let stays = referenced > 0 && executable && page.is_file_lru();
-            let page = &mut self.mem.pages[pfn];
-            if !stays {
-                page.clear(PageFlags::ACTIVE);
-                page.set(PageFlags::WORKINGSET);
-                nr_deactivate += nr_pages;
-            }
-            self.putback_page(pfn);
-        }
-        taken.clear();
-        self.scratch = taken;
-        self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_referenced);
-        self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
-        let events = &mut self.memcgs[memcg].events;
-        events.add(Event::Pgrefill, nr_scanned);
-        events.add(Event::Pgdeactivate, nr_deactivate);
-        self.mem.events.record(TraceEvent::MmVmscanLruShrinkActive {
-            nid: node,
-            memcg,
-            nr_taken: nr_taken as u32,
-            nr_active: (nr_taken - nr_deactivate) as u32,
-            nr_deactivated: nr_deactivate as u32,
-            nr_referenced: nr_referenced as u32,
-            priority: self.mem.events.priority,
-            file: lru.is_file(),
-        });
     }
 }

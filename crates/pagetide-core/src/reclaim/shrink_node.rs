@@ -2,10 +2,8 @@
 //!
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). The walk visits the group
 //! that is short of memory (the root, if the machine is) and its descendants, parents first. The
-//! group policies decide about each group ([`super::group_policy`]). The lists take turns, 32 pages
-//! each time, until each list has reached its target. Once enough pages were freed, one kind (page
-//! cache or anonymous memory) stops: the one with fewer pages left to scan. The target of the other
-//! kind is lowered to the same share.
+//! group policies decide about each group ([`super::group_policy`]); [`crate::ageing`] plans the
+//! scan of its lists and takes the batches, 32 pages each.
 //!
 //! In Linux 5.4 to 6.7 every walk visits all groups. Since 6.8 (a policy here) direct reclaim
 //! starts where the last direct reclaimer stopped, and stops when it has freed enough. A walk ends
@@ -16,9 +14,9 @@
 mod walk;
 
 use super::soft_limit_tree::SoftReclaim;
+use crate::ageing::two_lists::scan::LruvecScan;
 use crate::groups::memcg::MemcgPosition;
 use crate::interface::effect::Sleep;
-use crate::reclaim::plugin::GroupPlan;
 use crate::slab::shrinker::ShrinkSlab;
 use crate::units::digest::State;
 use crate::units::NodeId;
@@ -53,41 +51,11 @@ enum NodePassStage {
     /// At a group, before its lists.
     At(MemcgPosition),
     /// Scanning a group's lists.
-    Shrink(MemcgPosition, ShrinkLruvec),
+    Shrink(MemcgPosition, LruvecScan),
     /// Shrinking a group's cached objects.
     Slab(MemcgPosition, ShrinkSlab),
     /// Done with a group.
     After(MemcgPosition),
-}
-
-/// Scan of one group's lists in progress.
-#[derive(Clone, Debug, State)]
-pub(crate) struct ShrinkLruvec {
-    nr: [u64; 4],
-    targets: [u64; 4],
-    /// Pages freed so far.
-    pub nr_reclaimed: u64,
-    nr_to_reclaim: u64,
-    /// Scan the targets completely, so that both kinds feel equal pressure: direct reclaim at the
-    /// mildest priority does this.
-    proportional: bool,
-    /// List of the next batch.
-    at: usize,
-    /// Priority of the group's plan, for the event log.
-    #[state(skip)] // follows from the targets
-    priority: i8,
-}
-
-impl ShrinkLruvec {
-    pub fn new(
-        nr: [u64; 4],
-        nr_to_reclaim: u64,
-        proportional: bool,
-        plan: GroupPlan,
-    ) -> ShrinkLruvec {
-        let (nr_reclaimed, at, priority) = (0, 0, plan.priority);
-        ShrinkLruvec { nr, targets: nr, nr_reclaimed, nr_to_reclaim, proportional, at, priority }
-    }
 }
 
 /// Result of one step of a node pass.

@@ -16,8 +16,8 @@
 
 pub(crate) mod reclaim;
 
+use crate::ageing::two_lists::scan::LruvecScan;
 use crate::groups::memcg::MemcgPosition;
-use crate::reclaim::shrink_node::ShrinkLruvec;
 use crate::reclaim::ScanControl;
 use crate::units::digest::State;
 use crate::units::{IdVec, MemcgId, NodeId};
@@ -61,7 +61,7 @@ pub(crate) struct SoftReclaim {
     /// The group being worked on, and its excess at the start.
     top: Option<(MemcgPosition, u64)>,
     /// Member of its subtree that is being scanned.
-    victim: Option<(MemcgPosition, ShrinkLruvec)>,
+    victim: Option<(MemcgPosition, LruvecScan)>,
     sc: ScanControl,
     /// Complete rounds over the subtree, and the pages that they freed.
     turns: u32,

@@ -1,277 +1,197 @@
-//! The swap area: how each slot is used, and the swap cache.
+//! The swap areas: which area the next page goes to.
 //!
-//! Linux: mm/swapfile.c, mm/swap_state.c. A slot is free, or used by a page-table entry, by the
-//! swap cache, or by both. Slots are allocated from runs of 512, so pages that are swapped out
-//! together get adjacent slots, which makes swap read-ahead useful. A huge page gets a whole run.
+//! Linux: `get_swap_pages`, `swapon`, `vm_swap_full` (mm/swapfile.c, mm/swap_slots.c, 6.1). The area
+//! of the highest priority is used until it is full; areas of equal priority take turns. A turn is
+//! 64 slots long, because each CPU takes that many in advance. An area without a priority is below
+//! all areas that exist.
 //!
-//! Invariant: `nr_used` is the number of slots in use. If a slot has a cached frame, that frame has
-//! the slot in `private` and [`PageFlags::SWAPCACHE`](crate::frames::page::PageFlags::SWAPCACHE) set, or
-//! belongs to a huge page whose first frame has both for the first slot of its run.
+//! The rest of the core uses four operations on a slot: a page is stored (`swap_store`), loaded
+//! (`swap_load`), and the slot is freed when neither an entry nor the swap cache uses it
+//! ([`SwapArea::unmap`], [`SwapArea::remove_from_cache`]); [`SwapArea::replace_cached`] changes the
+//! frame of the swap cache.
+//!
+//! Differences from Linux: the machine has one turn, not one for each CPU. When less than 320 slots
+//! for each CPU are free, Linux takes single slots, so that areas take shorter turns.
+//!
+//! Invariant: the slots of the areas are disjoint ranges, in the order of the areas; `order` has
+//! each area once, by falling priority.
 
+mod area;
 pub(crate) mod page_io;
+mod store;
 pub(crate) mod swap_in;
+#[cfg(test)]
+mod tests;
 
-use crate::ageing::shadow::Shadow;
+pub use area::{SwapArea, SwapOptions, SWAPFILE_CLUSTER};
+
 use crate::units::digest::State;
-use crate::units::{IdVec, MemcgId, Pfn, SwapSlot, HPAGE_PMD_NR};
+use crate::units::{MemcgId, Pfn, SwapSlot};
 use alloc::vec::Vec;
+use core::ops::{Index, IndexMut, Range};
 
-/// Number of slots in a run; allocation fills a run before it uses another (Linux
-/// `SWAPFILE_CLUSTER` with `CONFIG_THP_SWAP`).
-pub const SWAPFILE_CLUSTER: u32 = HPAGE_PMD_NR as u32;
+/// Slots of a turn (Linux `SWAP_SLOTS_CACHE_SIZE`).
+const SLOTS_A_TURN: u32 = 64;
 
-#[derive(Clone, Copy, Debug, PartialEq, State)]
-struct SwapSlotState {
-    /// Frame in the swap cache plus 1; 0 if none.
-    cached: u32,
-    mapped: bool,
-    /// Group of the slot, which pays for the page when it is swapped in. Whether it also pays for
-    /// the slot is recorded in the group's counter.
-    memcg: MemcgId,
-    shadow: Shadow,
-}
+/// Priority of the first area without one.
+const FIRST_DEFAULT_PRIORITY: i16 = -2;
 
-impl Default for SwapSlotState {
-    fn default() -> Self {
-        SwapSlotState { cached: 0, mapped: false, memcg: MemcgId::NONE, shadow: Shadow::NONE }
-    }
-}
+/// Number of slots, over all areas, that entries can name.
+const MAX_SLOTS: u32 = u32::MAX >> 2;
 
-impl SwapSlotState {
-    const fn is_free(&self) -> bool {
-        self.cached == 0 && !self.mapped
-    }
-}
-
-/// The swap area.
+/// All swap areas.
 #[derive(Clone, Debug, Default, State)]
-pub struct SwapArea {
-    /// State of slots; the table grows when slots are used for the first time, up to `capacity`.
-    #[state(sparse)]
-    slots: IdVec<SwapSlot, SwapSlotState>,
-    capacity: u32,
-    /// Artificial limit on used slots (fault injection: "swap full").
-    limit: u32,
-    nr_used: u32,
-    /// Where the search for the next run starts.
-    cluster_next: u32,
-    cluster_left: u32,
-    /// Number of used slots in each run of [`SWAPFILE_CLUSTER`] slots.
-    cluster_used: Vec<u16>,
+pub struct SwapAreas {
+    areas: Vec<SwapArea>,
+    /// Areas by priority; the one that was used last is behind its equals.
+    order: Vec<u32>,
+    /// Slots that are left of the turn of the area `turn_of`.
+    turn_left: u32,
+    turn_of: u32,
+    /// Number of areas without a priority.
+    nr_defaults: i16,
 }
 
-impl SwapArea {
-    /// An area of `capacity` slots, which reports that it is full when `limit` slots are used.
-    pub fn new(capacity: u32, limit: u32) -> SwapArea {
-        SwapArea { capacity, limit: limit.min(capacity), ..Default::default() }
+impl SwapAreas {
+    /// Adds an area. Returns false if entries cannot name so many slots.
+    pub(crate) fn swapon(&mut self, options: SwapOptions) -> bool {
+        let end = self.areas.last().map_or(0, |area| area.slots().end);
+        let first = end.next_multiple_of(SWAPFILE_CLUSTER.into());
+        if first + u64::from(options.pages) > MAX_SLOTS.into() {
+            return false;
+        }
+        let default = FIRST_DEFAULT_PRIORITY.saturating_sub(self.nr_defaults);
+        self.nr_defaults += i16::from(options.priority.is_none());
+        self.areas.push(SwapArea::new(first as u32, options, default));
+        self.order.push(self.areas.len() as u32 - 1);
+        let areas = &self.areas;
+        self.order.sort_by_key(|&at| core::cmp::Reverse(areas[at as usize].priority));
+        true
+    }
+
+    /// The areas, in the order in which they were added.
+    pub fn areas(&self) -> &[SwapArea] {
+        &self.areas
     }
 
     /// Number of slots that may be used.
     pub fn usable(&self) -> u32 {
-        self.limit
+        self.areas.iter().map(SwapArea::usable).sum()
     }
 
     /// Number of slots in use.
     pub fn used(&self) -> u32 {
-        self.nr_used
+        self.areas.iter().map(SwapArea::used).sum()
     }
 
     /// Number of free slots (Linux `nr_swap_pages`).
     pub fn free(&self) -> u32 {
-        self.limit - self.nr_used.min(self.limit)
+        self.areas.iter().map(SwapArea::free).sum()
     }
 
-    /// Whether the area has any usable slot.
+    /// Whether any slot is usable.
     pub fn exists(&self) -> bool {
-        self.limit > 0
+        self.areas.iter().any(|area| area.usable() > 0)
+    }
+
+    /// Whether an area is on a disk that rotates: read-ahead then goes by slots (Linux
+    /// `swap_use_vma_readahead`).
+    pub(crate) fn is_rotational(&self) -> bool {
+        self.areas.iter().any(|area| area.rotational)
     }
 
     /// Whether less than half of the slots are free. In this case a slot is freed as soon as its
     /// page is in memory.
     pub fn is_half_full(&self) -> bool {
-        u64::from(self.free()) * 2 < u64::from(self.limit)
+        u64::from(self.free()) * 2 < u64::from(self.usable())
+    }
+
+    /// Position of the area of a slot, in the order in which the areas were added.
+    pub fn area_of(&self, slot: SwapSlot) -> usize {
+        self.areas.partition_point(|area| area.first <= slot.0) - 1
+    }
+
+    /// Numbers of the slots of the area of a slot.
+    pub(crate) fn neighbours(&self, slot: SwapSlot) -> Range<u64> {
+        self[slot].slots()
     }
 
     /// Allocates a slot for `memcg` and puts `pfn` in its swap cache. `None`: swap is full.
     pub fn alloc(&mut self, pfn: Pfn, memcg: MemcgId) -> Option<SwapSlot> {
-        if self.free() == 0 {
-            return None;
+        if self.turn_left > 0 {
+            self.turn_left -= 1;
+            let slot = self.areas[self.turn_of as usize].alloc(pfn, memcg);
+            if slot.is_some() {
+                return slot;
+            }
         }
-        let at = self.find_free()?;
-        let slot = &mut self.slots[at as usize];
-        slot.cached = pfn.0 + 1;
-        slot.mapped = false;
-        slot.memcg = memcg;
-        slot.shadow = Shadow::NONE;
-        self.nr_used += 1;
-        self.cluster_used[(at / SWAPFILE_CLUSTER) as usize] += 1;
-        self.cluster_next = at + 1;
-        self.cluster_left = self.cluster_left.saturating_sub(1);
-        Some(SwapSlot(at))
+        self.turn_left = 0;
+        for _ in 0..self.order.len() {
+            let at = self.next_area()?;
+            if let Some(slot) = self.areas[at].alloc(pfn, memcg) {
+                (self.turn_of, self.turn_left) = (at as u32, SLOTS_A_TURN - 1);
+                return Some(slot);
+            }
+        }
+        None
     }
 
     /// Allocates a run of free slots for `memcg` and puts the frames of a huge page in their swap
-    /// cache. Returns the first slot; `None`: no run is free (Linux `swap_alloc_cluster`).
+    /// cache. Only the next area is asked, and Linux keeps no free runs for a rotating disk. Returns
+    /// the first slot; `None`: no run is free.
     pub(crate) fn alloc_cluster(&mut self, head: Pfn, memcg: MemcgId) -> Option<SwapSlot> {
-        if self.free() < SWAPFILE_CLUSTER {
+        let at = self.next_area()?;
+        let area = &mut self.areas[at];
+        if area.rotational {
             return None;
         }
-        let cluster = self.find_free_cluster()?;
-        let first = cluster * SWAPFILE_CLUSTER;
-        self.grow_to(first + SWAPFILE_CLUSTER);
-        let slots =
-            &mut self.slots.as_mut_slice()[first as usize..(first + SWAPFILE_CLUSTER) as usize];
-        for (slot, pfn) in slots.iter_mut().zip(head.0..) {
-            *slot = SwapSlotState { cached: pfn + 1, memcg, ..SwapSlotState::default() };
-        }
-        self.nr_used += SWAPFILE_CLUSTER;
-        self.cluster_used[cluster as usize] = SWAPFILE_CLUSTER as u16;
-        Some(SwapSlot(first))
+        area.alloc_cluster(head, memcg)
     }
 
-    /// The next run with all slots free, except the run from which single slots are taken.
-    fn find_free_cluster(&self) -> Option<u32> {
-        let nr_clusters = self.capacity / SWAPFILE_CLUSTER;
-        let first = self.cluster_next / SWAPFILE_CLUSTER;
-        let is_current = |cluster: u32| self.cluster_left > 0 && cluster == first;
-        let is_free = |cluster: &u32| {
-            let used = self.cluster_used.get(*cluster as usize);
-            !is_current(*cluster) && used.is_none_or(|&used| used == 0)
-        };
-        (0..nr_clusters).map(|i| (first + i) % nr_clusters).find(is_free)
-    }
-
-    fn grow_to(&mut self, len: u32) {
-        if self.slots.len() < len as usize {
-            let len = len.next_multiple_of(SWAPFILE_CLUSTER).min(self.capacity);
-            self.slots.resize(len as usize, SwapSlotState::default());
-            self.cluster_used.resize(len.div_ceil(SWAPFILE_CLUSTER) as usize, 0);
-        }
-    }
-
-    fn is_free_at(&self, at: u32) -> bool {
-        self.slots.get(at as usize).is_none_or(SwapSlotState::is_free)
-    }
-
-    /// The next free slot of the current run; else the next run with all slots free; else the next
-    /// free slot.
-    fn find_free(&mut self) -> Option<u32> {
-        if self.cluster_left > 0 {
-            let end = self.cluster_next.saturating_add(self.cluster_left).min(self.capacity);
-            if let Some(at) = (self.cluster_next..end).find(|&at| self.is_free_at(at)) {
-                self.cluster_left = end - at;
-                self.grow_to(at + 1);
-                return Some(at);
-            }
-        }
-        self.cluster_left = 0;
-        if let Some(cluster) = self.find_free_cluster() {
-            let at = cluster * SWAPFILE_CLUSTER;
-            self.cluster_left = SWAPFILE_CLUSTER;
-            self.grow_to(at + 1);
-            return Some(at);
-        }
-        let start = if self.cluster_next >= self.capacity { 0 } else { self.cluster_next };
-        let at = (start..self.capacity).chain(0..start).find(|&at| self.is_free_at(at))?;
-        self.grow_to(at + 1);
-        Some(at)
-    }
-
-    /// Frees a slot if it is no longer in use. Returns its group if it was freed.
-    fn release_if_free(&mut self, slot: SwapSlot) -> Option<MemcgId> {
-        if !self.slots[slot].is_free() {
-            return None;
-        }
-        self.slots[slot].shadow = Shadow::NONE;
-        self.nr_used -= 1;
-        self.cluster_used[slot.idx() / SWAPFILE_CLUSTER as usize] -= 1;
-        Some(core::mem::replace(&mut self.slots[slot].memcg, MemcgId::NONE))
-    }
-
-    /// Group of a slot in use.
-    pub fn memcg(&self, slot: SwapSlot) -> MemcgId {
-        self.slots[slot].memcg
+    /// The first area with free slots, which goes behind its equals (Linux `plist_requeue`).
+    fn next_area(&mut self) -> Option<usize> {
+        let has_free = |at: &u32| self.areas[*at as usize].free() > 0;
+        let position = self.order.iter().position(has_free)?;
+        let at = self.order.remove(position);
+        let priority = self.areas[at as usize].priority;
+        let equals = self.order[position..]
+            .iter()
+            .take_while(|&&other| self.areas[other as usize].priority == priority);
+        let behind = position + equals.count();
+        self.order.insert(behind, at);
+        Some(at as usize)
     }
 
     /// Moves the slots of a group that is removed to its parent.
     pub(crate) fn reparent(&mut self, from: MemcgId, to: MemcgId) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.memcg == from) {
-            slot.memcg = to;
-        }
+        self.areas.iter_mut().for_each(|area| area.reparent(from, to));
     }
 
     /// Calls `f` for every slot in use, with its group and whether its page is in the swap cache.
     pub(crate) fn for_each_owner(&self, mut f: impl FnMut(MemcgId, bool)) {
-        let used = self.slots.iter().filter(|slot| !slot.is_free());
-        used.for_each(|slot| f(slot.memcg, slot.cached != 0));
-    }
-
-    /// Notes that a page-table entry refers to the slot.
-    pub fn map(&mut self, slot: SwapSlot) {
-        debug_assert!(!self.slots[slot].mapped, "{slot:?} has one owner");
-        self.slots[slot].mapped = true;
-    }
-
-    /// Notes that no page-table entry refers to the slot; frees the slot unless it is cached.
-    /// Returns its group if it was freed.
-    #[must_use = "the slot's charge has to go"]
-    pub fn unmap(&mut self, slot: SwapSlot) -> Option<MemcgId> {
-        debug_assert!(self.slots[slot].mapped, "{slot:?} is not mapped");
-        self.slots[slot].mapped = false;
-        self.release_if_free(slot)
-    }
-
-    /// Puts a frame in the swap cache of a slot in use (swap-in). Returns the shadow.
-    pub fn add_to_cache(&mut self, slot: SwapSlot, pfn: Pfn) -> Shadow {
-        let slot = &mut self.slots[slot];
-        debug_assert!(slot.cached == 0, "slot is cached already");
-        slot.cached = pfn.0 + 1;
-        core::mem::replace(&mut slot.shadow, Shadow::NONE)
-    }
-
-    /// Removes the frame from the swap cache and stores `shadow`; frees the slot unless it is
-    /// mapped. Returns its group if it was freed.
-    #[must_use = "the slot's charge has to go"]
-    pub fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) -> Option<MemcgId> {
-        debug_assert!(self.slots[slot].cached != 0, "{slot:?} is not cached");
-        self.slots[slot].cached = 0;
-        self.slots[slot].shadow = shadow;
-        self.release_if_free(slot)
-    }
-
-    /// Replaces the frame in the swap cache of a slot (migration).
-    pub(crate) fn replace_cached(&mut self, slot: SwapSlot, pfn: Pfn) {
-        debug_assert!(self.slots[slot].cached != 0, "{slot:?} is not cached");
-        self.slots[slot].cached = pfn.0 + 1;
-    }
-
-    /// The frame in the swap cache of a slot.
-    #[inline]
-    pub fn cached(&self, slot: SwapSlot) -> Option<Pfn> {
-        match self.slots[slot].cached {
-            0 => None,
-            pfn => Some(Pfn(pfn - 1)),
-        }
-    }
-
-    /// Whether a page-table entry refers to the slot.
-    pub fn is_mapped(&self, slot: SwapSlot) -> bool {
-        self.slots.get(slot.idx()).is_some_and(|slot| slot.mapped)
-    }
-
-    /// Counts used slots without the stored counters, for the audit: (used, cached).
-    pub fn count(&self) -> (u32, u32) {
-        let used = self.slots.iter().filter(|slot| !slot.is_free()).count() as u32;
-        let cached = self.slots.iter().filter(|slot| slot.cached != 0).count() as u32;
-        (used, cached)
+        self.areas.iter().for_each(|area| area.for_each_owner(&mut f));
     }
 
     /// Calls `f` for every cached slot, for the audit.
-    pub fn for_each_cached(&self, mut f: impl FnMut(SwapSlot, Pfn)) {
-        for (at, slot) in self.slots.iter().enumerate() {
-            if slot.cached != 0 {
-                f(SwapSlot(at as u32), Pfn(slot.cached - 1));
-            }
-        }
+    pub(crate) fn for_each_cached(&self, mut f: impl FnMut(SwapSlot, Pfn)) {
+        self.areas.iter().for_each(|area| area.for_each_cached(&mut f));
+    }
+}
+
+/// The area of a slot. Slots come from [`SwapAreas::alloc`], so one has the slot.
+impl Index<SwapSlot> for SwapAreas {
+    type Output = SwapArea;
+
+    #[inline]
+    fn index(&self, slot: SwapSlot) -> &SwapArea {
+        &self.areas[self.area_of(slot)]
+    }
+}
+
+impl IndexMut<SwapSlot> for SwapAreas {
+    #[inline]
+    fn index_mut(&mut self, slot: SwapSlot) -> &mut SwapArea {
+        let at = self.area_of(slot);
+        &mut self.areas[at]
     }
 }

@@ -10,7 +10,7 @@ use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
 use crate::frames::page_request::{PageRequest, SlowRequest};
 use crate::interface::ctx::Ctx;
-use crate::interface::effect::{Effect, Io, Sleep, Step};
+use crate::interface::effect::{Sleep, Step};
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::{OwnerSlot, Owners};
@@ -42,36 +42,32 @@ impl<O: Owners> Manager<O> {
             }
             Step::Done(Err(_)) => return Err(None),
         };
-        if !self.swap.is_mapped(slot) || self.swap.cached(slot).is_some() {
+        if !self.swap[slot].is_mapped(slot) || self.swap[slot].cached(slot).is_some() {
             self.discard_charged(ctx.cpu, pfn, memcg);
             return Ok(());
         }
-        let mut flags = PageFlags::ANON.with(PageFlags::LOCKED);
+        let mut flags = PageFlags::SWAPBACKED.with(PageFlags::LOCKED);
         if !wanted {
             flags = flags.with(PageFlags::READAHEAD);
             self.mem.vmstat.count(Event::SwapRa);
         }
         self.init_user_page(pfn, u32::MAX, 0, flags);
         self.charge(ctx.cpu, pfn, memcg);
-        self.uncharge_swapped_in(self.swap.memcg(slot));
-        let shadow = self.swap.add_to_cache(slot, pfn);
+        self.uncharge_swapped_in(self.swap[slot].memcg(slot));
+        let shadow = self.swap[slot].add_to_cache(slot, pfn);
         self.mark_swap_cached(pfn, slot);
         self.mem.work.cache_ops += 1;
         self.workingset_refault(pfn, shadow);
         self.folio_add_lru(ctx.cpu, pfn);
-        self.mem.vmstat.count(Event::Pswpin);
-        self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
-        self.mem.work.bios += 1;
-        self.mem.work.bio_pages += 1;
-        self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
+        self.swap_load(slot, pfn);
         Ok(())
     }
 
     fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
-        if !self.swap.is_mapped(slot) {
+        if !self.swap[slot].is_mapped(slot) {
             return ctx.memcg;
         }
-        let memcg = self.swap.memcg(slot);
+        let memcg = self.swap[slot].memcg(slot);
         if self.memcg_is_online(memcg) {
             memcg
         } else {
@@ -108,9 +104,7 @@ impl<O: Owners> Manager<O> {
         if write {
             self.mem.pages[pfn].set(PageFlags::DIRTY);
         }
-        if self.era.activates_new_anon && !self.mem.pages[pfn].has(PageFlags::ACTIVE) {
-            self.activate_page(ctx.cpu, pfn);
-        }
+        self.activate_swapped_in(ctx.cpu, pfn);
         if is_locked {
             self.mlock_page(pfn);
         }

@@ -15,6 +15,7 @@ use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::CacheSpec;
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{CacheId, FileId, MemcgId, NodeId, PAGE_SIZE};
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ impl Scene {
         let config = Config { fault_around_pages: 1, ..Config::default() };
         let node = NodeSpec::x86_64(64 << 20, 0, 0);
         let mut machine = Machine::new(&[node], 1, config).unwrap();
-        machine.swapon(4096, 4096, false);
+        machine.swapon(SwapOptions::new(4096));
         let cache = CacheSpec {
             name: "objects".into(),
             object_size: 1000,

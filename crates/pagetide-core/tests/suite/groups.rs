@@ -12,6 +12,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::stats::vmstat::Event;
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 
@@ -624,7 +625,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
     // The author's examples: a soft limit of 4 GiB and a node of 2 GiB, here in MiB.
     let nodes = [NodeSpec::x86_64(64 << 20, 0, 0), NodeSpec::remote(64 << 20, 0, 0)];
     let mut machine = Machine::new(&nodes, 2, Config::default()).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
+    machine.swapon(SwapOptions::new(1 << 16));
     machine.set_policy("soft_limit", "hierarchical").unwrap().discard();
     let mut world = TestWorld::new(machine);
     world.audit = false;

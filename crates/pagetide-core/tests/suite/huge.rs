@@ -14,6 +14,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{MemcgId, NodeId, Pfn, PAGE_SIZE};
 use proptest::prelude::*;
 
@@ -323,7 +324,7 @@ fn a_split_page_is_512_small_ones_in_its_place() {
     let mut at = first;
     for nr in 1..HUGE as u32 {
         let page = &world.machine.mem.pages[at];
-        assert_eq!((page.place, page.index), (Place::InactiveAnon, nr - 1));
+        assert_eq!((page.place, page.index), (Place::Lru, nr - 1));
         at = page.prev;
         assert_eq!(at, Pfn(first.0 + nr));
     }
@@ -339,8 +340,8 @@ fn a_split_page_is_512_small_ones_in_its_place() {
 fn huge_pages_go_to_swap_whole_or_split_and_come_back_small() {
     // On a rotating disk there are no runs of slots.
     for swap_rotational in [false, true] {
-        let mut world = world(24, always());
-        world.machine.swapon(1 << 16, 1 << 16, swap_rotational);
+        let mut world = TestWorld::of(24, 1, always(), 0);
+        world.machine.swapon(SwapOptions::new(1 << 16).rotational(swap_rotational));
         world.audit = false;
         let regions = 14;
         let (mm, vma) = world.heap(regions * HUGE, Advice::Normal);

@@ -15,6 +15,7 @@ use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::reclaim::plugin::NamedPolicy;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{NodeId, PAGE_SIZE};
 use proptest::prelude::*;
 
@@ -194,7 +195,7 @@ fn run_operations(
 ) {
     // Tiny, so that everything is under pressure all the time.
     let mut machine = Machine::new(&[NodeSpec::x86_64(6 << 20, 0, 0)], 4, config).unwrap();
-    machine.swapon(4096, 4096, true);
+    machine.swapon(SwapOptions::new(4096).rotational(true));
     machine.use_plugin(plugins);
     let mut world = TestWorld::new(machine);
     world.nr_cpus = 4;

@@ -11,6 +11,7 @@ use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::Machine;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::NodeId;
 
@@ -32,7 +33,7 @@ fn meminfo_has_the_bytes_of_the_machine() {
     for page_size in PageSize::ALL {
         let mut machine = machine(512, page_size);
         let pages = page_size.pages_in(64 * MIB) as u32;
-        machine.swapon(pages, pages, false);
+        machine.swapon(SwapOptions::new(pages));
         let text = machine.proc_meminfo();
         for (label, mib) in [("MemTotal:", 512), ("MemFree:", 512), ("SwapTotal:", 64)] {
             assert_eq!(kilobytes(&text, label), mib << 10, "{page_size:?} {label}");
@@ -137,7 +138,7 @@ fn limits_of_groups_are_whole_pages() {
         world.disk_works = true;
         world.audit = false;
         let pages = page_size.pages_in(32 * MIB);
-        world.machine.swapon(pages as u32, pages as u32, false);
+        world.machine.swapon(SwapOptions::new(pages as u32));
         let (mm, vma) = world.task(group, pages);
         world.fill((mm, vma), 0..pages);
         world.settle();
@@ -237,7 +238,7 @@ fn reclaim_works_with_every_page_size() {
         let mib = 8 * page_size.bytes() / 4096;
         let mut world = TestWorld::new(machine(mib, page_size));
         let swap = page_size.pages_in(2 * mib * MIB) as u32;
-        world.machine.swapon(swap, swap, false);
+        world.machine.swapon(SwapOptions::new(swap));
         let mm = world.machine.create_mm(ROOT).unwrap();
         let pages = page_size.pages_in(mib * MIB);
         let file = world.machine.create_file(page_size.bytes_of(pages), false).unwrap();

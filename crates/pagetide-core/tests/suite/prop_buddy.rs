@@ -186,7 +186,7 @@ impl World {
         // Leftovers of users in a descriptor must not appear in the next allocation.
         let page = &mut self.memory.pages[pfn];
         (page.private, page.mapping, page.index, page.memcg) = (77, 78, 79, MemcgId(80));
-        page.set(PageFlags::DIRTY.with(PageFlags::ANON));
+        page.set(PageFlags::DIRTY.with(PageFlags::SWAPBACKED));
         self.live.push((pfn, order));
     }
 

@@ -89,7 +89,7 @@ fn sizes_are_those_of_the_pages(machine: &Machine) {
         };
         let file = |page: &Page| page.has(PageFlags::FILE);
         let naive = [
-            ("anon", count(&|page| page.has(PageFlags::ANON) && page.mapcount > 0)),
+            ("anon", count(&|page| page.is_anon() && page.mapcount > 0)),
             ("file", count(&file)),
             ("file_mapped", count(&|page| file(page) && page.mapcount > 0)),
             ("file_dirty", count(&|page| file(page) && page.has(PageFlags::DIRTY))),

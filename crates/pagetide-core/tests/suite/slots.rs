@@ -10,6 +10,7 @@ use pagetide_core::interface::manager::Manager;
 use pagetide_core::interface::outcome::Contents;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::interface::slots::{Slots, TenantCall, TenantEntry, TenantError, TenantId};
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, SwapSlot};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -104,7 +105,7 @@ impl Pool {
         let node = NodeSpec::x86_64(16 << 20, 0, 0);
         let mut manager =
             Manager::with_owners(Slots::new(), &[node], 3, Config::default()).unwrap();
-        manager.swapon(8192, 8192, seed.is_multiple_of(2));
+        manager.swapon(SwapOptions::new(8192).rotational(seed.is_multiple_of(2)));
         let frames = vec![u64::MAX; manager.mem.pages.len()].into();
         let fail_one_in = [0, 0, 40][seed as usize % 3];
         let slots = vec![u64::MAX; 8192];

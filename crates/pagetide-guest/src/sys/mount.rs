@@ -20,9 +20,13 @@ pub fn load_module(file: &File) -> io::Result<()> {
     }
 }
 
-/// Enables swapping to `device`.
-pub fn swap_on(device: &str) -> io::Result<()> {
+/// `SWAP_FLAG_PREFER`: the low bits of the flags are the priority.
+const SWAP_FLAG_PREFER: i32 = 0x8000;
+
+/// Enables swapping to `device`. Without a priority the kernel chooses one below those in use.
+pub fn swap_on(device: &str, priority: Option<u16>) -> io::Result<()> {
     let device = c_string(device)?;
+    let flags = priority.map_or(0, |priority| SWAP_FLAG_PREFER | i32::from(priority));
     // SAFETY: a string that outlives the call.
-    check(unsafe { libc::swapon(device.as_ptr(), 0) }.into()).map(drop)
+    check(unsafe { libc::swapon(device.as_ptr(), flags) }.into()).map(drop)
 }

@@ -38,9 +38,11 @@ pub(super) fn now(path: &str, setup: &Setup) -> Option<String> {
             [node] => size(node.memory),
             _ => None,
         },
-        "machine.swap" | "machine.swap.size" => {
-            size(setup.machine.swap.as_ref().map_or(0, |swap| swap.size))
-        }
+        "machine.swap" | "machine.swap.size" => match setup.machine.swap.as_slice() {
+            [] => size(0),
+            [area] => size(area.size),
+            _ => None,
+        },
         _ => None,
     }
 }

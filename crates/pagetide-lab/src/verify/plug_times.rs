@@ -10,18 +10,26 @@
 use pagetide_core::units::Nanos;
 use pagetide_scenario::model::Setup;
 use pagetide_sim::{mean_waits, SimError};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-/// Lowers the latencies of the swap area's disk by the mean time of its requests in plugs.
+/// Lowers the latencies of the swap areas' disks by the mean time of their requests in plugs.
 pub(super) fn subtract(setup: &mut Setup, seed: u64, cancel: &AtomicBool) -> Result<(), SimError> {
-    let Some(area) = setup.machine.swap.as_ref().map(|swap| swap.disk) else { return Ok(()) };
+    let areas: BTreeSet<usize> = setup.machine.swap.iter().map(|area| area.disk).collect();
+    if areas.is_empty() {
+        return Ok(());
+    }
     let mut instant = setup.clone();
-    let disk = &mut instant.machine.disks[area];
-    (disk.read_latency_ns, disk.write_latency_ns) = (Some(0), Some(0));
-    let [reads, writes] = mean_waits(&instant, seed, cancel)?[area];
+    for &area in &areas {
+        let disk = &mut instant.machine.disks[area];
+        (disk.read_latency_ns, disk.write_latency_ns) = (Some(0), Some(0));
+    }
+    let waits = mean_waits(&instant, seed, cancel)?;
     let less = |latency: Option<Nanos>, plugged| latency.map(|it| it.saturating_sub(plugged));
-    let disk = &mut setup.machine.disks[area];
-    disk.read_latency_ns = less(disk.read_latency_ns, reads);
-    disk.write_latency_ns = less(disk.write_latency_ns, writes);
+    for area in areas {
+        let ([reads, writes], disk) = (waits[area], &mut setup.machine.disks[area]);
+        disk.read_latency_ns = less(disk.read_latency_ns, reads);
+        disk.write_latency_ns = less(disk.write_latency_ns, writes);
+    }
     Ok(())
 }

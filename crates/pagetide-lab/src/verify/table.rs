@@ -151,9 +151,9 @@ fn machine(machine: &MachineSetup) -> String {
     if machine.nodes.len() > 1 {
         add(&mut text, format_args!(" on {} nodes", machine.nodes.len()));
     }
-    match &machine.swap {
-        None => text += ", no swap",
-        Some(swap) => add(&mut text, format_args!(", {} swap", size(swap.size))),
+    match machine.swap.iter().map(|area| area.size).sum() {
+        0 => text += ", no swap",
+        swap => add(&mut text, format_args!(", {} swap", size(swap))),
     }
     text
 }

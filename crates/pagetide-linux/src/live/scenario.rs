@@ -98,7 +98,7 @@ impl HostAbilities {
             node.memory = node.memory.min(ZONE_PAGES_MAX * 4096);
         }
         // The disk with the files may be another, but all disks have the same costs per request.
-        machine.swap = None;
+        machine.swap.clear();
         setup.machine = machine;
         setup.sysctls.clone_from(&imported.sysctls);
         // This knob belongs to the size of the real machine.

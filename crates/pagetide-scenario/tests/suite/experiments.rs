@@ -89,7 +89,7 @@ fn truth_cases_have_the_phases_of_the_data() {
         let zones = &setup.machine.nodes[0].zones;
         let managed: Vec<u64> = zones.iter().map(|zone| zone.managed).collect();
         assert_eq!(managed, [3840, 51_806]);
-        assert_eq!(setup.machine.swap.as_ref().unwrap().size, 4 << 30);
+        assert_eq!(setup.machine.swap[0].size, 4 << 30);
     }
     let setup = &truth("seq2x").variants[0].setup;
     let phases: Vec<&str> = setup.tasks[0].phases.iter().map(|p| p.name.as_str()).collect();

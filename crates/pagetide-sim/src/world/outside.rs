@@ -144,7 +144,7 @@ impl SimWorld {
             // The writer is not a thread of the setup; submit as a task does.
             let ios = ios.into_iter().map(|io| (io, self.now)).collect();
             let by = (WorldThread::Task(0), Cpu(0));
-            self.disks.submit(ios, by, self.now, &mut self.queue);
+            self.disks.submit(ios, by, self.machine.swap(), self.now, &mut self.queue);
         }
         // The kworker of reclaim would run where the writer does: on none of these CPUs.
         for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {

@@ -4,6 +4,7 @@
 //! that describe hardware (`DirectMap*`, `HardwareCorrupted`). Values that are not modelled are 0.
 
 use super::put;
+use crate::ageing::sizes::MEMINFO_LINES;
 use crate::frames::gfp::Watermark;
 use crate::frames::zone::Zone;
 use crate::interface::manager::Manager;
@@ -40,10 +41,6 @@ impl<O: Owners> Manager<O> {
         let stat = |stat| self.global_node_stat(stat);
         let swapcached = stat(NodeStat::NrSwapcached);
         let cached = stat(NodeStat::NrFilePages).saturating_sub(swapcached);
-        let [inactive_anon, active_anon] =
-            [NodeStat::NrInactiveAnon, NodeStat::NrActiveAnon].map(stat);
-        let [inactive_file, active_file] =
-            [NodeStat::NrInactiveFile, NodeStat::NrActiveFile].map(stat);
         let managed = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
         let page_size = self.mem.page_size;
         let mut pages = |label: &str, pages| put_kb(out, label, page_size.kbytes_of(pages));
@@ -53,13 +50,10 @@ impl<O: Owners> Manager<O> {
         pages("Buffers:", 0);
         pages("Cached:", cached);
         pages("SwapCached:", swapcached);
-        pages("Active:", active_anon + active_file);
-        pages("Inactive:", inactive_anon + inactive_file);
-        pages("Active(anon):", active_anon);
-        pages("Inactive(anon):", inactive_anon);
-        pages("Active(file):", active_file);
-        pages("Inactive(file):", inactive_file);
-        pages("Unevictable:", stat(NodeStat::NrUnevictable));
+        let sizes = self.global_lru_sizes();
+        for (label, lists) in MEMINFO_LINES {
+            pages(label, lists.iter().map(|&lru| sizes.on(lru)).sum());
+        }
         pages("Mlocked:", self.nr_mlock());
         pages("SwapTotal:", self.swap.usable().into());
         pages("SwapFree:", self.swap.free().into());
@@ -109,8 +103,7 @@ impl<O: Owners> Manager<O> {
         let zones = || self.mem.nodes.iter().flat_map(|node| &node.zones);
         let low: u64 = zones().map(|zone: &Zone| zone.wmark(Watermark::Low)).sum();
         let reserve: u64 = self.mem.nodes.iter().map(|node| node.totalreserve_pages).sum();
-        let file = self.global_node_stat(NodeStat::NrInactiveFile)
-            + self.global_node_stat(NodeStat::NrActiveFile);
+        let file = self.global_lru_sizes().file();
         let file = file - low.min(file / 2);
         let slab = self.global_node_stat(NodeStat::NrSlabReclaimable);
         let slab = slab - low.min(slab / 2);

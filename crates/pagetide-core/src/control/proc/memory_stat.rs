@@ -8,12 +8,13 @@
 //! `kernel_stack` is left out, because it is not 0 in Linux and is not modelled here.
 
 use super::{put, CounterRow};
+use crate::ageing::sizes::MEMORY_STAT_NAMES;
 use crate::frames::page::{Page, PageFlags};
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::NodeStat;
-use crate::units::{IdVec, MemcgId, NodeId, HPAGE_PMD_NR};
+use crate::units::{IdVec, MemcgId, HPAGE_PMD_NR};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
@@ -77,10 +78,6 @@ impl<O: Owners> Manager<O> {
         // The root's counter lacks the memory that removed groups have passed to it.
         let of_root = if memcg == ROOT { self.memcgs[ROOT].kernel_pages } else { 0 };
         let kernel = self.memcgs[memcg].kmem.usage + of_root;
-        let lru = |stat| {
-            let nodes = (0..self.nodes.len()).map(|node| NodeId(node as u8));
-            nodes.map(|node| self.lruvec_page_state(memcg, node, stat)).sum::<u64>()
-        };
         let mut sizes = Vec::from([
             ("anon", usage.anon),
             ("file", usage.file),
@@ -90,12 +87,8 @@ impl<O: Owners> Manager<O> {
             ("file_dirty", usage.file_dirty),
             ("file_writeback", usage.file_writeback),
             ("swapcached", usage.swapcached),
-            ("inactive_anon", lru(NodeStat::NrInactiveAnon)),
-            ("active_anon", lru(NodeStat::NrActiveAnon)),
-            ("inactive_file", lru(NodeStat::NrInactiveFile)),
-            ("active_file", lru(NodeStat::NrActiveFile)),
-            ("unevictable", lru(NodeStat::NrUnevictable)),
         ]);
+        sizes.extend(MEMORY_STAT_NAMES.into_iter().zip(self.memcg_lru_sizes(memcg).0));
         sizes.iter_mut().for_each(|(_, size)| *size = self.mem.page_size.bytes_of(*size));
         let behind = sizes.iter().position(|(name, _)| *name == "file_mapped").unwrap_or(0);
         sizes.insert(behind, ("percpu", self.memcg_percpu_bytes(&members)));
@@ -161,7 +154,7 @@ impl<O: Owners> Manager<O> {
     fn group_usage(&self, members: &IdVec<MemcgId, bool>) -> GroupUsage {
         let mut usage = GroupUsage::default();
         self.for_each_user_page(members, |page| {
-            let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            let (anon, file) = (page.is_anon(), page.has(PageFlags::FILE));
             let mapped = page.mapcount > 0;
             usage.anon += u64::from(anon && mapped) * page.nr_pages();
             usage.file += u64::from(file);
@@ -178,7 +171,7 @@ impl<O: Owners> Manager<O> {
     fn for_each_user_page(&self, members: &IdVec<MemcgId, bool>, mut f: impl FnMut(&Page)) {
         let pages = &self.mem.pages;
         let groups = self.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
-        let lists = groups.flat_map(|(group, _)| &group.lruvecs).flat_map(|lruvec| &lruvec.lists);
+        let lists = groups.flat_map(|(group, _)| &group.lruvecs).flat_map(|lruvec| lruvec.lists());
         for pfn in lists.flat_map(|list| list.iter(pages)) {
             f(&pages[pfn]);
         }

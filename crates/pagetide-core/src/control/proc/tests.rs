@@ -10,6 +10,7 @@ use crate::process::page_table::{Advice, Backing};
 use crate::process::Machine;
 use crate::process::ProcessCall;
 use crate::stats::psi::TaskState;
+use crate::swap::SwapOptions;
 use crate::units::{Cpu, MemcgId, NodeId, PAGE_SIZE};
 use alloc::collections::BTreeMap;
 use alloc::string::ToString;
@@ -48,7 +49,7 @@ fn drive(machine: &mut Machine, mut call: ProcessCall) {
 fn used_machine() -> Machine {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 2, Config::default()).unwrap();
-    machine.swapon(16384, 16384, false);
+    machine.swapon(SwapOptions::new(16384));
     let group = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
     let child = machine.create_memcg("child".into(), group).unwrap();
     let clean = machine.create_file(512 * PAGE_SIZE, true).unwrap();
@@ -476,10 +477,10 @@ fn swaps_read_as_the_kernels() {
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority"));
     let line = lines.next().unwrap();
-    assert_eq!(&line[..49], format!("{:<40}partition", "/dev/swap"));
+    assert_eq!(&line[..49], format!("{:<40}partition", "/dev/swap0"));
     let fields: Vec<&str> = line.split_whitespace().collect();
     let used = (u64::from(machine.swap().used()) * 4).to_string();
-    assert_eq!(fields, ["/dev/swap", "partition", "65536", &used, "-2"]);
+    assert_eq!(fields, ["/dev/swap0", "partition", "65536", &used, "-2"]);
     assert_eq!(lines.next(), None);
     let none = Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
     assert_eq!(none.proc_swaps().lines().count(), 1);

@@ -6,6 +6,7 @@
 //! only one node.
 
 use super::{is_node_counter, put, CounterRow};
+use crate::ageing::sizes::ZONE_NAMES;
 use crate::frames::gfp::{MigrateType, Watermark};
 use crate::frames::node::Node;
 use crate::frames::page::PageFlags;
@@ -78,19 +79,13 @@ impl<O: Owners> Manager<O> {
         rows
     }
 
-    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> [CounterRow; 8] {
-        let [inactive_anon, active_anon, inactive_file, active_file, unevictable] =
-            self.nodes[zone.node].zone_lru[zone.index];
-        [
-            ("nr_free_pages", zone.free_pages()),
-            ("nr_zone_inactive_anon", inactive_anon),
-            ("nr_zone_active_anon", active_anon),
-            ("nr_zone_inactive_file", inactive_file),
-            ("nr_zone_active_file", active_file),
-            ("nr_zone_unevictable", unevictable),
-            ("nr_zone_write_pending", write_pending),
-            ("nr_mlock", self.nodes[zone.node].nr_mlock[zone.index]),
-        ]
+    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> impl Iterator<Item = CounterRow> {
+        let state = &self.nodes[zone.node];
+        let mlocked = state.nr_mlock[zone.index];
+        [("nr_free_pages", zone.free_pages())]
+            .into_iter()
+            .chain(ZONE_NAMES.into_iter().zip(state.zone_lru[zone.index]))
+            .chain([("nr_zone_write_pending", write_pending), ("nr_mlock", mlocked)])
     }
 
     /// Dirty file pages and pages under writeback, by node and zone.

@@ -4,7 +4,7 @@
 //! `css_next_descendant_pre` (kernel/cgroup/cgroup.c, 6.1).
 
 use super::{Memcg, MemcgEvents, MemcgPosition, MemoryEvent, ReclaimScope, ROOT};
-use crate::ageing::lruvec::{Lru, Lruvec};
+use crate::ageing::lruvec::Lruvec;
 use crate::config::SlabAccounting;
 use crate::groups::page_counter::UNLIMITED;
 use crate::interface::effect::Effects;
@@ -186,25 +186,9 @@ impl<O: Owners> Manager<O> {
     /// Moves the pages on a group's lists to the tails of its parent's lists.
     fn reparent_lists(&mut self, id: MemcgId, parent: MemcgId) {
         for node in 0..self.nodes.len() {
-            for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
-                loop {
-                    let pages = &mut self.mem.pages;
-                    let lruvec = &mut self.memcgs[id].lruvecs[node];
-                    let pfn = lruvec.lists[lru as usize].head;
-                    if pfn.is_none() {
-                        break;
-                    }
-                    lruvec.remove(pages, pfn, lru);
-                    pages[pfn].memcg = parent;
-                    let nr = pages[pfn].nr_pages();
-                    // The parent's subtree sum already includes these pages. A dying group is still
-                    // visited by walks and must not count them.
-                    lruvec.subtree[lru as usize] -= nr;
-                    self.memcgs[parent].lruvecs[node].add_tail(pages, pfn);
-                    self.memcgs[id].charged -= nr;
-                    self.memcgs[parent].charged += nr;
-                }
-            }
+            let moved = self.reparent_lruvec(id, parent, NodeId(node as u8));
+            self.memcgs[id].charged -= moved;
+            self.memcgs[parent].charged += moved;
         }
         // Pages that compaction has isolated will return to the parent's lists.
         for (pfn, _) in self.compactions.in_flight() {

@@ -33,7 +33,7 @@ impl SwapinHistory {
 
     /// Slots to read for a page in `slot` that is not in the swap cache (Linux `swapin_nr_pages`,
     /// `swap_cluster_readahead`). `None`: only that slot.
-    fn miss(&mut self, slot: SwapSlot, usable: u32, page_cluster: u32) -> Option<Range<u64>> {
+    fn miss(&mut self, slot: SwapSlot, area: Range<u64>, page_cluster: u32) -> Option<Range<u64>> {
         let max = 1 << page_cluster.min(30);
         if max == 1 {
             return None;
@@ -52,8 +52,8 @@ impl SwapinHistory {
             return None;
         }
         let nr = u64::from(nr);
-        let start = slot / nr * nr;
-        Some(start..(start + nr).min(usable.into()))
+        let start = slot - (slot - area.start) % nr;
+        Some(start..(start + nr).min(area.end))
     }
 }
 
@@ -88,7 +88,7 @@ impl Machine {
         if ahead {
             self.mem.vmstat.count(Event::SwapRaHit);
         }
-        if !self.config.swap_rotational {
+        if !self.swap.is_rotational() {
             self.owners.vmas[fault.vma].swap_readahead.hit(fault.page, ahead);
         } else if ahead {
             self.owners.swapin.hit();
@@ -97,11 +97,11 @@ impl Machine {
 
     /// Chooses what to read with a page that is not in the swap cache (Linux `swapin_readahead`).
     fn choose_swap_window(&mut self, fault: &mut Fault, slot: SwapSlot) {
-        let by_slot = self.config.swap_rotational;
+        let by_slot = self.swap.is_rotational();
         let page_cluster = self.config.page_cluster;
         let page_size = self.mem.page_size;
         let (at, window) = if by_slot {
-            let window = self.owners.swapin.miss(slot, self.swap.usable(), page_cluster);
+            let window = self.owners.swapin.miss(slot, self.swap.neighbours(slot), page_cluster);
             (u64::from(slot.0), window)
         } else {
             let vma = &mut self.owners.vmas[fault.vma];
@@ -127,13 +127,13 @@ impl Machine {
             }
             let own = self.owners.vmas[fault.vma].ptes[fault.page as usize].swap_slot();
             let slot = if fault.swap_window.by_slot {
-                Some(SwapSlot(at as u32)).filter(|&slot| self.swap.is_mapped(slot))
+                Some(SwapSlot(at as u32)).filter(|&slot| self.swap[slot].is_mapped(slot))
             } else {
                 self.owners.vmas[fault.vma].ptes[at as usize].swap_slot()
             };
             let wanted = slot.is_some() && own == slot;
             match slot {
-                Some(slot) if self.swap.cached(slot).is_none() => {
+                Some(slot) if self.swap[slot].cached(slot).is_none() => {
                     match self.read_swap_page(slot, wanted, slow, ctx) {
                         Err(Some(step)) => {
                             self.plugged |= !fault.read_alone;
@@ -237,6 +237,7 @@ mod tests {
     use crate::process::readahead::SwapReadahead;
     use crate::process::MmId;
     use crate::process::ProcessCall;
+    use crate::swap::SwapOptions;
     use crate::units::{Cpu, NodeId};
     use alloc::vec::Vec;
 
@@ -255,7 +256,7 @@ mod tests {
         fn new(page_cluster: u32, rotational: bool) -> SwapInWorld {
             let config = Config { page_cluster, ..Config::default() };
             let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
-            machine.swapon(8192, 8192, rotational);
+            machine.swapon(SwapOptions::new(8192).rotational(rotational));
             let mm = machine.create_mm(Machine::ROOT).unwrap();
             let vma = machine.mmap(mm, Backing::Anon, 3000, Advice::Normal, false).unwrap();
             let mut world = SwapInWorld { machine, mm, vma };
@@ -307,7 +308,8 @@ mod tests {
 
         /// Frame of a page in the swap cache. Panics if the page is mapped.
         fn cached(&self, page: u64) -> Option<Pfn> {
-            self.machine.swap.cached(self.slot(page))
+            let slot = self.slot(page);
+            self.machine.swap[slot].cached(slot)
         }
 
         fn count(&self, event: Event) -> u64 {
@@ -351,7 +353,7 @@ mod tests {
         for page in [97, 98, 99, 101, 102, 103, 104] {
             let page = &world.machine.mem.pages[world.cached(page).unwrap()];
             assert!(page.has(PageFlags::READAHEAD.with(PageFlags::UPTODATE)));
-            assert_eq!(page.place, Place::InactiveAnon);
+            assert_eq!(page.place, Place::Lru);
         }
         assert_eq!((world.cached(96), world.cached(105)), (None, None));
         let own = world.machine.owners.vmas[world.vma].ptes[100].pfn();
@@ -408,7 +410,7 @@ mod tests {
         let mut history = SwapinHistory::default();
         let mut miss = |slot, hits| {
             history.hits += hits;
-            history.miss(SwapSlot(slot), 1000, 3)
+            history.miss(SwapSlot(slot), 0..1000, 3)
         };
         // The first window counts as four hits and, like any window with hits, is not remembered.
         assert_eq!(miss(999, 0), Some(992..1000));
@@ -422,7 +424,7 @@ mod tests {
         assert_eq!(miss(601, 0), Some(600..602), "adjacent to the last");
         assert_eq!(miss(700, 3), Some(696..704));
         assert_eq!(history.prev_offset, 601);
-        assert_eq!(history.miss(SwapSlot(9), 1000, 0), None);
+        assert_eq!(history.miss(SwapSlot(9), 0..1000, 0), None);
         assert_eq!(history.last_window, 8);
     }
 

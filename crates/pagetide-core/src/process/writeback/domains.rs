@@ -8,7 +8,6 @@
 //! Invariant: reading a domain changes nothing.
 
 use super::limits::{DirtyDomain, DirtyLevels};
-use crate::ageing::lruvec::Lruvec;
 use crate::process::Machine;
 use crate::stats::vmstat::NodeStat;
 use crate::units::MemcgId;
@@ -23,8 +22,7 @@ impl Machine {
     /// The domain of the machine: its dirty pages without those under writeback, and its limits.
     pub(super) fn machine_levels(&self) -> DirtyLevels {
         let reserve: u64 = self.mem.nodes.iter().map(|node| node.totalreserve_pages).sum();
-        let file = self.global_node_stat(NodeStat::NrInactiveFile)
-            + self.global_node_stat(NodeStat::NrActiveFile);
+        let file = self.global_lru_sizes().file();
         let avail = self.nr_free_pages().saturating_sub(reserve) + file + 1;
         let mut levels = DirtyLevels {
             avail,
@@ -52,8 +50,7 @@ impl Machine {
         dirty: u64,
         machine: &DirtyLevels,
     ) -> DirtyLevels {
-        let group = &self.memcgs[memcg];
-        let filepages: u64 = group.lruvecs.iter().map(Lruvec::nr_file_pages_in_subtree).sum();
+        let filepages: u64 = self.memcg_lru_sizes(memcg).file();
         let clean = filepages.saturating_sub(dirty);
         let machine_clean = machine.avail.saturating_sub(machine.dirty);
         let other_clean = machine_clean.saturating_sub(clean);

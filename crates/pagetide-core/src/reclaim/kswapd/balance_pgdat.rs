@@ -4,12 +4,10 @@
 //! (mm/vmscan.c, 6.1).
 
 use super::{Kswapd2637State, KswapdStage, MAX_RECLAIM_RETRIES, NAP};
-use crate::ageing::lruvec::Lru;
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::page_alloc::Memory;
 use crate::frames::watermark::zone_watermark_ok_free;
 use crate::frames::zone::{Zone, MAX_NR_ZONES};
-use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Effect, Sleep, Step, Token};
@@ -381,7 +379,8 @@ impl<O: Owners> Manager<O> {
         }
         let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
         kswapd.needs_compaction = compacts;
-        self.kswapd_age_anon(ctx);
+        let sc = *self.nodes[ctx.node].kswapd.sc;
+        self.kswapd_age_node(&sc, ctx);
         if compacts {
             let has_block = self.node_has_block(node, order, zoneidx, zoneidx);
             self.nodes[node].kswapd.needs_compaction = !has_block;
@@ -394,29 +393,6 @@ impl<O: Owners> Manager<O> {
             self.nodes[node].kswapd.sc.goal.reclaim_idx = zoneidx;
         }
         RoundStart::Shrink
-    }
-
-    /// Keeps the anonymous lists in balance even while only page cache is taken.
-    pub(in crate::reclaim) fn kswapd_age_anon(&mut self, ctx: &Ctx) {
-        let node = ctx.node;
-        let each = self.era.ages_by_own_lists;
-        if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, false)) {
-            return;
-        }
-        let sc = *self.nodes[node].kswapd.sc;
-        self.mem.events.priority = sc.goal.priority;
-        let mut next = Some(ROOT);
-        while let Some(memcg) = next {
-            next = self.next_memcg(ROOT, memcg);
-            // The patch of 2019 limits ageing in the same way as reclaim.
-            if !sc.rules.ignore_shrink_priority && self.shrink_priority(memcg) < sc.goal.priority {
-                continue;
-            }
-            if each && !self.inactive_is_low(memcg, node, false) {
-                continue;
-            }
-            self.shrink_active_list(Lru::ActiveAnon, SWAP_CLUSTER_MAX, memcg, node, &sc, ctx);
-        }
     }
 
     /// After a node pass: the next stage, and a wait.

@@ -200,7 +200,8 @@ impl<O: Owners> Manager<O> {
         });
         let Some(end) = end else { return false };
         state.end_zone = end;
-        self.kswapd_age_anon(ctx);
+        let sc = *self.nodes[ctx.node].kswapd.sc;
+        self.kswapd_age_node(&sc, ctx);
         let zoneidx = self.nodes[node].kswapd.zoneidx;
         let has_block = self.node_has_block(node, order, end, zoneidx);
         state.needs_compaction &= !has_block;

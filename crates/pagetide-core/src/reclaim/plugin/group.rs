@@ -6,6 +6,7 @@
 //!
 //! Invariant: a policy only reads the machine; it changes only its plan and its own state.
 
+use crate::ageing::lruvec::LruSizes;
 use crate::ageing::lruvec::{Lru, Lruvec};
 use crate::config::{Config, SoftLimitNode};
 use crate::frames::page_alloc::Memory;
@@ -208,7 +209,8 @@ impl<'m> GroupView<'m> {
         match self.of.config.soft_limit_node {
             SoftLimitNode::Global => group.soft_limit_excess(),
             SoftLimitNode::Local => {
-                let here: u64 = Lru::EVICTABLE.iter().map(|&lru| self.list_below(lru)).sum();
+                let sizes = self.sizes_below();
+                let here = sizes.anon() + sizes.file();
                 let zones = self.of.mem.nodes[self.of.node].zones.iter();
                 let node_size: u64 = zones.map(|zone| zone.managed).sum();
                 let usage = u128::from(group.memory.usage.max(1));
@@ -234,17 +236,18 @@ impl<'m> GroupView<'m> {
         self.group().nr_tasks
     }
 
-    /// Pages on one of the group's own lists on this node.
-    pub fn list(self, lru: Lru) -> u64 {
-        self.lruvec().size(lru)
+    /// Sizes of the group's own lists on this node.
+    pub fn sizes(self) -> LruSizes {
+        self.lruvec().sizes()
     }
 
-    /// Pages on a list of the group and its descendants, on this node.
-    pub fn list_below(self, lru: Lru) -> u64 {
+    /// Sizes of the lists of the group and its descendants, on this node.
+    pub fn sizes_below(self) -> LruSizes {
         if self.is_root() {
-            return self.of.nodes[self.of.node].stats[lru as usize];
+            let stats = &self.of.nodes[self.of.node].stats;
+            return LruSizes(Lru::ALL.map(|lru| stats[lru.stat() as usize]));
         }
-        self.lruvec().subtree[lru as usize]
+        LruSizes(self.lruvec().subtree)
     }
 
     fn count(self, event: Event) -> u64 {

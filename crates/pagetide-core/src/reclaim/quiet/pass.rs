@@ -3,7 +3,6 @@
 //! Linux: nothing; see the parent module.
 
 use super::{arrivals_until, idle_prefix_len, idle_priority, IdleMargin, IdleRules, NEVER};
-use crate::ageing::lruvec::Lru;
 use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::groups::memcg::ROOT;
 use crate::groups::page_counter::UNLIMITED;
@@ -154,16 +153,14 @@ impl<O: Owners> Manager<O> {
         let place = self.idle_groups.places[memcg] as usize;
         let lruvec = group.lruvecs.get(node.idx())?;
         let kept = group.cached.get(node.idx())?;
-        let sizes = Lru::EVICTABLE.map(|lru| lruvec.size(lru));
-        let listed = sizes.iter().sum::<u64>() + lruvec.size(Lru::Unevictable);
+        let listed = lruvec.sizes().0.iter().sum::<u64>();
         let departures = listed.checked_sub(kept.nr_shadow_nodes() * PAGES_A_SHADOW_NODE)?;
         // A visit to the root has no early exit, so the root is always visited.
         let must_look = memcg == ROOT
             || self.idle_groups.has_rules[place]
             || kept.nr_unused() > 0
-            || self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false);
-        let largest = sizes.into_iter().max()?;
-        (!must_look).then_some((largest, departures))
+            || self.must_age_anon(memcg, node);
+        (!must_look).then_some((lruvec.largest_evictable(), departures))
     }
 
     /// Checks that the order is the walk order and that no byte is too small.

@@ -4,8 +4,8 @@
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c,
 //! 6.1).
 
-use super::{NodePassStage, NodeStep, ShrinkLruvec, ShrinkNode, VISITS_A_STEP};
-use crate::ageing::lruvec::Lru;
+use super::{NodePassStage, NodeStep, ShrinkNode, VISITS_A_STEP};
+use crate::ageing::two_lists::scan::{LruvecScan, ScanBatch};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::config::era::CongestionNap;
@@ -21,10 +21,8 @@ use crate::reclaim::plan::{VisitedGroup, WalkResult};
 use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::{ReclaimGoal, ScanControl};
 use crate::stats::event::TraceEvent;
-use crate::stats::vmstat::{Event, NodeStat};
-use crate::units::{
-    MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX, TICK,
-};
+use crate::stats::vmstat::Event;
+use crate::units::{MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, TICK};
 use alloc::boxed::Box;
 
 impl<O: Owners> Manager<O> {
@@ -52,18 +50,16 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether to continue for a block of high order (Linux `should_continue_reclaim`): pages were
-    /// reclaimed, no zone can be compacted yet, and the inactive lists are long enough.
+    /// reclaimed, no zone can be compacted yet, and enough pages are not in use.
     fn should_continue_reclaim(&self, pass: &ShrinkNode, sc: &ScanControl) -> bool {
         let for_compaction = sc.goal.order > PAGE_ALLOC_COSTLY_ORDER
             || sc.goal.order > 0 && sc.goal.priority < DEF_PRIORITY - 2;
         if !for_compaction || sc.found.nr_reclaimed == pass.reclaimed_before {
             return false;
         }
-        let stat = |stat| self.node_stat(pass.node, stat);
-        let mut inactive = stat(NodeStat::NrInactiveFile);
-        if self.swap.free() > 0 {
-            inactive += stat(NodeStat::NrInactiveAnon);
-        }
+        let sizes = self.node_lru_sizes(pass.node);
+        let can_swap = self.swap.free() > 0;
+        let cold = sizes.cold_file() + if can_swap { sizes.cold_anon() } else { 0 };
         let gap = compact_gap(sc.goal.order);
         if self.era.reclaims_to_gap && sc.found.nr_reclaimed >= gap {
             return false;
@@ -85,7 +81,7 @@ impl<O: Owners> Manager<O> {
                     sc.goal.reclaim_idx,
                 ) != CompactResult::Skipped
         });
-        !ready && inactive > gap
+        !ready && cold > gap
     }
 
     /// The pass is abandoned: if its soft-limit stage holds a group, the group returns to the tree.
@@ -169,9 +165,10 @@ impl<O: Owners> Manager<O> {
                         }
                         continue;
                     }
-                    let counts = self.get_scan_count(memcg, pass.node, sc, plan);
+                    let wanted = sc.goal.nr_to_reclaim;
+                    let scan = self.plan_scan(memcg, pass.node, sc, plan, wanted);
                     // Small groups have nothing to scan at mild priorities, and there may be many.
-                    if memcg != ROOT && counts == [0; 4] && !self.must_age_anon(memcg, pass.node) {
+                    if memcg != ROOT && scan.is_empty() && !self.must_age_anon(memcg, pass.node) {
                         let priority = self.slab_priority(memcg, sc);
                         if let Some(slab) =
                             self.begin_shrink_slab(memcg, pass.node, priority, sc.goal.gfp)
@@ -185,12 +182,7 @@ impl<O: Owners> Manager<O> {
                         }
                         continue;
                     }
-                    let proportional = !sc.goal.is_kswapd()
-                        && sc.goal.target.is_none()
-                        && plan.priority == DEF_PRIORITY;
-                    let lruvec =
-                        ShrinkLruvec::new(counts, sc.goal.nr_to_reclaim, proportional, plan);
-                    pass.stage = NodePassStage::Shrink(position, lruvec);
+                    pass.stage = NodePassStage::Shrink(position, scan);
                 }
                 NodePassStage::Slab(at, slab) => {
                     let position = *at;
@@ -308,87 +300,25 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// Whether a group's active anonymous list has outgrown its inactive one.
-    fn must_age_anon(&self, memcg: MemcgId, node: NodeId) -> bool {
-        self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false)
-    }
-
+    /// One batch of a scan of a group's lists. Returns whether the scan is over.
     pub(crate) fn shrink_lruvec_step(
         &mut self,
-        state: &mut ShrinkLruvec,
+        scan: &mut LruvecScan,
         memcg: MemcgId,
         node: NodeId,
         sc: &mut ScanControl,
         ctx: &Ctx,
     ) -> bool {
-        const INACTIVE_ANON: usize = Lru::InactiveAnon as usize;
-        const ACTIVE_FILE: usize = Lru::ActiveFile as usize;
-        const INACTIVE_FILE: usize = Lru::InactiveFile as usize;
-        self.mem.events.priority = state.priority;
-        loop {
-            if state.at == 0
-                && state.nr[INACTIVE_ANON] == 0
-                && state.nr[ACTIVE_FILE] == 0
-                && state.nr[INACTIVE_FILE] == 0
-            {
-                // Keep the anonymous lists in balance, even without inactive pages to scan.
-                if self.must_age_anon(memcg, node) {
-                    self.shrink_active_list(
-                        Lru::ActiveAnon,
-                        SWAP_CLUSTER_MAX,
-                        memcg,
-                        node,
-                        sc,
-                        ctx,
-                    );
-                }
-                return true;
+        self.mem.events.priority = scan.priority();
+        match self.next_batch(scan, memcg, node, sc, ctx) {
+            ScanBatch::Evict(batch) => {
+                scan.nr_reclaimed += self.shrink_batch(batch, memcg, node, sc, ctx);
             }
-            let mut scanned = false;
-            if state.at < 4 {
-                let lru = Lru::EVICTABLE[state.at];
-                state.at += 1;
-                let left = &mut state.nr[lru as usize];
-                if *left > 0 {
-                    let batch = (*left).min(SWAP_CLUSTER_MAX);
-                    *left -= batch;
-                    state.nr_reclaimed += self.shrink_list(lru, batch, memcg, node, sc, ctx);
-                    scanned = true;
-                }
-            }
-            if state.at == 4 {
-                // A round over all lists is complete.
-                state.at = 0;
-                if state.nr_reclaimed >= state.nr_to_reclaim && !state.proportional {
-                    self.balance_targets(state);
-                }
-            }
-            if scanned {
-                self.plugged = true;
-                return false;
-            }
+            ScanBatch::Aged => {}
+            ScanBatch::Done => return true,
         }
-    }
-
-    /// Enough was freed: stops the kind with fewer pages left to scan, and lowers the target of the
-    /// other kind, so that both are scanned to the same share of their targets.
-    fn balance_targets(&mut self, state: &mut ShrinkLruvec) {
-        let nr_anon = state.nr[0] + state.nr[1];
-        let nr_file = state.nr[2] + state.nr[3];
-        if nr_anon == 0 || nr_file == 0 {
-            state.nr = [0; 4];
-            return;
-        }
-        let (stop, keep, left) = if nr_file > nr_anon { (0, 2, nr_anon) } else { (2, 0, nr_file) };
-        let target = state.targets[stop] + state.targets[stop + 1] + 1;
-        let percentage = left * 100 / target;
-        state.nr[stop] = 0;
-        state.nr[stop + 1] = 0;
-        for lru in [keep, keep + 1] {
-            let scanned = state.targets[lru] - state.nr[lru];
-            let scaled = state.targets[lru] * (100 - percentage) / 100;
-            state.nr[lru] = scaled - scaled.min(scanned);
-        }
+        self.plugged = true;
+        false
     }
 
     /// After all groups: sets node flags, and decides whether the reclaimer should sleep.

@@ -8,7 +8,6 @@ use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::reclaim::shrink_node::ShrinkLruvec;
 use crate::reclaim::soft_limit_tree::SoftReclaim;
 use crate::reclaim::{Reclaimer, ScanControl};
 use crate::stats::event::TraceEvent;
@@ -257,7 +256,7 @@ impl<O: Owners> Manager<O> {
         sc.goal.target = Some(victim);
         sc.found.nr_scanned = 0;
         // Since 5.8 this stage never ages lists; the older policies decide list by list.
-        sc.may.deactivate = 0;
+        sc.found.lists.may_deactivate = [false; 2];
         if let Some((top, excess)) = state.top {
             self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
                 memcg: victim,
@@ -269,9 +268,8 @@ impl<O: Owners> Manager<O> {
         }
         let sc = &mut state.sc;
         let plan = crate::reclaim::plugin::GroupPlan { skip: false, priority: 0, protected: 0 };
-        let counts = self.get_scan_count(victim, state.node, sc, plan);
-        let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false, plan);
-        state.victim = Some((self.position_of(victim), lruvec));
+        let scan = self.plan_scan(victim, state.node, sc, plan, SWAP_CLUSTER_MAX);
+        state.victim = Some((self.position_of(victim), scan));
     }
 
     /// Continues with the next member of the subtree. Returns whether the group on top is done.

@@ -54,7 +54,7 @@ impl<O: Owners> Manager<O> {
             return 0;
         };
         // Quick check that ignores huge pages and slabs: usually there are not too many nodes.
-        let entries: u64 = group.lruvecs[node].lists.iter().map(|list| list.len).sum();
+        let entries: u64 = group.lruvecs[node].nr_entries();
         if lists.nr_shadow_nodes() <= entries >> PAGES_SHIFT {
             return 0;
         }

@@ -45,7 +45,7 @@ fn a_removed_group_counts_no_pages_whatever_holds_it() {
     // The page cache outlives the task and goes to the root.
     leave(&mut machine, memcg, mm);
     assert!(machine.memcgs[memcg].dying);
-    let here = machine.lruvec_page_state(memcg, NodeId(0), NodeStat::NrInactiveFile);
+    let here = machine.lru_sizes_below(memcg, NodeId(0)).cold_file();
     assert_eq!(here, 0);
     assert!(machine.global_node_stat(NodeStat::NrInactiveFile) > 0);
     machine.audit().unwrap();

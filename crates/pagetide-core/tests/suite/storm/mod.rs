@@ -14,6 +14,7 @@ use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{FileId, MemcgId, NodeId, Pfn, PAGE_SIZE};
 
 const NODE: NodeId = NodeId(0);
@@ -79,7 +80,7 @@ impl Storm {
         let mut machine = Machine::new(&[node], nr_cpus, config).unwrap();
         let slots = [4096, 700, 0][dice.draw(5).saturating_sub(2) as usize];
         if slots > 0 {
-            machine.swapon(slots, slots, dice.draw(2) == 0);
+            machine.swapon(SwapOptions::new(slots).rotational(dice.draw(2) == 0));
         }
         let mut world = TestWorld::new(machine);
         world.random = dice.random;

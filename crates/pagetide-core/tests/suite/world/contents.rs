@@ -407,7 +407,7 @@ impl ContentsModel {
             return Some(self.frames[pfn]);
         }
         let slot = pte.swap_slot().expect("an entry is one of these");
-        match machine.swap().cached(slot) {
+        match machine.swap()[slot].cached(slot) {
             Some(pfn) if machine.mem.pages[pfn].has(PageFlags::UPTODATE) => Some(self.frames[pfn]),
             Some(_) => None,
             None => Some(self.slots.get(&slot.0).copied().unwrap_or([1 << 63; 4])),

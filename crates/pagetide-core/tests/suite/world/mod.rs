@@ -19,6 +19,7 @@ use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::process::{Machine, MapError, TouchResult};
 use pagetide_core::stats::vmstat::{Event, NodeStat};
+use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{Cpu, FileId, MemcgId, NodeId, Pfn};
 
 pub const CPU: Cpu = Cpu(0);
@@ -109,7 +110,7 @@ impl TestWorld {
         let node = NodeSpec::x86_64(mib << 20, 0, 0);
         let mut machine = Machine::new(&[node], nr_cpus, config).unwrap();
         if slots > 0 {
-            machine.swapon(slots, slots, false);
+            machine.swapon(SwapOptions::new(slots));
         }
         TestWorld::new(machine)
     }

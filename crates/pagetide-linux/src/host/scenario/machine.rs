@@ -302,32 +302,39 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
         );
         page.comment_note(ImportNote::new("/proc/swaps", message));
     }
-    let areas: Vec<&HostSwap> = areas.iter().filter(|area| !area.is_zram()).collect();
-    let kbytes = areas.iter().fold(0u64, |sum, area| sum.saturating_add(area.size_kb));
-    let pages = (kbytes / 4).min(SWAP_PAGES_MAX);
-    if pages == 0 {
+    let areas: Vec<&HostSwap> =
+        areas.iter().filter(|area| !area.is_zram() && area.size_kb >= 4).collect();
+    if areas.is_empty() {
         page.comment("no swap on a disk");
-        return;
     }
-    let names: Vec<String> = areas.iter().take(4).map(|area| shown(&area.name)).collect();
-    let names = names.join(", ") + if areas.len() > 4 { ", ..." } else { "" };
-    if areas.len() > 1 {
-        let message = format!("{} areas are combined into one: {names}", areas.len());
-        page.comment_note(ImportNote::new("/proc/swaps", message));
-    }
-    if kbytes / 4 > SWAP_PAGES_MAX {
-        let message = format!("reduced to {}, the maximum of a scenario", show_pages(pages));
-        page.comment_note(ImportNote::new("/proc/swaps", message));
-    }
-    let disk = areas.iter().find_map(|area| of(area));
-    page.line("[machine.swap]");
-    page.line(&format!("size = \"{pages} pages\" # {}: {names}", show_pages(pages)));
-    match disk {
-        Some(disk) => page.line(&format!("disk = \"{disk}\"")),
-        None if disks.len() > 1 => {
-            let message = format!("the disk of {names} is unknown; the first disk is used");
+    let mut left = SWAP_PAGES_MAX;
+    for area in &areas {
+        let name = shown(&area.name);
+        let pages = (area.size_kb / 4).min(left);
+        left -= pages;
+        if pages < area.size_kb / 4 {
+            let message = match pages {
+                0 => format!("{name} is left out: a scenario has at most 2 TiB of swap"),
+                _ => format!("{name} is reduced to {}, the maximum", show_pages(pages)),
+            };
             page.comment_note(ImportNote::new("/proc/swaps", message));
         }
-        None => {}
+        if pages == 0 {
+            continue;
+        }
+        page.line(if areas.len() == 1 { "[machine.swap]" } else { "[[machine.swap]]" });
+        page.line(&format!("size = \"{pages} pages\" # {}: {name}", show_pages(pages)));
+        if areas.len() > 1 {
+            let highest = i32::from(i16::MAX);
+            page.line(&format!("priority = {}", area.priority.clamp(-highest, highest)));
+        }
+        match of(area) {
+            Some(disk) => page.line(&format!("disk = \"{disk}\"")),
+            None if disks.len() > 1 => {
+                let message = format!("the disk of {name} is unknown; the first disk is used");
+                page.comment_note(ImportNote::new("/proc/swaps", message));
+            }
+            None => {}
+        }
     }
 }

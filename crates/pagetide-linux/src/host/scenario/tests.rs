@@ -116,10 +116,11 @@ fn disks_and_swap() {
     let disks: Vec<_> =
         setup.machine.disks.iter().map(|disk| (disk.name.as_str(), disk.model.name())).collect();
     assert_eq!(disks, [("nvme0n1", "nvme"), ("sda", "rotating"), ("vdb", "rotating")]);
-    let swap = setup.machine.swap.unwrap();
-    assert_eq!((swap.disk, swap.size), (1, 4096 << 10));
+    let areas: Vec<_> =
+        setup.machine.swap.iter().map(|it| (it.disk, it.size, it.priority)).collect();
+    assert_eq!(areas, [(1, 4000 << 10, Some(-2)), (0, 96 << 10, Some(-3))]);
     told(&written, "/dev/zram0");
-    told(&written, "2 areas are combined into one: /dev/sda2, /a b");
+    told(&written, "the disk of /a b is unknown; the first disk is used");
     told(&written, "/sys/block/vdb: a virtual disk");
     assert!(setup.sysctls.contains(&write_of("block.read_ahead_kb", "512")));
 }

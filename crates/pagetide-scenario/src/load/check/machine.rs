@@ -61,7 +61,13 @@ pub(super) fn check<'a>(
         }
     }
     if let Some(swap) = &machine.swap {
-        checked.swap = check_swap(&swap.0, &disks, sink);
+        checked.swap = swap.0.iter().filter_map(|area| check_swap(area, &disks, sink)).collect();
+        let bytes = checked.swap.iter().fold(0u64, |sum, area| sum.saturating_add(area.size));
+        let limit = sink.page_size.bytes_of(MACHINE_PAGES_MAX);
+        if let Some(last) = swap.0.last().filter(|_| swap.0.len() > 1 && bytes > limit) {
+            let hint = format!("they have at most {} together", show_size(limit));
+            sink.hinted(last.at, "the swap areas are too large", hint);
+        }
     }
     (checked, disks)
 }
@@ -310,5 +316,6 @@ fn check_swap(
         sink.hinted(size.span, "the swap area is too large", format!("it has at most {limit}"));
     }
     let full_after_pages = swap.full_after.as_ref().map(|size| size.value.0 / page);
-    Some(Swap { disk: disk?, size: size.value.0, full_after_pages })
+    let priority = swap.priority.as_ref().map(|priority| priority.value.0 as i16);
+    Some(Swap { disk: disk?, size: size.value.0, full_after_pages, priority })
 }

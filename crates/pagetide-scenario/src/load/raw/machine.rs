@@ -32,7 +32,7 @@ table! {
         node: Vec<MemoryNode>,
         /// Disks; without this table the machine has one SSD called `disk`.
         disk: Vec<DiskTable>,
-        /// Swap area: a size, or a table.
+        /// Swap areas: a size, a table, or a list of these.
         swap: RawSwap,
         /// Charges kernel objects to groups; false: boot option cgroup.memory=nokmem (default
         /// true).
@@ -272,28 +272,39 @@ table! {
 }
 
 table! {
-    /// The swap area as a table.
+    /// A swap area as a table.
     SwapTable of "the swap area" {
         /// Size of the swap area.
         size: Spanned<Size> => required "\"4GiB\"",
         /// Disk that holds it (default: the first).
         disk: Spanned<NameKey>,
+        /// Areas of a higher priority are used first, and areas of equal priority take turns.
+        /// Default: -2 for the first area without a priority, -3 for the next, and so on.
+        priority: Spanned<Int<{ i16::MIN as i64 }, { i16::MAX as i64 }>>,
         /// Reports the area as full once this much is used (fault injection).
         full_after: Spanned<Size>,
     }
 }
 
-/// The swap area: a size, or a table.
+/// The swap areas: one, or a list. An area is a size or a table.
 #[derive(Clone, Debug)]
-pub(crate) struct RawSwap(pub(crate) SwapTable);
+pub(crate) struct RawSwap(pub(crate) Vec<SwapTable>);
+
+fn decode_area(node: &TomlNode, sink: &mut ProblemSink) -> Option<SwapTable> {
+    if matches!(node.value, TomlValue::Table(_)) {
+        return SwapTable::decode(node, sink);
+    }
+    let size = Spanned::<Size>::decode(node, sink)?;
+    Some(SwapTable { at: node.span, size: Some(size), ..SwapTable::default() })
+}
 
 impl Decode for RawSwap {
     fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
-        if matches!(node.value, TomlValue::Table(_)) {
-            return SwapTable::decode(node, sink).map(RawSwap);
-        }
-        let size = Spanned::<Size>::decode(node, sink)?;
-        Some(RawSwap(SwapTable { at: node.span, size: Some(size), ..SwapTable::default() }))
+        let areas = match &node.value {
+            TomlValue::Array(areas) => areas.iter().map(|area| decode_area(area, sink)).collect(),
+            _ => decode_area(node, sink).map(|area| vec![area]),
+        };
+        areas.map(RawSwap)
     }
 }
 
@@ -304,7 +315,11 @@ impl JsonSchema for RawSwap {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let size = generator.subschema_for::<Size>();
         let table = generator.subschema_for::<SwapTable>();
-        json_schema!({ "anyOf": [size, table] })
+        json_schema!({ "anyOf": [
+            size,
+            table,
+            { "type": "array", "items": { "anyOf": [size, table] } },
+        ] })
     }
 }
 

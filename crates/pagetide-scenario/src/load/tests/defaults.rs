@@ -59,7 +59,7 @@ fn everything_can_be_written() {
     assert_eq!(setup.machine.latency_files, [base.join("latencies.csv")]);
     assert_eq!(setup.machine.disks[1].write_bandwidth, Some(500 << 20));
     assert_eq!(setup.machine.disks[1].faults.slow_factor, 20);
-    let swap = setup.machine.swap.as_ref().unwrap();
+    let swap = &setup.machine.swap[0];
     assert_eq!((swap.disk, swap.size, swap.full_after_pages), (1, 2 << 30, Some(1000)));
     let sysctls = [
         ("vm.swappiness", "10"),
@@ -119,5 +119,29 @@ fn a_scenario_needs_a_name() {
     for name in ["", "two words.toml", "<stdin>"] {
         let errors = load(name).unwrap_err();
         assert_eq!(errors.iter().next().unwrap().message, "the scenario has no name");
+    }
+}
+
+#[test]
+fn swap_is_a_size_a_table_or_a_list() {
+    let areas = |swap: &str| {
+        let text = SOUND.replacen("[machine]\n", &format!("[machine]\nswap = {swap}\n"), 1);
+        let machine = sound(&text).variants.remove(0).setup.machine;
+        let sizes: Vec<u64> = machine.swap.iter().map(|area| area.size >> 20).collect();
+        (sizes, machine.swap_priorities())
+    };
+    assert_eq!(areas("\"64MiB\""), (vec![64], vec![-2]));
+    assert_eq!(areas("[]"), (vec![], vec![]));
+    let list = "[\"64MiB\", { size = \"8MiB\", priority = 100 }, { size = \"1MiB\" }]";
+    assert_eq!(areas(list), (vec![64, 8, 1], vec![-2, 100, -3]));
+    for (swap, message) in [
+        ("[\"0\"]", "size 0"),
+        ("[{ size = \"1MiB\", priority = 40000 }]", "32767"),
+        ("[\"1TiB\", \"1TiB\", \"1TiB\"]", "too large"),
+        ("[{ size = \"1MiB\", disk = \"no\" }]", "no"),
+    ] {
+        let text = SOUND.replacen("[machine]\n", &format!("[machine]\nswap = {swap}\n"), 1);
+        let found = load_text(&text, &Overrides::default()).unwrap_err().to_string();
+        assert!(found.contains(message), "{swap}: {found}");
     }
 }

@@ -29,7 +29,7 @@ set.file.data.size = \"1MiB\"
     assert_eq!(b.setup.tasks[0].nice, 3);
     let writes = [("vm.swappiness", "5"), ("vm.dirty_ratio", "7")];
     assert!(b.setup.sysctls == writes.map(write));
-    assert_eq!(c.setup.machine.swap.as_ref().unwrap().size, 1 << 30);
+    assert_eq!(c.setup.machine.swap[0].size, 1 << 30);
     assert_eq!(c.setup.files[0].size, 1 << 20);
     let sets = |variant: &Variant| -> Vec<String> {
         variant.sets.iter().map(|(key, value)| format!("{key}={value}")).collect()
@@ -73,7 +73,7 @@ fn the_command_line_wins() {
     for variant in &scenario.variants {
         assert_eq!(variant.setup.machine.nodes[0].memory, 4 << 30);
         assert_eq!(variant.setup.tasks[0].nice, -3);
-        assert_eq!(variant.setup.machine.swap.as_ref().unwrap().size, 1 << 30);
+        assert_eq!(variant.setup.machine.swap[0].size, 1 << 30);
     }
     let a = &scenario.variants[1].setup.sysctls;
     assert_eq!(a[0], write(("vm.swappiness", "1")));

@@ -14,7 +14,8 @@ use crate::world::threads::{WorldEvent, WorldQueue, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::Io;
 use pagetide_core::process::Machine;
-use pagetide_core::units::{Cpu, FileId, IdVec, Nanos};
+use pagetide_core::swap::SwapAreas;
+use pagetide_core::units::{Cpu, FileId, IdVec, Nanos, SwapSlot};
 use std::collections::BTreeMap;
 
 /// Gap between two files on a disk, in bytes; keeps growing files from overlapping.
@@ -43,19 +44,24 @@ pub(crate) struct SimDisks {
     pending: Vec<Option<PendingIo>>,
     /// Empty entries of `pending`.
     free: Vec<usize>,
-    /// Disk of each file, and its first page there; the swap area is at page 0 of its own.
+    /// Disk and first page of each file.
     file_base: IdVec<FileId, (usize, u64)>,
-    swap_disk: usize,
+    /// Disk and first page of each swap area.
+    swap_base: Vec<(usize, u64)>,
     trace_files: BTreeMap<u64, FileId>,
 }
 
 impl SimDisks {
-    pub fn new(disks: Vec<Disk>, file_base: Vec<(usize, u64)>, swap_disk: usize) -> SimDisks {
+    pub fn new(
+        disks: Vec<Disk>,
+        file_base: Vec<(usize, u64)>,
+        swap_base: Vec<(usize, u64)>,
+    ) -> SimDisks {
         SimDisks {
             events: vec![None; disks.len()],
             of: disks,
             file_base: file_base.into(),
-            swap_disk,
+            swap_base,
             ..SimDisks::default()
         }
     }
@@ -83,7 +89,11 @@ impl SimDisks {
     }
 
     /// The pages of a disk that a request reads or writes.
-    fn range(&self, io: Io) -> DiskRange {
+    fn range(&self, io: Io, swap: &SwapAreas) -> DiskRange {
+        let place_of_slot = |slot: SwapSlot| {
+            let (disk, base) = self.swap_base[swap.area_of(slot)];
+            (disk, base + u64::from(slot.0 - swap[slot].first))
+        };
         let (disk, kind, offset, pages) = match io {
             Io::ReadFile { file, index, nr } => {
                 let (disk, base) = self.file_base[file];
@@ -93,8 +103,14 @@ impl SimDisks {
                 let (disk, base) = self.file_base[file];
                 (disk, IoKind::Write, base + u64::from(index), nr)
             }
-            Io::SwapIn { slot, .. } => (self.swap_disk, IoKind::Read, u64::from(slot.0), 1),
-            Io::SwapOut { slot, nr, .. } => (self.swap_disk, IoKind::Write, u64::from(slot.0), nr),
+            Io::SwapIn { slot, .. } => {
+                let (disk, offset) = place_of_slot(slot);
+                (disk, IoKind::Read, offset, 1)
+            }
+            Io::SwapOut { slot, nr, .. } => {
+                let (disk, offset) = place_of_slot(slot);
+                (disk, IoKind::Write, offset, nr)
+            }
         };
         DiskRange { disk, kind, offset, pages }
     }
@@ -105,12 +121,13 @@ impl SimDisks {
         &mut self,
         ios: Vec<(Io, Nanos)>,
         (thread, cpu): (WorldThread, Cpu),
+        swap: &SwapAreas,
         now: Nanos,
         queue: &mut WorldQueue,
     ) -> Option<FullDisk> {
         let mut batch: Vec<(usize, DiskRequest)> = Vec::with_capacity(ios.len());
         for (io, since) in ios {
-            let DiskRange { disk, kind, offset, pages } = self.range(io);
+            let DiskRange { disk, kind, offset, pages } = self.range(io, swap);
             let submitter = match (kind, thread) {
                 (IoKind::Read, _) => Submitter::Reader,
                 (IoKind::Write, WorldThread::Daemon(Daemon::Kswapd(_))) => Submitter::Kswapd,

@@ -37,12 +37,13 @@ impl SimWorld {
         let mut full = None;
         let now = self.now;
         for (at, &io) in ios.iter().enumerate() {
-            let range = self.disks.range(io);
+            let range = self.disks.range(io, self.machine.swap());
             let plug = self.plug(thread);
             let since = plug.time_in_step(at, ios.len(), now);
             if let Some(before) = plug.add(io, range, since) {
                 let by = (thread, cpu);
-                full = self.disks.submit(before, by, now, &mut self.queue).or(full);
+                let swap = self.machine.swap();
+                full = self.disks.submit(before, by, swap, now, &mut self.queue).or(full);
             }
         }
         // A thread that waits for a full disk sleeps, so its plug ends.
@@ -53,7 +54,8 @@ impl SimWorld {
         if ios.is_empty() {
             return full;
         }
-        self.disks.submit(ios, (thread, cpu), now, &mut self.queue).or(full)
+        let swap = self.machine.swap();
+        self.disks.submit(ios, (thread, cpu), swap, now, &mut self.queue).or(full)
     }
 
     /// Puts `thread`, which has been blocked, to sleep until the disk accepts its requests.

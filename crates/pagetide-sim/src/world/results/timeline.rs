@@ -9,7 +9,6 @@
 //! Invariant: sampling only reads the machine and schedules no event, so it does not change a run.
 
 use crate::task::SimTask;
-use pagetide_core::ageing::lruvec::Lru;
 use pagetide_core::compaction::fragmentation::FreeBlocks;
 use pagetide_core::frames::gfp::Watermark;
 use pagetide_core::frames::node::Node;
@@ -250,11 +249,10 @@ fn note_end(
     now: &GroupCounters,
     earlier: &GroupCounters,
 ) {
-    let lists = machine.memcg_lru_pages(memcg);
-    let pages = |lru: Lru| lists[lru as usize];
-    row.anon_pages = pages(Lru::InactiveAnon) + pages(Lru::ActiveAnon);
-    row.inactive_file_pages = pages(Lru::InactiveFile);
-    row.file_pages = pages(Lru::InactiveFile) + pages(Lru::ActiveFile);
+    let sizes = machine.memcg_lru_sizes(memcg);
+    row.anon_pages = sizes.anon();
+    row.inactive_file_pages = sizes.cold_file();
+    row.file_pages = sizes.file();
     row.swap_pages = match memcg {
         ROOT => machine.swap().used().into(),
         memcg => machine.memcgs()[memcg].swap.usage,

@@ -354,7 +354,7 @@ pub fn enlarge_pages(setup: &mut Setup, seed: u64) {
         node.memory *= factor;
         node.movable *= factor;
     }
-    if let Some(swap) = &mut setup.machine.swap {
+    for swap in &mut setup.machine.swap {
         swap.size *= factor;
     }
     for file in &mut setup.files {

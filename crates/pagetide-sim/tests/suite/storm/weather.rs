@@ -68,11 +68,15 @@ fn machine(draw: &mut RandomDraw) -> MachineSetup {
         })
         .collect();
     let disks = vec![disk(draw, "a"), disk(draw, "b")];
-    let swap = (!draw.one_in(3)).then(|| Swap {
-        disk: draw.below(2) as usize,
-        size: draw.of(&[PAGE, 100 * PAGE, 256 * PAGE, MIB, 16 * MIB, 256 * MIB]),
-        full_after_pages: draw.of(&[None, None, Some(0), Some(1), Some(300)]),
-    });
+    let nr_areas = draw.of(&[0, 0, 1, 1, 1, 3]);
+    let swap = (0..nr_areas)
+        .map(|_| Swap {
+            disk: draw.below(2) as usize,
+            size: draw.of(&[PAGE, 100 * PAGE, 256 * PAGE, MIB, 16 * MIB, 256 * MIB]),
+            full_after_pages: draw.of(&[None, None, Some(0), Some(1), Some(300)]),
+            priority: draw.of(&[None, Some(-3), Some(5), Some(5)]),
+        })
+        .collect();
     MachineSetup {
         cpus: 1 + draw.below(4) as u16,
         page_size: PageSize::Kib4,

@@ -10,14 +10,12 @@
 //! Invariant: used only with these policies. With them the costs of 6.1 are not kept.
 
 use super::scan_count::ScanBalance;
-use super::ScanControl;
-use crate::ageing::lruvec::Lru;
+use crate::ageing::Ageing;
 use crate::config::LruPolicy;
-use crate::frames::gfp::Watermark;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::plugin::GroupPlan;
-use crate::stats::vmstat::NodeStat;
+use crate::reclaim::ScanControl;
 use crate::units::{MemcgId, NodeId};
 
 impl<O: Owners> Manager<O> {
@@ -31,14 +29,15 @@ impl<O: Owners> Manager<O> {
         rotated: u64,
     ) {
         if self.era.balances_by_rotation {
-            let recent = &mut self.memcgs[memcg].lruvecs[node].recent;
+            let Ageing::TwoLists(two) = &mut self.memcgs[memcg].lruvecs[node].ageing;
+            let recent = &mut two.recent;
             recent.recent_scanned[usize::from(file)] += scanned;
             recent.recent_rotated[usize::from(file)] += rotated;
         }
     }
 
     /// How anonymous memory and page cache of a group share the pressure.
-    pub(super) fn old_balance(
+    pub(in crate::ageing::two_lists) fn old_balance(
         &mut self,
         memcg: MemcgId,
         node: NodeId,
@@ -46,9 +45,7 @@ impl<O: Owners> Manager<O> {
         plan: GroupPlan,
     ) -> ScanBalance {
         let swappiness = u64::from(self.memcg_swappiness(memcg)).min(100);
-        let size = |lru: Lru| self.lruvec(memcg, node).size(lru);
-        let anon = size(Lru::InactiveAnon) + size(Lru::ActiveAnon);
-        let file = size(Lru::InactiveFile) + size(Lru::ActiveFile);
+        let sizes = self.lruvec(memcg, node).sizes();
         if !sc.may.swap || self.memcg_swap_left(memcg) == 0 {
             return ScanBalance::File;
         }
@@ -58,22 +55,23 @@ impl<O: Owners> Manager<O> {
         if plan.priority == 0 && swappiness > 0 {
             return ScanBalance::Equal;
         }
-        if !sc.goal.is_for_group() && self.is_page_cache_tiny(node) {
+        if !sc.goal.is_for_group() && self.is_page_cache_tiny(node, |zone| zone.free_pages()) {
             let enough = self.config.lru == LruPolicy::Linux33
                 || (!self.inactive_is_low(memcg, node, false)
-                    && size(Lru::InactiveAnon) >> plan.priority > 0);
+                    && sizes.cold_anon() >> plan.priority > 0);
             if enough {
                 return ScanBalance::Anon;
             }
         }
         if self.config.lru == LruPolicy::Linux54
             && !self.is_to_be_aged(memcg, node, true)
-            && size(Lru::InactiveFile) >> plan.priority > 0
+            && sizes.cold_file() >> plan.priority > 0
         {
             return ScanBalance::File;
         }
-        let recent = &mut self.memcgs[memcg].lruvecs[node].recent;
-        for (kind, pages) in [anon, file].into_iter().enumerate() {
+        let Ageing::TwoLists(two) = &mut self.memcgs[memcg].lruvecs[node].ageing;
+        let recent = &mut two.recent;
+        for (kind, pages) in [sizes.anon(), sizes.file()].into_iter().enumerate() {
             if recent.recent_scanned[kind] > pages / 4 {
                 recent.recent_scanned[kind] /= 2;
                 recent.recent_rotated[kind] /= 2;
@@ -88,23 +86,19 @@ impl<O: Owners> Manager<O> {
         ScanBalance::Fract { anon, file, denominator: anon + file + 1 }
     }
 
-    /// Whether the node could not be balanced even if all its page cache were freed.
-    fn is_page_cache_tiny(&self, node: NodeId) -> bool {
-        let zones = || self.mem.nodes[node].zones.iter().filter(|zone| zone.is_populated());
-        let free: u64 = zones().map(|zone| zone.free_pages()).sum();
-        let high: u64 = zones().map(|zone| zone.wmark(Watermark::High)).sum();
-        let file = self.node_stat(node, NodeStat::NrInactiveFile)
-            + self.node_stat(node, NodeStat::NrActiveFile);
-        file + free <= high
-    }
-
     /// Whether to age a group's active list (Linux `inactive_list_is_low`; 5.4: also when evicted
     /// pages have returned since reclaim last looked).
-    pub(crate) fn is_to_be_aged(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
+    pub(in crate::ageing::two_lists) fn is_to_be_aged(
+        &self,
+        memcg: MemcgId,
+        node: NodeId,
+        file: bool,
+    ) -> bool {
         let lruvec = self.lruvec(memcg, node);
         let kind = usize::from(file);
+        let Ageing::TwoLists(two) = &lruvec.ageing;
         let has_refaults = self.config.lru == LruPolicy::Linux54
-            && lruvec.workingset_activate[kind] != lruvec.refaults[kind];
+            && lruvec.workingset_activate[kind] != two.refaults[kind];
         has_refaults || self.inactive_is_low(memcg, node, file)
     }
 }

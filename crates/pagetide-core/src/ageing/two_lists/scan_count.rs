@@ -1,26 +1,28 @@
 //! Number of pages to scan on each list: page cache against anonymous memory.
 //!
-//! Linux: `prepare_scan_count` and `get_scan_count` (6.1). Cold page cache is scanned first while
-//! there is plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to
+//! Linux: `prepare_scan_count`, `get_scan_count`, `inactive_is_low` (6.1). Cold page cache is scanned
+//! first while there is plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to
 //! the cost of reclaiming them so far. Groups differ in swappiness, in remaining swap, and in the
 //! priority and protection that policies gave them. All arithmetic is integer, in the kernel's
 //! order.
 
-use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
-use crate::ageing::lruvec::{Lru, Lruvec};
+use crate::ageing::lruvec::{Lru, Lruvec, NR_EVICTABLE_LISTS};
+use crate::ageing::Ageing;
+use crate::frames::gfp::Watermark;
+use crate::frames::zone::Zone;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::plugin::GroupPlan;
-use crate::stats::vmstat::NodeStat;
+use crate::reclaim::ScanControl;
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 
 /// Pages to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
-pub type ScanCounts = [u64; 4];
+pub(in crate::ageing::two_lists) type ScanCounts = [u64; NR_EVICTABLE_LISTS];
 
 /// How anonymous memory and page cache share the pressure (Linux `enum scan_balance`).
 #[derive(Clone, Copy)]
-pub(super) enum ScanBalance {
+pub(in crate::ageing::two_lists) enum ScanBalance {
     /// Both kinds get the full pressure.
     Equal,
     /// Each kind gets its share of `denominator`.
@@ -42,57 +44,51 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the inactive list of one kind of a group's pages is too small for its active list.
     pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
-        let (inactive, active) = if file {
-            (NodeStat::NrInactiveFile, NodeStat::NrActiveFile)
-        } else {
-            (NodeStat::NrInactiveAnon, NodeStat::NrActiveAnon)
-        };
-        let size = |stat| self.lruvec_page_state(memcg, node, stat);
-        self.inactive_is_short(size(inactive), size(active))
-    }
-
-    /// Whether anonymous memory can be aged: there is swap.
-    pub(crate) fn can_age_anon_pages(&self) -> bool {
-        self.swap.exists()
+        let [inactive_anon, active_anon, inactive_file, active_file, _] =
+            self.lru_sizes_below(memcg, node).0;
+        match file {
+            true => self.inactive_is_short(inactive_file, active_file),
+            false => self.inactive_is_short(inactive_anon, active_anon),
+        }
     }
 
     /// Inspects the node once before its groups are walked.
     pub(crate) fn prepare_scan_count(&mut self, node: NodeId, sc: &mut ScanControl) {
         let target = sc.goal.target.unwrap_or(ROOT);
         let lruvec = self.lruvec(target, node);
-        sc.found.anon_cost = lruvec.anon_cost;
-        sc.found.file_cost = lruvec.file_cost;
-        let (activated, seen) = (lruvec.workingset_activate, lruvec.refaults);
-        if sc.may.force_deactivate {
-            sc.may.deactivate = DEACTIVATE_ANON | DEACTIVATE_FILE;
-        } else {
-            // Refaults have activated pages: the active list is stale, so age it.
-            let challenge = |file: bool| {
-                activated[usize::from(file)] != seen[usize::from(file)]
-                    || self.inactive_is_low(target, node, file)
-            };
-            sc.may.deactivate = if challenge(false) { DEACTIVATE_ANON } else { 0 }
-                | if challenge(true) { DEACTIVATE_FILE } else { 0 };
-        }
-        let inactive_file = self.lruvec_page_state(target, node, NodeStat::NrInactiveFile);
-        sc.found.cache_trim_mode =
-            inactive_file >> sc.goal.priority > 0 && sc.may.deactivate & DEACTIVATE_FILE == 0;
-        if sc.goal.target.is_some() {
-            sc.found.file_is_tiny = false;
-            return;
-        }
-        let stat = |stat| self.node_stat(node, stat);
+        let Ageing::TwoLists(two) = &lruvec.ageing;
+        let found = &mut sc.found.lists;
+        found.costs = two.costs;
+        let (activated, seen) = (lruvec.workingset_activate, two.refaults);
+        // Refaults have activated pages: the active list is stale, so age it.
+        found.may_deactivate = [false, true].map(|file| {
+            sc.may.force_ageing
+                || activated[usize::from(file)] != seen[usize::from(file)]
+                || self.inactive_is_low(target, node, file)
+        });
+        let sizes = self.lru_sizes_below(target, node);
+        let [may_age_anon, may_age_file] = found.may_deactivate;
+        found.cache_trim_mode = sizes.cold_file() >> sc.goal.priority > 0 && !may_age_file;
+        found.file_is_tiny = sc.goal.target.is_none()
+            && self.is_page_cache_tiny(node, |zone| zone.free_pages_counted())
+            && !may_age_anon
+            && sizes.cold_anon() >> sc.goal.priority > 0;
+    }
+
+    /// Whether the node could not be balanced even if all its page cache were freed.
+    pub(in crate::ageing::two_lists) fn is_page_cache_tiny(
+        &self,
+        node: NodeId,
+        free: impl Fn(&Zone) -> u64,
+    ) -> bool {
         let zones = &self.mem.nodes[node].zones;
-        let free: u64 = zones.iter().map(|zone| zone.free_pages_counted()).sum();
+        let free: u64 = zones.iter().map(free).sum();
         let high: u64 = zones
             .iter()
             .filter(|zone| zone.is_populated())
-            .map(|zone| zone.wmark(crate::frames::gfp::Watermark::High))
+            .map(|zone| zone.wmark(Watermark::High))
             .sum();
-        let file = inactive_file + stat(NodeStat::NrActiveFile);
-        sc.found.file_is_tiny = file + free <= high
-            && sc.may.deactivate & DEACTIVATE_ANON == 0
-            && stat(NodeStat::NrInactiveAnon) >> sc.goal.priority > 0;
+        self.node_lru_sizes(node).file() + free <= high
     }
 
     /// Calls [`Self::snapshot_refaults`] for every node, at the end of a descent of direct reclaim.
@@ -111,7 +107,8 @@ impl<O: Owners> Manager<O> {
         let lruvec = &mut self.memcgs[target].lruvecs[node];
         // The root's flag is the node's; kswapd clears it when the node is balanced.
         lruvec.congested = false;
-        lruvec.refaults = lruvec.workingset_activate;
+        let Ageing::TwoLists(two) = &mut lruvec.ageing;
+        two.refaults = lruvec.workingset_activate;
     }
 
     /// How anonymous memory and page cache share the pressure.
@@ -122,14 +119,14 @@ impl<O: Owners> Manager<O> {
             ScanBalance::File
         } else if plan.priority == 0 && swappiness > 0 {
             ScanBalance::Equal
-        } else if sc.found.file_is_tiny {
+        } else if sc.found.lists.file_is_tiny {
             ScanBalance::Anon
-        } else if sc.found.cache_trim_mode {
+        } else if sc.found.lists.cache_trim_mode {
             ScanBalance::File
         } else {
-            let total = sc.found.anon_cost + sc.found.file_cost;
-            let anon_cost = total + sc.found.anon_cost;
-            let file_cost = total + sc.found.file_cost;
+            let [anon_cost, file_cost] = sc.found.lists.costs;
+            let total = anon_cost + file_cost;
+            let (anon_cost, file_cost) = (total + anon_cost, total + file_cost);
             let total = anon_cost + file_cost;
             let anon = swappiness * (total + 1) / (anon_cost + 1);
             let file = (200 - swappiness) * (total + 1) / (file_cost + 1);
@@ -138,11 +135,11 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Scan targets for one group on one node.
-    pub(crate) fn get_scan_count(
+    pub(in crate::ageing::two_lists) fn get_scan_count(
         &mut self,
         memcg: MemcgId,
         node: NodeId,
-        sc: &mut ScanControl,
+        sc: &ScanControl,
         plan: GroupPlan,
     ) -> ScanCounts {
         let group = &self.memcgs[memcg];

@@ -1,25 +1,26 @@
-//! Isolation: takes a batch of pages off a list, and puts back the pages that stay.
+//! Isolation: takes a batch of pages off a list.
 //!
-//! Linux: `isolate_lru_folios`, `move_folios_to_lru` (mm/vmscan.c, 6.1). All counts are in pages:
+//! Linux: `isolate_lru_folios` (mm/vmscan.c, 6.1). All counts are in pages:
 //! one huge page fills a batch.
 //!
 //! Invariant: an isolated page is on no list and in no list's count. It returns to a list or is
 //! freed in the same step.
 
-use super::ScanControl;
 use crate::ageing::lruvec::Lru;
-use crate::frames::page::{PageFlags, Place};
+use crate::frames::page::Place;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
-use crate::interface::planted::Defect;
+use crate::reclaim::ScanControl;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn};
 use alloc::vec::Vec;
 
 /// Result of an isolation, in pages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct IsolatedBatch {
+pub(in crate::ageing::two_lists) struct IsolatedBatch {
+    /// Pages taken, and those of zones above the highest usable zone.
     pub nr_scanned: u64,
+    /// Pages taken.
     pub nr_taken: u64,
 }
 
@@ -30,7 +31,7 @@ impl<O: Owners> Manager<O> {
     /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`. A huge
     /// page is one entry and counts all its pages. `nr_scanned` includes pages of zones above the
     /// highest usable zone (Linux `isolate_lru_folios`).
-    pub(super) fn isolate_lru_pages(
+    pub(in crate::ageing::two_lists) fn isolate_lru_pages(
         &mut self,
         lru: Lru,
         nr: u64,
@@ -48,7 +49,7 @@ impl<O: Owners> Manager<O> {
         let mut isolated = IsolatedBatch { nr_scanned: 0, nr_taken: 0 };
         let mut skipped: Vec<Pfn> = Vec::new();
         while isolated.nr_taken < nr {
-            let pfn = lruvec.lists[lru as usize].tail;
+            let pfn = lruvec.list(lru).tail;
             if pfn.is_none() {
                 break;
             }
@@ -101,7 +102,7 @@ impl<O: Owners> Manager<O> {
         let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
         let cursor = self.soft_limit_trees.zone_cursor % spanned.max(1);
         let mut nr_taken = 0;
-        let mut at = lruvec.lists[lru as usize].tail;
+        let mut at = lruvec.list(lru).tail;
         while spanned > SMALL_ZONE && nr_taken < nr && at.is_some() {
             // Most pages of the list are in a large zone. Take the oldest first; pages of other
             // zones stay.
@@ -123,7 +124,7 @@ impl<O: Owners> Manager<O> {
             let pfn = Pfn(start + at);
             // A block that was never used has no page on a list.
             let Some(page) = pages.get(pfn.idx()) else { continue };
-            if page.place == lru.place() && page.memcg == memcg {
+            if Lru::on(page) == Some(lru) && page.memcg == memcg {
                 nr_taken += page.nr_pages();
                 lruvec.remove(pages, pfn, lru);
                 pages[pfn].place = Place::Isolated;
@@ -137,22 +138,5 @@ impl<O: Owners> Manager<O> {
         self.subtree_sizes_changed(memcg, node, lru, -(nr_taken as i64));
         self.mem.work.pages_scanned += taken.len() as u32;
         IsolatedBatch { nr_scanned: nr_taken, nr_taken }
-    }
-
-    /// Puts an isolated page back on the list that its flags name (Linux `move_folios_to_lru`).
-    pub(super) fn putback_page(&mut self, pfn: Pfn) {
-        if self.is_planted(Defect::ForgottenPage) {
-            return;
-        }
-        let page = &mut self.mem.pages[pfn];
-        page.place = Place::Allocated;
-        let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
-        let (nr, locked) = (page.nr_pages(), page.has(PageFlags::MLOCKED));
-        self.lruvec_add(pfn);
-        if locked {
-            self.note_culled(pfn);
-        } else if active {
-            self.workingset_age_nonresident(memcg, node, nr);
-        }
     }
 }

@@ -1,0 +1,95 @@
+//! Planning a scan, and taking its batches.
+//!
+//! Linux: `shrink_lruvec`, `shrink_list` (mm/vmscan.c, 6.1).
+//!
+//! Invariant: the pages of an [`EvictionBatch`] are isolated; the same step decides about them.
+
+use super::LruvecScan;
+use crate::ageing::lruvec::Lru;
+use crate::ageing::two_lists::isolate::IsolatedBatch;
+use crate::interface::ctx::Ctx;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
+use crate::reclaim::plugin::GroupPlan;
+use crate::reclaim::ScanControl;
+use crate::units::{MemcgId, NodeId, Pfn, DEF_PRIORITY, SWAP_CLUSTER_MAX};
+use alloc::vec::Vec;
+
+/// Pages of one kind, isolated for a decision about each.
+pub(crate) struct EvictionBatch {
+    /// File pages; else anonymous.
+    pub file: bool,
+    /// Pages taken, and those of zones above the highest usable zone.
+    pub nr_scanned: u64,
+    /// Pages taken.
+    pub nr_taken: u64,
+    /// First frames of the pages. The buffer goes back to `scratch`.
+    pub taken: Vec<Pfn>,
+}
+
+/// Result of a step of a scan.
+pub(crate) enum ScanBatch {
+    /// Decide about these pages.
+    Evict(EvictionBatch),
+    /// Pages were aged, and none taken.
+    Aged,
+    /// The scan is over.
+    Done,
+}
+
+impl<O: Owners> Manager<O> {
+    /// Plans the scan of one group's lists, to free `nr_to_reclaim` pages.
+    pub(crate) fn plan_scan(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+        plan: GroupPlan,
+        nr_to_reclaim: u64,
+    ) -> LruvecScan {
+        let nr = self.get_scan_count(memcg, node, sc, plan);
+        let proportional =
+            !sc.goal.is_kswapd() && sc.goal.target.is_none() && plan.priority == DEF_PRIORITY;
+        let (nr_reclaimed, at, priority) = (0, 0, plan.priority);
+        LruvecScan { nr, targets: nr, nr_reclaimed, nr_to_reclaim, proportional, at, priority }
+    }
+
+    /// The next batch of a scan.
+    pub(crate) fn next_batch(
+        &mut self,
+        scan: &mut LruvecScan,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &mut ScanControl,
+        ctx: &Ctx,
+    ) -> ScanBatch {
+        let Some((lru, nr)) = scan.next() else {
+            // Keep the anonymous lists in balance, even without inactive pages to scan.
+            if self.must_age_anon(memcg, node) {
+                let nr = SWAP_CLUSTER_MAX;
+                self.shrink_active_list(Lru::ActiveAnon, nr, memcg, node, sc, ctx);
+            }
+            return ScanBatch::Done;
+        };
+        if !lru.is_active() {
+            self.lru_add_drain(ctx.cpu);
+            let mut taken = core::mem::take(&mut self.scratch);
+            let IsolatedBatch { nr_scanned, nr_taken } =
+                self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
+            let file = lru.is_file();
+            return ScanBatch::Evict(EvictionBatch { file, nr_scanned, nr_taken, taken });
+        }
+        let is_aged = if self.era.ages_by_own_lists {
+            sc.may.force_ageing || self.is_to_be_aged(memcg, node, lru.is_file())
+        } else {
+            sc.found.lists.may_deactivate[usize::from(lru.is_file())]
+        };
+        if is_aged {
+            self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
+        } else {
+            sc.found.skipped_ageing = true;
+            self.mem.work.lists_spared += 1;
+        }
+        ScanBatch::Aged
+    }
+}

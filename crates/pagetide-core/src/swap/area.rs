@@ -1,0 +1,320 @@
+//! One swap area: how each slot is used, and the swap cache.
+//!
+//! Linux: `struct swap_info_struct`, mm/swapfile.c, mm/swap_state.c. A slot is free, or used by a
+//! page-table entry, by the swap cache, or by both. Slots are allocated from runs of 512, so pages
+//! that are swapped out together get adjacent slots, which makes swap read-ahead useful. A huge page
+//! gets a whole run.
+//!
+//! Invariant: `nr_used` is the number of slots in use. If a slot has a cached frame, that frame has
+//! the slot in `private` and [`PageFlags::SWAPCACHE`](crate::frames::page::PageFlags::SWAPCACHE) set, or
+//! belongs to a huge page whose first frame has both for the first slot of its run.
+
+use crate::ageing::shadow::Shadow;
+use crate::units::digest::State;
+use crate::units::{IdVec, MemcgId, Pfn, SwapSlot, HPAGE_PMD_NR};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Number of slots in a run; allocation fills a run before it uses another (Linux
+/// `SWAPFILE_CLUSTER` with `CONFIG_THP_SWAP`).
+pub const SWAPFILE_CLUSTER: u32 = HPAGE_PMD_NR as u32;
+
+#[derive(Clone, Copy, Debug, PartialEq, State)]
+struct SwapSlotState {
+    /// Frame in the swap cache plus 1; 0 if none.
+    cached: u32,
+    mapped: bool,
+    /// Group of the slot, which pays for the page when it is swapped in. Whether it also pays for
+    /// the slot is recorded in the group's counter.
+    memcg: MemcgId,
+    shadow: Shadow,
+}
+
+impl Default for SwapSlotState {
+    fn default() -> Self {
+        SwapSlotState { cached: 0, mapped: false, memcg: MemcgId::NONE, shadow: Shadow::NONE }
+    }
+}
+
+impl SwapSlotState {
+    const fn is_free(&self) -> bool {
+        self.cached == 0 && !self.mapped
+    }
+}
+
+/// Description of a swap area, for `swapon`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
+pub struct SwapOptions {
+    /// Number of slots.
+    pub pages: u32,
+    /// The area is full when this many slots are in use (fault injection: "swap full").
+    pub limit: u32,
+    /// The area is on a disk that rotates.
+    pub rotational: bool,
+    /// Areas of a higher priority are used first; `None`: below all areas that exist.
+    pub priority: Option<i16>,
+}
+
+impl SwapOptions {
+    /// An area of `pages` slots on a disk that does not rotate, with the priority that Linux gives.
+    pub const fn new(pages: u32) -> SwapOptions {
+        SwapOptions { pages, limit: pages, rotational: false, priority: None }
+    }
+
+    /// The same area on a disk that rotates or does not.
+    pub const fn rotational(self, rotational: bool) -> SwapOptions {
+        SwapOptions { rotational, ..self }
+    }
+}
+
+/// A swap area. Its slots have the numbers from `first` on.
+#[derive(Clone, Debug, State)]
+pub struct SwapArea {
+    /// Its first slot.
+    pub first: u32,
+    /// Areas of a higher priority are used first.
+    pub priority: i16,
+    /// The area is on a disk that rotates.
+    pub rotational: bool,
+    /// State of slots; the table grows when slots are used for the first time, up to `capacity`.
+    #[state(sparse)]
+    slots: IdVec<SwapSlot, SwapSlotState>,
+    capacity: u32,
+    /// Artificial limit on used slots (fault injection: "swap full").
+    limit: u32,
+    nr_used: u32,
+    /// Where the search for the next run starts.
+    cluster_next: u32,
+    cluster_left: u32,
+    /// Number of used slots in each run of [`SWAPFILE_CLUSTER`] slots.
+    cluster_used: Vec<u16>,
+}
+
+impl SwapArea {
+    /// An empty area. `priority` is for options without one.
+    pub(super) fn new(first: u32, options: SwapOptions, priority: i16) -> SwapArea {
+        SwapArea {
+            first,
+            priority: options.priority.unwrap_or(priority),
+            rotational: options.rotational,
+            slots: IdVec::default(),
+            capacity: options.pages,
+            limit: options.limit.min(options.pages),
+            nr_used: 0,
+            cluster_next: 0,
+            cluster_left: 0,
+            cluster_used: Vec::new(),
+        }
+    }
+
+    /// The numbers of its slots.
+    pub fn slots(&self) -> Range<u64> {
+        u64::from(self.first)..u64::from(self.first) + u64::from(self.capacity)
+    }
+
+    fn at(&self, slot: SwapSlot) -> &SwapSlotState {
+        &self.slots[(slot.0 - self.first) as usize]
+    }
+
+    fn at_mut(&mut self, slot: SwapSlot) -> &mut SwapSlotState {
+        &mut self.slots[(slot.0 - self.first) as usize]
+    }
+
+    /// Number of slots that may be used.
+    pub fn usable(&self) -> u32 {
+        self.limit
+    }
+
+    /// Number of slots in use.
+    pub fn used(&self) -> u32 {
+        self.nr_used
+    }
+
+    /// Number of free slots (Linux `nr_swap_pages`).
+    pub fn free(&self) -> u32 {
+        self.limit - self.nr_used.min(self.limit)
+    }
+
+    /// Allocates a slot for `memcg` and puts `pfn` in its swap cache. `None`: swap is full.
+    pub(crate) fn alloc(&mut self, pfn: Pfn, memcg: MemcgId) -> Option<SwapSlot> {
+        if self.free() == 0 {
+            return None;
+        }
+        let at = self.find_free()?;
+        let slot = &mut self.slots[at as usize];
+        slot.cached = pfn.0 + 1;
+        slot.mapped = false;
+        slot.memcg = memcg;
+        slot.shadow = Shadow::NONE;
+        self.nr_used += 1;
+        self.cluster_used[(at / SWAPFILE_CLUSTER) as usize] += 1;
+        self.cluster_next = at + 1;
+        self.cluster_left = self.cluster_left.saturating_sub(1);
+        Some(SwapSlot(self.first + at))
+    }
+
+    /// Allocates a run of free slots for `memcg` and puts the frames of a huge page in their swap
+    /// cache. Returns the first slot; `None`: no run is free (Linux `swap_alloc_cluster`).
+    pub(crate) fn alloc_cluster(&mut self, head: Pfn, memcg: MemcgId) -> Option<SwapSlot> {
+        if self.free() < SWAPFILE_CLUSTER {
+            return None;
+        }
+        let cluster = self.find_free_cluster()?;
+        let first = cluster * SWAPFILE_CLUSTER;
+        self.grow_to(first + SWAPFILE_CLUSTER);
+        let slots =
+            &mut self.slots.as_mut_slice()[first as usize..(first + SWAPFILE_CLUSTER) as usize];
+        for (slot, pfn) in slots.iter_mut().zip(head.0..) {
+            *slot = SwapSlotState { cached: pfn + 1, memcg, ..SwapSlotState::default() };
+        }
+        self.nr_used += SWAPFILE_CLUSTER;
+        self.cluster_used[cluster as usize] = SWAPFILE_CLUSTER as u16;
+        Some(SwapSlot(self.first + first))
+    }
+
+    /// The next run with all slots free, except the run from which single slots are taken.
+    fn find_free_cluster(&self) -> Option<u32> {
+        let nr_clusters = self.capacity / SWAPFILE_CLUSTER;
+        let first = self.cluster_next / SWAPFILE_CLUSTER;
+        let is_current = |cluster: u32| self.cluster_left > 0 && cluster == first;
+        let is_free = |cluster: &u32| {
+            let used = self.cluster_used.get(*cluster as usize);
+            !is_current(*cluster) && used.is_none_or(|&used| used == 0)
+        };
+        (0..nr_clusters).map(|i| (first + i) % nr_clusters).find(is_free)
+    }
+
+    fn grow_to(&mut self, len: u32) {
+        if self.slots.len() < len as usize {
+            let len = len.next_multiple_of(SWAPFILE_CLUSTER).min(self.capacity);
+            self.slots.resize(len as usize, SwapSlotState::default());
+            self.cluster_used.resize(len.div_ceil(SWAPFILE_CLUSTER) as usize, 0);
+        }
+    }
+
+    fn is_free_at(&self, at: u32) -> bool {
+        self.slots.get(at as usize).is_none_or(SwapSlotState::is_free)
+    }
+
+    /// The next free slot of the current run; else the next run with all slots free; else the next
+    /// free slot.
+    fn find_free(&mut self) -> Option<u32> {
+        if self.cluster_left > 0 {
+            let end = self.cluster_next.saturating_add(self.cluster_left).min(self.capacity);
+            if let Some(at) = (self.cluster_next..end).find(|&at| self.is_free_at(at)) {
+                self.cluster_left = end - at;
+                self.grow_to(at + 1);
+                return Some(at);
+            }
+        }
+        self.cluster_left = 0;
+        if let Some(cluster) = self.find_free_cluster() {
+            let at = cluster * SWAPFILE_CLUSTER;
+            self.cluster_left = SWAPFILE_CLUSTER;
+            self.grow_to(at + 1);
+            return Some(at);
+        }
+        let start = if self.cluster_next >= self.capacity { 0 } else { self.cluster_next };
+        let at = (start..self.capacity).chain(0..start).find(|&at| self.is_free_at(at))?;
+        self.grow_to(at + 1);
+        Some(at)
+    }
+
+    /// Frees a slot if it is no longer in use. Returns its group if it was freed.
+    fn release_if_free(&mut self, slot: SwapSlot) -> Option<MemcgId> {
+        if !self.at(slot).is_free() {
+            return None;
+        }
+        self.at_mut(slot).shadow = Shadow::NONE;
+        self.nr_used -= 1;
+        self.cluster_used[((slot.0 - self.first) / SWAPFILE_CLUSTER) as usize] -= 1;
+        Some(core::mem::replace(&mut self.at_mut(slot).memcg, MemcgId::NONE))
+    }
+
+    /// Group of a slot in use.
+    pub(crate) fn memcg(&self, slot: SwapSlot) -> MemcgId {
+        self.at(slot).memcg
+    }
+
+    /// Moves the slots of a group that is removed to its parent.
+    pub(crate) fn reparent(&mut self, from: MemcgId, to: MemcgId) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.memcg == from) {
+            slot.memcg = to;
+        }
+    }
+
+    /// Calls `f` for every slot in use, with its group and whether its page is in the swap cache.
+    pub(crate) fn for_each_owner(&self, mut f: impl FnMut(MemcgId, bool)) {
+        let used = self.slots.iter().filter(|slot| !slot.is_free());
+        used.for_each(|slot| f(slot.memcg, slot.cached != 0));
+    }
+
+    /// Notes that a page-table entry refers to the slot.
+    pub(crate) fn map(&mut self, slot: SwapSlot) {
+        debug_assert!(!self.at(slot).mapped, "{slot:?} has one owner");
+        self.at_mut(slot).mapped = true;
+    }
+
+    /// Notes that no page-table entry refers to the slot; frees the slot unless it is cached.
+    /// Returns its group if it was freed.
+    #[must_use = "the slot's charge has to go"]
+    pub(crate) fn unmap(&mut self, slot: SwapSlot) -> Option<MemcgId> {
+        debug_assert!(self.at(slot).mapped, "{slot:?} is not mapped");
+        self.at_mut(slot).mapped = false;
+        self.release_if_free(slot)
+    }
+
+    /// Puts a frame in the swap cache of a slot in use (swap-in). Returns the shadow.
+    pub(crate) fn add_to_cache(&mut self, slot: SwapSlot, pfn: Pfn) -> Shadow {
+        let slot = self.at_mut(slot);
+        debug_assert!(slot.cached == 0, "slot is cached already");
+        slot.cached = pfn.0 + 1;
+        core::mem::replace(&mut slot.shadow, Shadow::NONE)
+    }
+
+    /// Removes the frame from the swap cache and stores `shadow`; frees the slot unless it is
+    /// mapped. Returns its group if it was freed.
+    #[must_use = "the slot's charge has to go"]
+    pub(crate) fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) -> Option<MemcgId> {
+        debug_assert!(self.at(slot).cached != 0, "{slot:?} is not cached");
+        self.at_mut(slot).cached = 0;
+        self.at_mut(slot).shadow = shadow;
+        self.release_if_free(slot)
+    }
+
+    /// Replaces the frame in the swap cache of a slot (migration).
+    pub(crate) fn replace_cached(&mut self, slot: SwapSlot, pfn: Pfn) {
+        debug_assert!(self.at(slot).cached != 0, "{slot:?} is not cached");
+        self.at_mut(slot).cached = pfn.0 + 1;
+    }
+
+    /// The frame in the swap cache of a slot.
+    #[inline]
+    pub fn cached(&self, slot: SwapSlot) -> Option<Pfn> {
+        match self.at(slot).cached {
+            0 => None,
+            pfn => Some(Pfn(pfn - 1)),
+        }
+    }
+
+    /// Whether a page-table entry refers to the slot.
+    pub(crate) fn is_mapped(&self, slot: SwapSlot) -> bool {
+        self.slots.get((slot.0 - self.first) as usize).is_some_and(|slot| slot.mapped)
+    }
+
+    /// Counts used slots without the stored counters, for the audit: (used, cached).
+    pub(crate) fn count(&self) -> (u32, u32) {
+        let used = self.slots.iter().filter(|slot| !slot.is_free()).count() as u32;
+        let cached = self.slots.iter().filter(|slot| slot.cached != 0).count() as u32;
+        (used, cached)
+    }
+
+    /// Calls `f` for every cached slot, for the audit.
+    pub(crate) fn for_each_cached(&self, mut f: impl FnMut(SwapSlot, Pfn)) {
+        for (at, slot) in self.slots.iter().enumerate() {
+            if slot.cached != 0 {
+                f(SwapSlot(self.first + at as u32), Pfn(slot.cached - 1));
+            }
+        }
+    }
+}
