@@ -38,7 +38,6 @@ pub(crate) fn populate(
     Ok(())
 }
 
-/// Creates a cache of page-sized objects.
 fn other(
     machine: &mut Machine,
     name: &str,

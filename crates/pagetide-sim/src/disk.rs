@@ -49,16 +49,12 @@ use preset::SERVICE_NS_MAX;
 use std::collections::{BTreeMap, VecDeque};
 use throttle::SubmitLimits;
 
-/// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IoKind {
-    /// From disk to memory.
     Read,
-    /// From memory to disk.
     Write,
 }
 
-/// A read or write request to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRequest {
     /// Chosen by the caller, returned in [`DiskCompletion::id`].
@@ -73,7 +69,6 @@ pub struct DiskRequest {
     pub plugged: Nanos,
 }
 
-/// Error of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IoError {
     /// A fault injected by the scenario (`EIO`).
@@ -81,16 +76,13 @@ pub enum IoError {
     Injected,
 }
 
-/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskCompletion {
-    /// [`DiskRequest::id`].
     pub id: u64,
     pub kind: IoKind,
     pub result: Result<(), IoError>,
     /// Time of submission, or of the start of its plug.
     pub submitted: Nanos,
-    /// Time of completion.
     pub at: Nanos,
 }
 
@@ -109,13 +101,11 @@ pub struct DiskStats {
     pub write_errors: u64,
     /// Requests slowed down by a fault.
     pub slow: u64,
-    /// Requests merged into a waiting one.
     pub merges: u64,
     /// Time with at least one request in service.
     pub busy_ns: Nanos,
     /// Sum of the times of requests in plugs and in the queue.
     pub queue_ns: Nanos,
-    /// Sum of the times of requests in service.
     pub service_ns: Nanos,
     /// Requests that were started, after merging, and their time in plugs and in the queue; reads
     /// and writes.
@@ -144,7 +134,6 @@ impl DiskStats {
     }
 }
 
-/// A request in service.
 #[derive(Clone, Debug)]
 struct InService {
     request: QueuedRequest,
@@ -286,7 +275,6 @@ impl Disk {
         self.throttle.writer_paused(now);
     }
 
-    /// Number of requests in service.
     pub fn in_service(&self) -> usize {
         self.accessing.len() + self.transferring.len()
     }
@@ -339,7 +327,6 @@ impl Disk {
         self.stats.slow += u64::from(slow);
     }
 
-    /// Advances the disk to `now`.
     fn advance(&mut self, now: Nanos) {
         assert!(now >= self.now, "time ran backwards from {} to {now}", self.now);
         loop {

@@ -49,7 +49,6 @@ pub struct EventQueue<T> {
     slots: Vec<EventSlot<T>>,
     free_slots: Vec<u32>,
     next_sequence: u64,
-    /// Time of the last event returned.
     now: Nanos,
 }
 
@@ -71,7 +70,6 @@ impl<T> EventQueue<T> {
         }
     }
 
-    /// Number of pending events.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free_slots.len()
     }

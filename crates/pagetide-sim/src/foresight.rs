@@ -3,8 +3,10 @@
 //!
 //! Invariant: a setup is rejected if and only if its run, or the whole process, would fail.
 
-use crate::run::{caches_of, file_caches_of, files_of_groups, tune_cache, SimError};
-use pagetide_core::config::{Config, KmemAccounting, MemoryProtection};
+use crate::run::{
+    caches_of, choose_policies, file_caches_of, files_of_groups, tune_cache, SimError,
+};
+use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::frames::page::Page;
 use pagetide_core::process::Machine;
@@ -25,15 +27,7 @@ pub fn check(setup: &Setup) -> Result<(), SimError> {
     let page_size = setup.machine.page_size;
     let small = NodeSpec::x86_64_of_pages(SMALL, 0, 0, page_size);
     let mut machine = Machine::new(&[small], 1, Config::of_pages(page_size))?;
-    for choice in setup.policies.iter() {
-        machine.choose(choice).map_err(SimError::Control)?.discard();
-    }
-    if !setup.machine.kmem_accounting {
-        machine.choose(KmemAccounting::Off).map_err(SimError::Control)?.discard();
-    }
-    if setup.machine.memory_recursiveprot {
-        machine.choose(MemoryProtection::Recursive).map_err(SimError::Control)?.discard();
-    }
+    choose_policies(&mut machine, setup, &mut Vec::new())?;
     caches_of(&mut machine, setup)?;
     file_caches_of(&mut machine, setup)?;
     setup.machine.caches.iter().try_for_each(|tuning| tune_cache(&mut machine, tuning))

@@ -13,7 +13,6 @@ use pagetide_core::units::Nanos;
 /// Three significant digits: 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Latencies in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     buckets: Histogram<u64>,
@@ -29,13 +28,11 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// An empty histogram.
     pub fn new() -> Self {
         let buckets = Histogram::new(SIGNIFICANT_DIGITS).expect("three digits are allowed");
         Self { buckets, sum_ns: 0, min_ns: Nanos::MAX, max_ns: 0 }
     }
 
-    /// Adds one latency.
     pub fn record(&mut self, latency_ns: Nanos) {
         self.buckets.record(latency_ns).expect("the histogram resizes itself");
         self.sum_ns += u128::from(latency_ns);
@@ -43,7 +40,6 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
-    /// Adds the latencies of `other`.
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.buckets.add(&other.buckets).expect("both histograms resize themselves");
         self.sum_ns += other.sum_ns;
@@ -76,7 +72,6 @@ impl LatencyHistogram {
         self.count() == 0
     }
 
-    /// Sum of all latencies.
     pub fn sum(&self) -> u128 {
         self.sum_ns
     }
@@ -120,17 +115,14 @@ impl LatencyHistogram {
         self.max_ns
     }
 
-    /// Median.
     pub fn p50(&self) -> Nanos {
         self.permyriad(5_000)
     }
 
-    /// 99th percentile.
     pub fn p99(&self) -> Nanos {
         self.permyriad(9_900)
     }
 
-    /// 99.9th percentile.
     pub fn p999(&self) -> Nanos {
         self.permyriad(9_990)
     }

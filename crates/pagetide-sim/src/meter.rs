@@ -13,16 +13,12 @@ pub(crate) type OperationCounts = [u64; Price::COUNT];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChargedThread {
-    /// A task, by its index in the world.
     Task(usize),
     Kswapd,
-    /// The writeback thread.
     Flusher,
-    /// Another daemon.
     Other,
 }
 
-/// Turns operations into CPU time.
 #[derive(Debug)]
 pub(crate) struct CostMeter {
     model: CostModel,
@@ -30,7 +26,6 @@ pub(crate) struct CostMeter {
     of_kinds: Option<[u64; Work::FIELDS]>,
     /// Every allocated page is cleared, even without __GFP_ZERO (Linux `init_on_alloc`).
     init_on_alloc: bool,
-    /// CPU of the operations.
     cpu: usize,
     tallies: Option<Box<Tallies>>,
 }
@@ -52,7 +47,6 @@ impl CostMeter {
         CostMeter { model, of_kinds, init_on_alloc: false, cpu: 0, tallies: None }
     }
 
-    /// Sets `init_on_alloc`.
     pub(crate) fn with_init_on_alloc(mut self, on: bool) -> CostMeter {
         self.init_on_alloc = on;
         self
@@ -71,7 +65,6 @@ impl CostMeter {
         self.cpu = cpu.idx();
     }
 
-    /// CPU time of a step's work.
     pub(crate) fn work(&mut self, mut work: Work) -> Nanos {
         if self.init_on_alloc {
             work.pages_allocated_zeroed = work.pages_allocated;

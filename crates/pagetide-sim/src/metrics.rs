@@ -4,15 +4,15 @@
 //! copies are computed from these. A value of incomplete work is marked ([`Incomplete`]).
 
 use crate::histogram::LatencyHistogram;
-use crate::task::{
-    snapshot, GroupCounts, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks,
-};
-use crate::world::service::RequestResults;
+use crate::task::{MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks};
+use crate::world::groups::{GroupCounts, GroupTotals};
+use crate::world::results::slabs::SlabLevels;
+use crate::world::tasks::requests::RequestResults;
 use crate::world::SimWorld;
 use pagetide_core::reclaim::plugin::PolicyFault;
 use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::Nanos;
-use pagetide_scenario::metric::declared::{self, buddyinfo_name, MetricDecl, FREE_BLOCKS};
+use pagetide_scenario::metric::declared::{self, buddyinfo_name, FREE_BLOCKS};
 use pagetide_scenario::metric::{KeyNames, MetricWriter, Owner, RunMetricSet, Scope, ScopeKind};
 use pagetide_scenario::model::{self, Setup, Workload};
 use pagetide_scenario::record::{Incomplete, Latencies, Metric, Unit};
@@ -69,41 +69,27 @@ fn of_machine(
     machine.put(declared::ELAPSED, seconds(world.now));
     let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
     machine.put(declared::USER, seconds(user_ns));
-    machine.put(declared::SYSTEM, seconds(world.busy_ns - user_ns));
+    machine.put(declared::SYSTEM, seconds(world.cpus.busy_ns - user_ns));
     machine = machine.with_incomplete(cut);
-    for (metric, ns) in world.times.metrics(world.now) {
+    for (metric, ns) in world.daemons.times.metrics(world.now) {
         machine.put(metric, seconds(ns));
     }
     machine.put(declared::PSI_SOME, seconds(world.machine.psi().some_ns));
     machine.put(declared::PSI_FULL, seconds(world.machine.psi().full_ns));
-    world.slab_levels().put(&mut machine);
-    let samples = &world.slab_samples;
+    SlabLevels::of(&world.machine, setup).put(&mut machine);
+    let samples = &world.results.slab_samples;
     machine.put(declared::PEAK_SLAB, world.machine.page_size().bytes_of(samples.peak_slab) as f64);
     if let Some(utilisation) = samples.utilisation() {
         machine.put(declared::SLAB_UTILISATION, utilisation);
     }
     of_work(metrics, world, Incomplete::first_reason(killed, cut));
-    world.idle_slabs.put(&mut metrics.of(Scope::Idle));
-    world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk).with_incomplete(cut));
-}
-
-impl SimWorld {
-    /// Counters and levels of the machine now.
-    pub(crate) fn counted(&mut self) -> MachineCounts {
-        self.machine.psi_flush(self.now);
-        let machine = &self.machine;
-        MachineCounts {
-            vmstat: snapshot(&machine.mem.vmstat),
-            levels: machine.levels(),
-            zones: machine.free_blocks_of_zones(),
-            psi: machine.psi().clone(),
-        }
-    }
+    world.results.idle_slabs.put(&mut metrics.of(Scope::Idle));
+    world.results.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk).with_incomplete(cut));
 }
 
 /// Counters and levels at the end of the last foreground task.
 fn of_work(metrics: &mut RunMetricSet, world: &SimWorld, ended: Option<Incomplete>) {
-    let Some(MachineCounts { vmstat, levels, zones, psi }) = &world.done else { return };
+    let Some(MachineCounts { vmstat, levels, zones, psi }) = &world.results.done else { return };
     let mut put = metrics.of(Scope::Done).with_incomplete(ended);
     put_events(&mut put, vmstat);
     put_levels(&mut put, levels);
@@ -223,18 +209,19 @@ fn of_phase(metrics: &mut RunMetricSet, setup: &Setup, model: &model::Task, run:
 fn of_groups(metrics: &mut RunMetricSet, world: &SimWorld, setup: &Setup, cut: Option<Incomplete>) {
     let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
     // For a removed group, report its values at the removal.
-    let removed = || world.removed_groups().cloned();
+    let removed = || world.groups.removed().cloned();
     for counts in world.counts_of_groups().chain(removed().map(|(counts, _)| counts)) {
         put_group(&mut metrics.of(scope(counts.group)).with_incomplete(cut), &counts);
     }
     let bytes = |pages: u64| world.machine.page_size().bytes_of(pages) as f64;
-    let peaks = world.slab_samples.groups.iter().enumerate();
+    let peaks = world.results.slab_samples.groups.iter().enumerate();
     for (group, peak) in peaks.filter(|(group, _)| setup.groups[*group].has_memory) {
         let mut put = metrics.of(scope(group)).with_incomplete(cut);
         put.put(declared::PEAK_USAGE, bytes(peak.usage));
         put.put(declared::PEAK_KMEM, bytes(peak.kmem));
     }
-    let there = world.groups().map(|(group, memcg)| (group, world.totals_of_group(memcg)));
+    let there =
+        world.groups.iter().map(|(group, memcg)| (group, GroupTotals::of(&world.machine, memcg)));
     let gone = removed().filter_map(|(counts, totals)| Some((counts.group, totals?)));
     for (group, it) in there.chain(gone) {
         let mut put = metrics.of(scope(group)).with_incomplete(cut);
@@ -361,6 +348,3 @@ fn throughput(bytes: u64, wall: Nanos) -> f64 {
 fn seconds(ns: Nanos) -> f64 {
     ns as f64 / 1e9
 }
-
-/// An extra metric of a phase, not from a kernel counter.
-pub(crate) type PhaseLevel = (&'static MetricDecl, u64);

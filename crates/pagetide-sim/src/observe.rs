@@ -20,9 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// CPUs, groups and threads of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunCast {
-    /// Number of CPUs.
     pub cpus: u16,
-    /// Bytes in a page.
     pub page_size: u64,
     /// Paths of the groups, by index in the setup.
     pub groups: Vec<String>,
@@ -40,17 +38,14 @@ pub struct ThreadInfo {
     pub role: ThreadRole,
 }
 
-/// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadRole {
-    /// A thread of a task.
     Task {
         /// Index of the task's initial group; `None`: the root.
         group: Option<usize>,
         /// Number of the thread in the task, from 0. Only tasks with services have several.
         nr: u32,
     },
-    /// A kernel thread.
     Kernel(Daemon),
 }
 
@@ -68,9 +63,7 @@ pub struct Observation {
 pub enum ObservationKind {
     /// A trace event of the memory manager (docs/outputs.md), on a CPU.
     Event(Cpu, NamedEvent),
-    /// The thread gets a CPU.
     SwitchIn(Cpu),
-    /// The thread leaves its CPU.
     SwitchOut(Cpu, SwitchReason),
     /// A slice starts in the thread. Slices of a thread nest.
     Began {
@@ -80,29 +73,23 @@ pub enum ObservationKind {
     },
     /// A slice of this kind ends, with all slices inside it. It may not have started.
     Ended(ActivitySlice),
-    /// The thread ends, with all its slices.
     Exited(ExitReason),
 }
 
-/// Reason for which a thread leaves its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchReason {
     /// Another thread preempts it.
     Preempted,
     /// A voluntary sleep, or a kernel thread without work.
     Sleeps,
-    /// Waits for a page.
     Page,
     Throttled,
-    /// Waits until a disk accepts its requests.
     Disk,
     Exited,
 }
 
-/// Reason for the end of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// Its work is done.
     Done,
     /// Killed by the OOM killer or by a fatal error.
     Killed,
@@ -119,9 +106,7 @@ pub enum ActivitySlice {
     DirectCompaction,
     /// A sleep during a call or during a daemon's work.
     Wait(WaitReason),
-    /// Service of a request.
     Request {
-        /// Arrival time.
         arrived: Nanos,
     },
     /// Work of a kernel thread. For kswapd, the event `mm_vmscan_kswapd_wake` starts it.
@@ -130,7 +115,6 @@ pub enum ActivitySlice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
-    /// A page fault.
     Fault {
         /// A major fault (`pgmajfault`).
         major: bool,
@@ -139,7 +123,6 @@ pub enum CallKind {
     Write,
     /// Allocation of a block or slab object.
     KernelMemory,
-    /// A write to a control file.
     ControlFile,
 }
 
@@ -147,7 +130,6 @@ pub enum CallKind {
 pub enum WaitReason {
     /// A page that is being read, written or migrated.
     Page,
-    /// A full disk queue.
     Disk,
     /// Throttled until other reclaim or writeback makes progress.
     Throttled(Throttle),
@@ -165,12 +147,10 @@ pub struct NamedEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventValue<'a> {
     Number(u64),
-    /// A scan priority.
     Priority(i8),
     Flag(bool),
     /// A constant name of the kernel.
     Word(&'static str),
-    /// Allocation flags.
     Gfp(Gfp),
     /// Path of a group, or name of a task; `None`: removed or exited.
     Name(Option<&'a str>),
@@ -187,7 +167,6 @@ impl NamedEvent {
         &self.event
     }
 
-    /// Name of the tracepoint.
     pub fn name(&self) -> &'static str {
         self.event.name()
     }
@@ -211,12 +190,10 @@ impl NamedEvent {
     }
 }
 
-/// Writes the observations of a run.
 pub trait Observer {
     /// Name of the output for error messages, such as "the events".
     fn what(&self) -> &'static str;
 
-    /// Called before the run.
     fn begin(&mut self, cast: &RunCast) -> io::Result<()>;
 
     /// Called for each observation, in time order.
@@ -270,7 +247,6 @@ impl fmt::Debug for ObserverHandle {
     }
 }
 
-/// An observer cannot write.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} cannot be written: {source}")]
 pub struct ObserverError {

@@ -11,9 +11,12 @@ use crate::metrics::{latencies, metrics};
 use crate::observe::{ObserverError, ObserverHandle};
 use crate::slab_tables;
 use crate::task::SimTask;
-use crate::world::groups::{make_group, GroupError};
-use crate::world::names::FileCaches;
-use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
+use crate::world::disks::{SimDisks, FILE_GAP};
+use crate::world::groups::{make_group, GroupError, SimGroups};
+use crate::world::objects::files::FileCaches;
+use crate::world::objects::SimObjects;
+use crate::world::observing::decisions::DecisionHashes;
+use crate::world::{Decisions, SimWorld, WorldError};
 use pagetide_core::config::{
     CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,
 };
@@ -21,6 +24,7 @@ use pagetide_core::control::ControlError;
 use pagetide_core::frames::boot::SetupError;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
 use pagetide_core::reclaim::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
@@ -38,15 +42,11 @@ use std::sync::{Arc, OnceLock};
 
 /// Longest random start delay of a task, because real programs do not start on a timer tick.
 const START_JITTER_NS: u64 = 4_000_000;
-/// Gap between two files on a disk, in bytes; keeps growing files from overlapping.
-pub(crate) const FILE_GAP: u64 = 64 << 30;
 
 /// Control files of every group in a record with files.
 const GROUP_FILES: [&str; 4] =
     ["memory.current", "memory.stat", "memory.events", "memory.pressure"];
-/// Additional files of cgroup version 2.
 const SWAP_GROUP_FILES: [&str; 2] = ["memory.swap.current", "memory.swap.events"];
-/// Additional files of cgroup version 1.
 const LEGACY_GROUP_FILES: [&str; 5] = [
     "memory.kmem.limit_in_bytes",
     "memory.kmem.usage_in_bytes",
@@ -91,22 +91,17 @@ pub struct RunOptions {
 /// Error of a run that has no record.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The machine cannot be built.
     #[error("the machine cannot be built: {0}")]
     Setup(#[from] SetupError),
     /// This computer has too little memory for the simulation.
     #[error("the run needs {} MiB for its tables; this computer cannot allocate that", bytes >> 20)]
     Room { bytes: u64 },
-    /// A control file rejected a value of the setup.
     #[error("{0}")]
     Control(ControlError),
-    /// A group cannot be created.
     #[error("group `{name}` cannot be created: {error}")]
     Group { name: String, error: GroupError },
-    /// A slab cache cannot be created.
     #[error("cache `{name}` cannot be created: {error}")]
     Cache { name: String, error: SlabError },
-    /// A slab cache cannot be tuned.
     #[error("cache `{name}` cannot be tuned: {what}")]
     Tuning {
         name: String,
@@ -114,22 +109,18 @@ pub enum SimError {
         what: String,
         hint: String,
     },
-    /// No policy of this name is registered.
     #[error("{0}")]
     Plugin(UnknownPolicy),
     /// The program registers two policies of one name, or one with the name of a built-in policy.
     #[error("{0}")]
     Plugins(RegistrationError),
-    /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The run failed.
     #[error(transparent)]
     World(#[from] WorldError),
     /// An observer cannot write its buffered output at the end of the run.
     #[error(transparent)]
     Unwritten(ObserverError),
-    /// The caller cancelled the run.
     #[error("cancelled")]
     Cancelled,
 }
@@ -202,7 +193,7 @@ fn run_observed(
     let mut world = build(setup, seed)?;
     let chosen = options.plugins.choose(setup.group_policy.as_deref());
     world.machine.use_plugin(chosen.map_err(SimError::Plugin)?);
-    world.fail_copies = options.fail_copies;
+    world.copies.every = options.fail_copies;
     world.observe(options.observers.clone())?;
     if options.decisions.is_some() {
         world.hash_decisions();
@@ -226,7 +217,9 @@ fn run_observed(
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
     }
-    if let (Some(decisions), Some(decided)) = (&options.decisions, world.decided()) {
+    if let (Some(decisions), Some(decided)) =
+        (&options.decisions, world.observing.decisions.as_ref().map(DecisionHashes::finish))
+    {
         decisions.set(decided).expect("a run has decisions of its own");
     }
     let of = RunIdentity { scenario, variant, seed };
@@ -238,9 +231,7 @@ fn run_observed(
 pub struct PhaseWork {
     pub task: String,
     pub phase: String,
-    /// The phase creates files or pipes.
     pub uses_files_or_pipes: bool,
-    /// Operations of the task.
     pub own: [f64; Price::COUNT],
     /// Operations of all kswapds during the phase.
     pub kswapd: [f64; Price::COUNT],
@@ -256,7 +247,7 @@ pub fn count_work(
     cancel: &AtomicBool,
 ) -> Result<Vec<PhaseWork>, SimError> {
     let mut world = build(setup, seed)?;
-    world.count_work();
+    world.cpus.count_work();
     world.run(setup.time_limit_ns, 0, |_| cancel.load(Ordering::Relaxed))?;
     if cancel.load(Ordering::Relaxed) {
         return Err(SimError::Cancelled);
@@ -298,13 +289,11 @@ pub fn mean_waits(
         return Err(SimError::Cancelled);
     }
     let mean = |waits: DiskWaits| waits.ns.checked_div(waits.requests).unwrap_or(0);
-    Ok(world.disk_stats().map(|stats| stats.waits.map(mean)).collect())
+    Ok(world.disks.of.iter().map(Disk::stats).map(|stats| stats.waits.map(mean)).collect())
 }
 
-/// Identity of a run: scenario, variant and seed.
 #[derive(Clone, Copy, Debug)]
 pub struct RunIdentity<'a> {
-    /// Name of the scenario.
     pub scenario: &'a str,
     pub variant: &'a Variant,
     pub seed: u64,
@@ -321,13 +310,13 @@ pub fn record(
     let RunIdentity { scenario, variant, seed } = of;
     let setup = &variant.setup;
     world.machine.psi_flush(world.now);
-    world.finish_slab_samples();
+    world.results.slab_samples.end(&world.machine, &world.groups.memcgs);
     world.note_shrunk_slabs();
     let mut notes = Vec::new();
     if !finished {
         notes.push(format!("{CUT} at {} s", world.now as f64 / 1e9));
     }
-    for (note, times) in &world.notes {
+    for (note, times) in &world.results.notes {
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
         notes.push(format!("{note}{times}"));
     }
@@ -343,7 +332,7 @@ pub fn record(
     for task in &world.tasks[..setup.tasks.len()] {
         if task.killed {
             let memcg = world.machine.mm_memcg(task.mm).expect("every task has one");
-            let at = world.groups().find(|&(_, id)| id == memcg);
+            let at = world.groups.iter().find(|&(_, id)| id == memcg);
             let of = at.map(|(group, _)| format!(" of group `{}`", setup.groups[group].name));
             let of = of.unwrap_or_default();
             notes.push(match task.refused {
@@ -389,20 +378,9 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let specs: Vec<NodeSpec> = nodes.map(|node| node_spec(node, page_size)).collect();
     let mut machine = Machine::new(&specs, setup.machine.cpus, Config::of_pages(page_size))?;
     let mut boot_effects = Vec::new();
-    for choice in setup.policies.iter() {
-        let effects = machine.choose(choice).map_err(SimError::Control)?;
-        effects.drain_into(&mut boot_effects);
-    }
-    if !setup.machine.kmem_accounting {
-        let effects = machine.choose(KmemAccounting::Off).map_err(SimError::Control)?;
-        effects.drain_into(&mut boot_effects);
-    }
-    if setup.machine.memory_recursiveprot {
-        let effects = machine.choose(MemoryProtection::Recursive).map_err(SimError::Control)?;
-        effects.drain_into(&mut boot_effects);
-    }
+    choose_policies(&mut machine, setup, &mut boot_effects)?;
     let caches = caches_of(&mut machine, setup)?;
-    let thing_caches = file_caches_of(&mut machine, setup)?;
+    let file_caches = file_caches_of(&mut machine, setup)?;
     for tuning in &setup.machine.caches {
         tune_cache(&mut machine, tuning)?;
     }
@@ -468,7 +446,6 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         next_base[file.disk] += page_size.pages_for(file.size) + page_size.pages_in(FILE_GAP);
     }
     let mut tasks = Vec::new();
-    let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {
         let task_seed = sub_seed(seed, &format!("task {}", task.name));
         let group = payer(&groups, task.group);
@@ -479,12 +456,12 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         let mut made = SimTask::new(task.name.clone(), program, mm, files, task.background);
         made.leader = id;
         made.group = task.group;
-        tasks.push(made);
         let start_seed = match setup.machine.starts_at_once {
             true => sub_seed(seed, "start"),
             false => sub_seed(task_seed, "start"),
         };
-        jitter.push(SplitMix64::new(start_seed).below(START_JITTER_NS));
+        made.start_jitter = SplitMix64::new(start_seed).below(START_JITTER_NS);
+        tasks.push(made);
     }
     let mms: Vec<_> = tasks.iter().map(|task| task.mm).collect();
     if setup.machine.program_frames > 0 {
@@ -498,9 +475,29 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         }
         tasks[id].helpers = first..tasks.len();
     }
-    let has =
-        WorldParts { disks, file_base, swap_base, groups, caches, thing_caches, boot_effects };
-    Ok(SimWorld::new(machine, setup, tasks, &jitter, has))
+    let disks = SimDisks::new(disks, file_base, swap_base);
+    let groups = SimGroups::new(setup, groups);
+    let objects = SimObjects::new(&machine, caches, file_caches);
+    Ok(SimWorld::new(machine, setup, tasks, disks, groups, objects, boot_effects))
+}
+
+/// Chooses the policies of the setup. Adds the effects.
+pub(crate) fn choose_policies(
+    machine: &mut Machine,
+    setup: &Setup,
+    effects: &mut Vec<Effect>,
+) -> Result<(), SimError> {
+    for choice in setup.policies.iter() {
+        machine.choose(choice).map_err(SimError::Control)?.drain_into(effects);
+    }
+    if !setup.machine.kmem_accounting {
+        machine.choose(KmemAccounting::Off).map_err(SimError::Control)?.drain_into(effects);
+    }
+    if setup.machine.memory_recursiveprot {
+        let recursive = machine.choose(MemoryProtection::Recursive);
+        recursive.map_err(SimError::Control)?.drain_into(effects);
+    }
+    Ok(())
 }
 
 /// Finds or creates the machine's slab caches for those of the setup.

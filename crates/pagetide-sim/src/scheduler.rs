@@ -72,12 +72,10 @@ pub const MIN_GRANULARITY_NS: Nanos = 750_000;
 pub const WAKEUP_GRANULARITY_NS: Nanos = 1_000_000;
 /// With more tasks than this the period grows (`sched_nr_latency`).
 const NR_LATENCY: u64 = LATENCY_NS / MIN_GRANULARITY_NS;
-/// Most CPUs counted in the factor.
 const FACTOR_CPUS_MAX: u16 = 8;
 /// Load of a CPU relative to another from which they count as unbalanced, in percent
 /// (`imbalance_pct`).
 const IMBALANCE_PCT: u64 = 117;
-/// Weight of a task with nice 0.
 const NICE_0_WEIGHT: u64 = 1024;
 
 /// Weights from nice -20 to 19 (`sched_prio_to_weight`).
@@ -87,7 +85,6 @@ const WEIGHTS: [u64; 40] = [
     70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
-/// The first tick after `now`.
 pub const fn next_tick(now: Nanos) -> Nanos {
     (now / TICK_NS + 1) * TICK_NS
 }
@@ -161,15 +158,8 @@ impl Scheduler {
         assert!(cpus > 0);
         let idle = CpuRunQueue {
             queues: vec![CfsQueue::new(NICE_0_WEIGHT)],
-            current: None,
-            tasks: Vec::new(),
-            picked_at: 0,
-            accounted_until: 0,
-            needs_resched: false,
-            up_to: LoadClock::default(),
-            runnable_sum: 0,
-            busy_sum: 0,
             balancing: Balancing::new(cpus),
+            ..CpuRunQueue::default()
         };
         Self {
             cpus: vec![idle; usize::from(cpus)].into(),

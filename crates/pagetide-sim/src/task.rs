@@ -2,23 +2,24 @@
 //!
 //! A task executes the operations of its [`Program`] in *time slices*. The effects of a time slice
 //! are carried out at its end. It ends when it has an effect, when the task must wait, or after
-//! [`PIECE_NS`]. Another thread may preempt it (`world/piece.rs`).
+//! [`PIECE_NS`]. Another thread may preempt it (`world/cpus/slice.rs`).
 
 use crate::disk::IoPlug;
 use crate::histogram::LatencyHistogram;
 use crate::meter::OperationCounts;
-use crate::world::names::{FdTable, FileCallCost};
-use crate::world::service::{RequestResults, Service};
-use crate::world::slab_levels::SlabLevels;
-use crate::world::ShownCall;
+use crate::world::groups::GroupCounts;
+use crate::world::objects::files::{FdTable, FileCallCost, ObjectKey, ObjectStep};
+use crate::world::observing::ShownCall;
+use crate::world::results::slabs::SlabLevels;
+use crate::world::tasks::requests::{RequestResults, Service};
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
-use pagetide_core::process::MmId;
-use pagetide_core::process::ProcessCall;
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::object::Object;
 use pagetide_core::stats::psi::Psi;
 use pagetide_core::stats::vmstat::{Event, Vmstat};
-use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
+use pagetide_core::units::{Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
+use pagetide_scenario::metric::declared::MetricDecl;
 use pagetide_scenario::op::Op;
 use pagetide_scenario::record::Incomplete;
 use pagetide_scenario::workload::Program;
@@ -28,26 +29,18 @@ use std::ops::Range;
 /// Longest time slice. Bounds the delay after which a task notices that it should be rescheduled.
 pub const PIECE_NS: Nanos = 50_000;
 
-/// Resource usage of a task.
 #[derive(Clone, Debug, Default)]
 pub struct TaskUsage {
-    /// CPU time in user mode.
     pub user_ns: Nanos,
-    /// CPU time in the kernel.
     pub system_ns: Nanos,
     /// Page faults, retries included (as the kernel counts `pgfault`).
     pub pgfault: u64,
-    /// Major faults.
     pub pgmajfault: u64,
     /// Bytes accessed, read or written.
     pub bytes: u64,
-    /// Requested blocks of kernel memory.
     pub blocks_asked: u64,
-    /// Allocated blocks of kernel memory.
     pub blocks_got: u64,
-    /// Requested slab objects.
     pub objects_asked: u64,
-    /// Allocated slab objects.
     pub objects_got: u64,
 }
 
@@ -58,13 +51,11 @@ pub enum MemoryWait {
     Refault,
     /// A file page that was evicted while it was not in the working set. PSI does not count it.
     Reread,
-    /// Any wait during reclaim.
     Reclaim,
     /// Throttled until other reclaimers or writes make progress.
     Throttled,
     /// Throttled because the group is above `memory.high`.
     High,
-    /// Throttled because of too many dirty pages.
     Dirty,
 }
 
@@ -89,36 +80,32 @@ impl MemoryStalls {
 
 /// A phase in progress, then its result. Counters are values at the start while the phase runs, and
 /// differences after its end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PhaseRun {
-    /// Index of the phase in the task.
     pub phase: u32,
-    /// Start time.
     pub began: Nanos,
-    /// End time.
     pub ended: Option<Nanos>,
     /// Set if the task was killed in this phase.
     pub cut_short: Option<Incomplete>,
     pub usage: TaskUsage,
-    /// Counters of the machine.
     pub vmstat: Vec<u64>,
     /// Levels of the machine at the end, such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
-    /// Free blocks of each zone at the end.
     pub zones: Vec<ZoneBlocks>,
     /// Slab caches at the end, if tasks use files or pipes.
     pub slabs: SlabLevels,
     /// Extra results, such as residency.
-    pub(crate) extra: Vec<crate::metrics::PhaseLevel>,
+    pub(crate) extra: Vec<PhaseLevel>,
     /// Counters of the groups, and their levels at the end.
     pub groups: Vec<GroupCounts>,
-    /// Results of a service's requests.
     pub served: Option<Box<RequestResults>>,
-    /// CPU time and PSI.
     pub times: PhaseTimes,
     /// Operations of the task, of all kswapds and of the flusher, if counted.
     pub(crate) work: Option<[OperationCounts; 3]>,
 }
+
+/// An extra metric of a phase, not from a kernel counter.
+pub(crate) type PhaseLevel = (&'static MetricDecl, u64);
 
 /// Node, name and free blocks per order of a zone, from
 /// [`Machine::free_blocks_of_zones`](pagetide_core::process::Machine).
@@ -130,19 +117,25 @@ pub struct MachineCounts {
     pub vmstat: Vec<u64>,
     /// Levels such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
-    /// Free blocks of each zone.
     pub zones: Vec<ZoneBlocks>,
     pub psi: Psi,
 }
 
-/// CPU time and PSI memory stall time.
+impl MachineCounts {
+    pub(crate) fn of(machine: &Machine) -> MachineCounts {
+        MachineCounts {
+            vmstat: snapshot(&machine.mem.vmstat),
+            levels: machine.levels(),
+            zones: machine.free_blocks_of_zones(),
+            psi: machine.psi().clone(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTimes {
-    /// CPU time of all threads of the task.
     pub cpu_ns: Nanos,
-    /// CPU time of all kswapds.
     pub kswapd_ns: Nanos,
-    /// CPU time of the writeback thread.
     pub flusher_ns: Nanos,
     /// PSI `some`: at least one task was stalled.
     pub some_ns: Nanos,
@@ -151,7 +144,6 @@ pub struct PhaseTimes {
 }
 
 impl PhaseTimes {
-    /// Difference to an earlier value.
     #[must_use]
     pub fn since(self, earlier: PhaseTimes) -> PhaseTimes {
         PhaseTimes {
@@ -164,87 +156,17 @@ impl PhaseTimes {
     }
 }
 
-/// Levels and counters of a group.
-#[derive(Clone, Debug)]
-pub struct GroupCounts {
-    /// Index of the group in the setup.
-    pub group: usize,
-    /// Sizes in bytes, by the names of memory.stat.
-    pub levels: Vec<(&'static str, u64)>,
-    /// Counts, by the names of memory.stat and memory.events.
-    pub counts: Vec<(&'static str, u64)>,
-}
-
-/// Usage, peaks and PSI stall times of a group since its creation.
-#[derive(Clone, Copy, Debug)]
-pub struct GroupTotals {
-    /// Charged pages.
-    pub usage: u64,
-    /// Charged pages of kernel memory.
-    pub kmem: u64,
-    /// Peak of `usage`.
-    pub peak: u64,
-    /// Peak of `kmem`.
-    pub kmem_peak: u64,
-    /// PSI `some`.
-    pub some_ns: Nanos,
-    /// PSI `full`.
-    pub full_ns: Nanos,
-}
-
-impl GroupCounts {
-    /// Subtracts earlier counters of the same group.
-    pub fn since(&mut self, before: &[GroupCounts]) {
-        let Some(before) = before.iter().find(|before| before.group == self.group) else { return };
-        for ((_, count), (_, before)) in self.counts.iter_mut().zip(&before.counts) {
-            // The counters of a group that was removed and created again start at 0.
-            *count = count.saturating_sub(*before);
-        }
-    }
-}
-
-/// Reason for which a task does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// It runs or is runnable.
     No,
     /// Not started, or in a voluntary sleep.
     Sleeping,
-    /// Waits for a page.
     Page,
     /// Waits until a disk accepts more requests.
     Disk,
-    /// Throttled in reclaim or writeback.
     Throttled(NodeId, pagetide_core::interface::throttle::Throttle),
     Exited,
-}
-
-/// Key of a slab object of a file or a pipe.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ObjectKey {
-    /// True for a pipe, false for a file.
-    pub is_pipe: bool,
-    /// Number of the file, slot of the pipe.
-    pub number: u32,
-    /// Index of the object in the file or pipe.
-    pub part: u8,
-}
-
-/// Type of a slab object of a file or a pipe.
-#[derive(Clone, Copy, Debug)]
-pub struct ObjectType {
-    pub cache: CacheId,
-    /// The kernel charges it to the task's group.
-    pub account: bool,
-}
-
-/// A step of a system call on a file or a pipe.
-#[derive(Clone, Copy, Debug)]
-pub enum ObjectStep {
-    Alloc(ObjectKey, ObjectType),
-    Free(ObjectKey),
-    /// Leaves the object to the kernel as a cached dentry.
-    Keep(ObjectKey),
 }
 
 /// The end of a phase whose report is in progress.
@@ -262,6 +184,7 @@ pub struct SimTask {
     pub name: String,
     /// Group of the setup; `None`: the root.
     pub group: Option<usize>,
+    pub start_jitter: Nanos,
     /// The first thread of the program.
     pub leader: usize,
     /// Additional threads of the program, if this is the leader.
@@ -274,7 +197,6 @@ pub struct SimTask {
     pub(crate) is_called: bool,
     /// Time of the phase's first [`Op::Until`].
     pub(crate) until_base: Option<Nanos>,
-    /// Generates the operations.
     pub program: Program,
     pub mm: MmId,
     /// Mapped regions, by number.
@@ -283,7 +205,6 @@ pub struct SimTask {
     pub blocks: Vec<Option<Pfn>>,
     /// Slab objects, by slot.
     pub objects: Vec<Option<Object>>,
-    /// Slab objects of files and pipes.
     pub file_objects: BTreeMap<ObjectKey, Object>,
     /// Remaining steps of a system call on a file or a pipe.
     pub steps: VecDeque<ObjectStep>,
@@ -299,13 +220,11 @@ pub struct SimTask {
     /// Operation of the call in progress, also during a step.
     pub(crate) call_of: Option<Op>,
     pub(crate) shown_call: ShownCall,
-    /// Start of the call in progress.
     pub call_began: Nanos,
     /// Start of the call's compaction, if it compacts.
     pub compacting_since: Option<Nanos>,
     /// Time for which the call has waited for pages.
     pub call_page_wait: Nanos,
-    /// Start of the current wait.
     pub wait_began: Nanos,
     pub(crate) reporting: Option<PhaseReport>,
     /// The measured call in progress, which object_step() adds to.
@@ -336,20 +255,16 @@ pub struct SimTask {
     pub crashed: bool,
     /// The task named by `until` has ended.
     pub stopped: bool,
-    /// Start time.
     pub began: Option<Nanos>,
-    /// End time.
     pub ended: Option<Nanos>,
     /// The run does not wait for this task.
     pub background: bool,
     pub usage: TaskUsage,
-    /// Phases started so far.
     pub phases: Vec<PhaseRun>,
     /// Wall time of faults and writes minus their waits for pages: the latency of allocation.
     pub alloc_latency: LatencyHistogram,
     /// Counters of the machine at the start; after the end, the difference.
     pub vmstat: Vec<u64>,
-    /// Calls that failed with a disk error.
     pub io_errors: u64,
     /// errno of the last madvise(), 0 if it succeeded.
     pub errno: i32,
@@ -366,31 +281,26 @@ pub fn difference(now: &Vmstat, earlier: &[u64]) -> Vec<u64> {
 }
 
 impl TaskUsage {
-    pub fn add(&mut self, other: &TaskUsage) {
-        self.user_ns += other.user_ns;
-        self.system_ns += other.system_ns;
-        self.pgfault += other.pgfault;
-        self.pgmajfault += other.pgmajfault;
-        self.bytes += other.bytes;
-        self.blocks_asked += other.blocks_asked;
-        self.blocks_got += other.blocks_got;
-        self.objects_asked += other.objects_asked;
-        self.objects_got += other.objects_got;
+    fn with(&self, other: &TaskUsage, count: impl Fn(u64, u64) -> u64) -> TaskUsage {
+        TaskUsage {
+            user_ns: count(self.user_ns, other.user_ns),
+            system_ns: count(self.system_ns, other.system_ns),
+            pgfault: count(self.pgfault, other.pgfault),
+            pgmajfault: count(self.pgmajfault, other.pgmajfault),
+            bytes: count(self.bytes, other.bytes),
+            blocks_asked: count(self.blocks_asked, other.blocks_asked),
+            blocks_got: count(self.blocks_got, other.blocks_got),
+            objects_asked: count(self.objects_asked, other.objects_asked),
+            objects_got: count(self.objects_got, other.objects_got),
+        }
     }
 
-    /// Difference to an earlier value.
+    pub fn add(&mut self, other: &TaskUsage) {
+        *self = self.with(other, |count, more| count + more);
+    }
+
     pub fn since(&self, earlier: &TaskUsage) -> TaskUsage {
-        TaskUsage {
-            user_ns: self.user_ns - earlier.user_ns,
-            system_ns: self.system_ns - earlier.system_ns,
-            pgfault: self.pgfault - earlier.pgfault,
-            pgmajfault: self.pgmajfault - earlier.pgmajfault,
-            bytes: self.bytes - earlier.bytes,
-            blocks_asked: self.blocks_asked - earlier.blocks_asked,
-            blocks_got: self.blocks_got - earlier.blocks_got,
-            objects_asked: self.objects_asked - earlier.objects_asked,
-            objects_got: self.objects_got - earlier.objects_got,
-        }
+        self.with(earlier, |count, was| count - was)
     }
 }
 
@@ -403,17 +313,17 @@ impl SimTask {
         self.steps.extend(self.file_objects.keys().filter(is_of).copied().map(ObjectStep::Free));
     }
 
-    /// A task that has not started.
     pub fn new(
         name: String,
         program: Program,
         mm: MmId,
         nr_files: usize,
         background: bool,
-    ) -> SimTask {
-        SimTask {
+    ) -> Self {
+        Self {
             name,
             group: None,
+            start_jitter: 0,
             leader: 0,
             helpers: 0..0,
             service: None,
@@ -466,7 +376,6 @@ impl SimTask {
         }
     }
 
-    /// Ends the current wait.
     pub(crate) fn end_wait(&mut self, now: Nanos) {
         let waited = now.saturating_sub(self.wait_began);
         match self.waits_for.take() {
@@ -496,23 +405,16 @@ impl SimTask {
         thread
     }
 
-    /// Request results of the current phase.
     pub(crate) fn served_now(&mut self) -> Option<&mut RequestResults> {
         self.phases.last_mut()?.served.as_deref_mut()
     }
 
-    /// Adds the usage of another thread of the same program.
-    pub(crate) fn absorb(
-        &mut self,
-        usage: TaskUsage,
-        latency: &LatencyHistogram,
-        io_errors: u64,
-        lost: &MemoryStalls,
-    ) {
-        self.usage.add(&usage);
-        self.lost.add(lost);
-        self.alloc_latency.merge(latency);
-        self.io_errors += io_errors;
+    /// Takes the usage of another thread of the same program.
+    pub(crate) fn absorb(&mut self, other: &mut SimTask) {
+        self.usage.add(&std::mem::take(&mut other.usage));
+        self.lost.add(&std::mem::take(&mut other.lost));
+        self.alloc_latency.merge(&std::mem::take(&mut other.alloc_latency));
+        self.io_errors += std::mem::take(&mut other.io_errors);
     }
 
     /// True if the task must exit as soon as it has a CPU.
@@ -520,7 +422,6 @@ impl SimTask {
         self.killed || self.stopped
     }
 
-    /// True if the task has exited.
     pub fn is_over(&self) -> bool {
         self.blocked == Blocked::Exited
     }

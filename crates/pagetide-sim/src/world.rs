@@ -8,134 +8,42 @@
 //! Invariant: a thread runs on at most one CPU, and a busy CPU has exactly one event.
 
 mod audit;
-mod blocks;
-mod cpu_groups;
-pub(crate) mod daemon_times;
-mod daemons;
-mod decisions;
-mod disks;
-mod execute;
-mod exits;
-mod grace;
+pub(crate) mod copies;
+mod cpus;
+pub(crate) mod daemons;
+pub(crate) mod disks;
 pub(crate) mod groups;
-mod madvise;
-pub(crate) mod names;
-mod objects;
-mod observing;
+pub(crate) mod objects;
+pub(crate) mod observing;
 pub mod outside;
-mod phases;
-mod piece;
 mod pressure;
-pub(crate) mod service;
-pub(crate) mod slab_levels;
-mod slab_samples;
+pub(crate) mod results;
+pub(crate) mod tasks;
 mod threads;
-mod timeline;
-mod wakes;
 
-pub(crate) use daemon_times::DaemonTimes;
-pub use decisions::Decisions;
-pub(crate) use observing::ShownCall;
+pub use observing::decisions::Decisions;
 
-use crate::cost::CostModel;
-use crate::disk::{Disk, IoPlug, Submitter};
-use crate::event_queue::{EventId, EventQueue};
-use crate::meter::{ChargedThread, CostMeter};
 use crate::observe::ObserverError;
-use crate::scheduler::{GroupId, Scheduler, TaskId, WakeSource, TICK_NS};
-use crate::task::{MachineCounts, SimTask};
-use decisions::DecisionHashes;
-use grace::GracePeriod;
-use names::FileCaches;
-use observing::ObservationQueue;
+use crate::task::SimTask;
+use copies::CopyFaults;
+use cpus::{SimCpus, SliceEnd};
+use daemons::SimDaemons;
+use disks::SimDisks;
+use groups::SimGroups;
+use objects::SimObjects;
+use observing::Observing;
 use pagetide_core::audit::Violation;
-use pagetide_core::interface::daemon::Daemon;
-use pagetide_core::interface::effect::{Effect, Effects, Io, Token};
-use pagetide_core::interface::throttle::Throttle;
+use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
-use pagetide_core::slab::object::Object;
-use pagetide_core::stats::event::TraceEvent;
-use pagetide_core::units::{CacheId, Cpu, FileId, IdVec, MemcgId, Nanos, NodeId};
-use pagetide_scenario::costs::Price;
+use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model;
-use piece::{PreemptedSlice, SliceEnd, TimeSlice};
-use pressure::PsiReport;
-use slab_levels::SlabLevels;
-use slab_samples::SlabSamples;
-use std::collections::{BTreeMap, BTreeSet};
-use threads::{cpus_of, nice_of, WorldThread};
-use timeline::TimelineSampler;
-
-/// Interval at which a CPU folds its per-CPU differences into the zones' counters
-/// (`vm.stat_interval`).
-const STAT_INTERVAL: Nanos = 1_000_000_000;
-
-#[derive(Clone, Copy, Debug)]
-enum WorldEvent {
-    /// The time slice of a CPU ends, or an idle CPU starts to work.
-    Cpu(Cpu),
-    /// A disk finishes a request.
-    Disk(usize),
-    /// A sleep or a throttle times out.
-    Timer(WorldThread),
-    /// A task starts.
-    Start(usize),
-    /// A timer tick while objects wait for a grace period.
-    GracePeriod,
-    /// A request of a task's service arrives, or its load ends.
-    Arrival(usize),
-    /// The period of a group's cpu.max ends.
-    Period(GroupId),
-}
-
-#[derive(Debug, Default)]
-struct CpuState {
-    event: Option<EventId>,
-    /// The time slice in execution.
-    piece: Option<TimeSlice>,
-    /// Effects to carry out at the end of the time slice.
-    effects: Vec<Effect>,
-    /// The thread that ran last; running another one costs a context switch.
-    last: Option<WorldThread>,
-    /// Time of interrupt work, added to the next time slice.
-    debt: Nanos,
-    /// Start of the idle time, if the CPU is idle.
-    idle_since: Option<Nanos>,
-    /// Latest time of the next fold of its per-CPU counters (Linux `vmstat_update`).
-    vmstat_update: Nanos,
-}
-
-#[derive(Debug, Default)]
-struct DaemonSleep {
-    timer: Option<EventId>,
-    throttled: Option<(NodeId, Throttle)>,
-    waits_for_disk: bool,
-    /// True for a kswapd that balances its node; PSI counts it as stalled.
-    stalled: bool,
-    /// Its last step, which may still be in progress, ended its work.
-    rests: bool,
-    plug: IoPlug,
-}
-
-impl DaemonSleep {
-    fn is_held_up(&self) -> bool {
-        self.throttled.is_some() || self.waits_for_disk
-    }
-}
-
-/// A disk that accepts no more requests of a submitter.
-#[derive(Clone, Copy, Debug)]
-struct FullDisk {
-    disk: usize,
-    submitter: Submitter,
-}
-
-/// A submitted I/O request, and the CPU of its completion interrupt.
-#[derive(Clone, Copy, Debug)]
-struct PendingIo {
-    io: Io,
-    cpu: Cpu,
-}
+use pagetide_scenario::timeline::Timeline;
+use pressure::PressureReports;
+use results::slabs::SlabLevels;
+use results::timeline::{SampledWorld, TimelineSampler};
+use results::RunResults;
+use threads::waits::ThreadWaits;
+use threads::{WorldEvent, WorldQueue, WorldThread};
 
 /// The simulated world.
 pub struct SimWorld {
@@ -144,102 +52,18 @@ pub struct SimWorld {
     /// All tasks, by index in the setup, then the additional threads of multi-threaded tasks.
     pub tasks: Vec<SimTask>,
     pub now: Nanos,
-    /// CPU time of all tasks, daemons, context switches and interrupts.
-    pub busy_ns: Nanos,
-    meter: CostMeter,
-    queue: EventQueue<WorldEvent>,
-    scheduler: Scheduler,
-    /// The CPU controller is on. Then the scheduler id of each group is its index in the setup
-    /// plus one.
-    has_cpu_groups: bool,
-    /// Source of the current wake-ups; `None`: a timer, which wakes a thread on the CPU where it
-    /// fell asleep.
-    waker: Option<WakeSource>,
-    cpus: IdVec<Cpu, CpuState>,
-    /// Rests of the time slices of preempted threads.
-    cut: BTreeMap<TaskId, PreemptedSlice>,
-    /// Time of the next search for CPUs that have been idle for a tick.
-    idle_look: Nanos,
-    disks: Vec<Disk>,
-    disk_events: Vec<Option<EventId>>,
-    /// Threads that sleep until a disk accepts more requests, in the order of arrival.
-    disk_waiters: Vec<(WorldThread, FullDisk)>,
-    pending: Vec<Option<PendingIo>>,
-    pending_free: Vec<usize>,
-    /// Disk and first page of each file.
-    file_base: IdVec<FileId, (usize, u64)>,
-    /// Disk and first page of each swap area.
-    swap_base: Vec<(usize, u64)>,
-    /// Costs of the model, and number, of the calls whose time was measured: on missing names,
-    /// files and pipes.
-    costs_of_calls: [(Nanos, u64); 3],
-    page_waiters: BTreeMap<u32, Vec<WorldThread>>,
-    timers: Vec<Option<EventId>>,
-    /// In the order of [`Daemon::all`].
-    daemons: Vec<DaemonSleep>,
-    /// Times for which daemons and tasks were awake or compacting.
-    pub(crate) times: DaemonTimes,
-    /// Every n-th copy of a frame fails; 0: none.
-    pub fail_copies: u64,
-    nr_copies: u64,
-    /// Memcgs of the existing groups, by index in the setup.
-    groups: Vec<Option<MemcgId>>,
-    /// Existing groups without a memory controller, by index in the setup.
-    groups_without_memory: BTreeSet<usize>,
-    /// Counts of groups at their last removal, by index in the setup.
-    last_counts: BTreeMap<usize, (crate::task::GroupCounts, Option<crate::task::GroupTotals>)>,
-    /// Notes for the record, and how often each occurred.
-    pub(crate) notes: BTreeMap<String, u64>,
-    /// Files created by traces, by key.
-    trace_files: BTreeMap<u64, FileId>,
-    /// The machine's slab caches, by index in the setup.
-    caches: Vec<CacheId>,
-    /// Slab caches for files, dentries and pipes, if tasks use any.
-    thing_caches: Option<FileCaches>,
-    grace: GracePeriod,
-    /// By cache id: objects are freed after a grace period.
-    frees_late: Vec<bool>,
-    /// Objects that wait for a grace period since the current event.
-    late: Vec<(Object, Cpu)>,
-    pub(crate) slab_samples: SlabSamples,
-    /// Slab levels before the first task starts.
-    pub(crate) idle_slabs: SlabLevels,
-    /// Slab levels after the run, all grace periods and a shrink of all caches.
-    pub(crate) shrunk_slabs: SlabLevels,
-    /// Counts at the end of the last foreground task that completed its work.
-    pub(crate) done: Option<MachineCounts>,
+    queue: WorldQueue,
+    pub(crate) cpus: SimCpus,
+    pub(crate) disks: SimDisks,
+    waits: ThreadWaits,
+    pub(crate) daemons: SimDaemons,
+    pub(crate) groups: SimGroups,
+    objects: SimObjects,
     setup: model::Setup,
-    /// Additional start delay of each task.
-    start_jitter: Vec<Nanos>,
-    nr_over: usize,
-    /// Number of foreground tasks.
-    nr_foreground: usize,
-    /// Last state of each thread reported to PSI.
-    reported: Vec<PsiReport>,
-    /// `None` without observers.
-    observing: Option<ObservationQueue>,
-    /// `None` unless hashes were requested.
-    decisions: Option<DecisionHashes>,
-    /// Events of the last step.
-    fresh_events: Vec<TraceEvent>,
-    /// `None` unless a timeline was requested.
-    sampler: Option<TimelineSampler>,
-}
-
-/// Disks, files, groups and caches of the machine at the start of a run, by index in the setup.
-pub(crate) struct WorldParts {
-    pub disks: Vec<Disk>,
-    /// Disk of each file, and its first page there.
-    pub file_base: Vec<(usize, u64)>,
-    pub swap_base: Vec<(usize, u64)>,
-    /// `None`: the group does not exist yet, or has no memory controller.
-    pub groups: Vec<Option<MemcgId>>,
-    /// Slab caches of the setup's object mixes.
-    pub caches: Vec<CacheId>,
-    /// Slab caches for files, dentries and pipes, if tasks use any.
-    pub thing_caches: Option<FileCaches>,
-    /// Effects of the setup.
-    pub boot_effects: Vec<Effect>,
+    pressure: PressureReports,
+    pub(crate) observing: Observing,
+    pub(crate) results: RunResults,
+    pub(crate) copies: CopyFaults,
 }
 
 /// Error that ends a run.
@@ -256,101 +80,55 @@ pub enum WorldError {
     Audit { at_ns: Nanos, violation: Violation },
     /// An observer cannot write.
     #[error(transparent)]
-    Unwritten(ObserverError),
+    Unwritten(#[from] ObserverError),
 }
 
 impl SimWorld {
-    /// Creates the world of a machine that already has its files, groups and swap.
+    /// Creates the world of a machine that already has its files, groups and swap. `boot_effects`:
+    /// the effects of the setup.
     pub(crate) fn new(
         machine: Machine,
         setup: &model::Setup,
         tasks: Vec<SimTask>,
-        start_jitter: &[Nanos],
-        has: WorldParts,
+        disks: SimDisks,
+        groups: SimGroups,
+        objects: SimObjects,
+        boot_effects: Vec<Effect>,
     ) -> SimWorld {
-        let WorldParts { disks, file_base, swap_base, groups, caches, thing_caches, boot_effects } =
-            has;
-        let cpus = setup.machine.cpus;
-        let mut scheduler = Scheduler::new(cpus);
-        for (id, task) in tasks.iter().enumerate() {
-            scheduler.add_task(id as TaskId, setup.tasks[task.leader].nice, None);
-        }
-        let nr_nodes = machine.nr_nodes();
-        for (at, daemon) in Daemon::all(nr_nodes).enumerate() {
-            let allowed = cpus_of(daemon, &machine, cpus);
-            scheduler.add_sleeper((tasks.len() + at) as TaskId, nice_of(daemon), allowed);
-        }
+        let cpus = SimCpus::new(setup, &machine, &tasks);
+        let numbers = cpus.numbers;
+        let nr_foreground = tasks.iter().filter(|task| !task.background).count();
         let mut world = SimWorld {
-            meter: CostMeter::new(CostModel::of_machine(
-                &setup.machine.costs,
-                cpus,
-                machine.page_size(),
-            ))
-            .with_init_on_alloc(setup.machine.init_on_alloc == Some(true)),
-            frees_late: grace::caches_that_free_late(&machine),
             machine,
             now: 0,
-            busy_ns: 0,
-            queue: EventQueue::new(),
-            scheduler,
-            has_cpu_groups: false,
-            waker: None,
-            idle_look: 0,
-            cpus: (0..cpus).map(|_| CpuState::default()).collect(),
-            cut: BTreeMap::new(),
-            disk_events: vec![None; disks.len()],
-            disk_waiters: Vec::new(),
+            queue: WorldQueue::new(),
+            cpus,
             disks,
-            pending: Vec::new(),
-            pending_free: Vec::new(),
-            file_base: file_base.into(),
-            swap_base,
-            costs_of_calls: [(0, 0); 3],
-            page_waiters: BTreeMap::new(),
-            timers: vec![None; tasks.len()],
-            daemons: Daemon::all(nr_nodes).map(|_| DaemonSleep::default()).collect(),
-            times: DaemonTimes::new(nr_nodes),
-            fail_copies: 0,
-            nr_copies: 0,
-            groups_without_memory: (0..setup.groups.len())
-                .filter(|&group| setup.groups[group].at_start && !setup.groups[group].has_memory)
-                .collect(),
+            waits: ThreadWaits::new(numbers),
+            daemons: SimDaemons::new(numbers.nr_nodes),
             groups,
-            last_counts: BTreeMap::new(),
-            notes: BTreeMap::new(),
-            trace_files: BTreeMap::new(),
-            caches,
-            thing_caches,
-            grace: GracePeriod::default(),
-            late: Vec::new(),
-            slab_samples: SlabSamples::new(setup.groups.len()),
-            idle_slabs: SlabLevels::default(),
-            shrunk_slabs: SlabLevels::default(),
-            done: None,
+            objects,
             setup: setup.clone(),
-            start_jitter: start_jitter.to_vec(),
-            nr_over: 0,
-            nr_foreground: tasks.iter().filter(|task| !task.background).count(),
-            reported: vec![PsiReport::NOTHING; tasks.len() + Daemon::all(nr_nodes).count()],
-            observing: None,
-            decisions: None,
-            fresh_events: Vec::new(),
-            sampler: None,
+            pressure: PressureReports::new(numbers.len()),
+            observing: Observing::new(numbers, setup.machine.cpus.into()),
+            results: RunResults::new(nr_foreground, setup.groups.len()),
+            copies: CopyFaults::default(),
             tasks,
         };
         for (id, task) in setup.tasks.iter().enumerate() {
             if task.start.after.is_none() {
-                world.queue.push(task.start.delay_ns + start_jitter[id], WorldEvent::Start(id));
+                let at = task.start.delay_ns + world.tasks[id].start_jitter;
+                world.queue.push(at, WorldEvent::Start(id));
             }
         }
         if setup.has_cpu_controller() {
-            world.begin_cpu_groups();
+            world.cpus.begin_groups(setup, &world.tasks, 0);
         }
         world.start_daemons();
         for effect in boot_effects {
             world.apply(effect, Cpu(0));
         }
-        world.idle_slabs = world.slab_levels();
+        world.results.idle_slabs = SlabLevels::of(&world.machine, setup);
         world
     }
 
@@ -371,11 +149,6 @@ impl SimWorld {
         Ok(finished)
     }
 
-    /// Starts to count the operations of tasks and kernel threads, by [`Price`].
-    pub(crate) fn count_work(&mut self) {
-        self.meter.count(self.tasks.len(), self.cpus.len());
-    }
-
     fn run_events(
         &mut self,
         limit: Nanos,
@@ -384,7 +157,7 @@ impl SimWorld {
     ) -> Result<bool, WorldError> {
         let mut nr_events = 0u64;
         self.report_pressures();
-        while !self.is_finished() {
+        while !self.is_complete() {
             nr_events += 1;
             if nr_events.is_multiple_of(1024) && cancelled(self.now) {
                 return Ok(false);
@@ -404,9 +177,8 @@ impl SimWorld {
             let (_, event) = self.queue.pop().expect("there is an event at its time");
             debug_assert!(at >= self.now, "time runs forward");
             self.sample_until(at);
-            self.slab_samples.until(at, &self.machine, &self.groups);
             self.now = at;
-            self.deliver_observations()?;
+            self.observing.deliver_until(at)?;
             match event {
                 WorldEvent::Cpu(cpu) => self.cpu_event(cpu)?,
                 WorldEvent::Disk(disk) => self.disk_event(disk),
@@ -414,256 +186,48 @@ impl SimWorld {
                 WorldEvent::Start(task) => self.start_task(task),
                 WorldEvent::GracePeriod => self.grace_period_tick(),
                 WorldEvent::Arrival(task) => self.arrival_event(task),
-                WorldEvent::Period(group) => self.scheduler.period_ended(group, at),
+                WorldEvent::Period(group) => self.cpus.scheduler.period_ended(group, at),
             }
-            for (object, cpu) in std::mem::take(&mut self.late) {
-                self.free_after_grace(object, cpu);
-            }
-            if self.has_cpu_groups {
-                self.serve_cpu_groups();
-            }
+            self.free_late();
+            self.cpus.serve_groups(at, &mut self.queue);
             self.report_pressures();
         }
         Ok(true)
     }
 
-    fn is_finished(&self) -> bool {
-        self.nr_over == self.nr_foreground
+    /// True if all foreground tasks have ended.
+    pub fn is_complete(&self) -> bool {
+        self.results.nr_unfinished == 0
     }
 
-    // ---- threads and CPUs ----
-
-    /// Makes a thread runnable. If it is still in the time slice that ends in its sleep, cancels
-    /// the sleep.
     fn wake(&mut self, thread: WorldThread) {
-        if let Some(after) = self.slice_end(thread) {
-            if *after == SliceEnd::Block {
-                *after = SliceEnd::Runnable;
-            }
-            return;
-        }
-        let id = self.thread_id(thread);
-        if let Some(cpu) = self.scheduler.wake(self.now, id, self.waker) {
-            self.reschedule_cpu(cpu);
-        }
+        self.cpus.wake(thread, self.now, &mut self.queue);
     }
 
-    /// Makes a CPU pick a thread: wakes an idle CPU, or ends the current time slice.
-    fn reschedule_cpu(&mut self, cpu: Cpu) {
-        let state = &mut self.cpus[cpu];
-        if state.piece.is_some() {
-            self.preempt_slice(cpu);
-        } else if state.event.is_none() {
-            let at = self.now + self.meter.wake_up();
-            state.event = Some(self.queue.push(at, WorldEvent::Cpu(cpu)));
-        }
+    /// Takes samples for a timeline from now on.
+    pub fn sample(&mut self) {
+        self.results.timeline = Some(TimelineSampler::new(&self.setup, self.now));
     }
 
-    fn cpu_event(&mut self, cpu: Cpu) -> Result<(), WorldError> {
-        self.cpus[cpu].event = None;
-        self.meter.at(cpu);
-        if let Some(piece) = self.ended_piece(cpu) {
-            let TimeSlice { thread, after, .. } = piece;
-            let id = self.thread_id(thread);
-            if let WorldThread::Daemon(daemon) = thread {
-                self.daemon_stalls(daemon, false);
-            }
-            // Block first: the effects of the time slice may wake the thread again.
-            if after == SliceEnd::Block {
-                self.scheduler.block(cpu);
-            }
-            self.waker = Some(WakeSource { cpu, task: Some(id) });
-            let has_plug = after == SliceEnd::Runnable && self.plug(thread).is_open;
-            let mut full = self.apply_effects(thread, cpu, has_plug);
-            if let WorldThread::Task(task) = thread {
-                if after == SliceEnd::Exit || self.tasks[task].must_exit() {
-                    self.exit_task(task, cpu);
-                    self.apply_effects(thread, cpu, false);
-                    full = None;
-                    // It may be asleep, running, or (if its own effects killed it) on the queue of
-                    // any CPU.
-                    self.scheduler.remove_task(id);
-                }
-            }
-            // A thread that sleeps for another reason waits for the disk at its next request.
-            if let Some(full) = full.filter(|_| after == SliceEnd::Runnable) {
-                self.scheduler.block(cpu);
-                self.wait_for_disk(thread, full);
-            }
-            self.waker = None;
-        }
-        self.dispatch(cpu)
-    }
-
-    /// Before a CPU runs, folds its per-CPU counters into the zones' if it has not done so for a
-    /// second, or has been idle for a tick (then it stopped its timer tick). On 6.1, a CPU that
-    /// waited for a disk for a short time did not fold (kswapd's runs in zone DMA kept their rhythm
-    /// over the waits).
-    fn refresh_vm_stats(&mut self, cpu: Cpu) {
-        let state = &mut self.cpus[cpu];
-        let was_idle = state.idle_since.take().is_some_and(|since| self.now - since >= TICK_NS);
-        if was_idle || self.now >= state.vmstat_update {
-            state.vmstat_update = (self.now / STAT_INTERVAL + 1) * STAT_INTERVAL;
-            self.machine.refresh_cpu_vm_stats(cpu);
-        }
-        // CPUs that stay idle fold too; searched for once a tick.
-        if self.cpus.len() > 1 && self.now >= self.idle_look {
-            self.idle_look = self.now + TICK_NS;
-            for (at, other) in self.cpus.iter_mut().enumerate() {
-                if other.idle_since.is_some_and(|since| self.now - since >= TICK_NS) {
-                    other.idle_since = None;
-                    self.machine.refresh_cpu_vm_stats(Cpu(at as u16));
-                }
-            }
-        }
-    }
-
-    /// Picks the next thread of the CPU and starts its time slice.
-    fn dispatch(&mut self, cpu: Cpu) -> Result<(), WorldError> {
-        // A wake-up in this event may already have scheduled an event for the CPU.
-        if let Some(event) = self.cpus[cpu].event.take() {
-            self.queue.cancel(event);
-        }
-        if let Some(idle) = self.scheduler.balance(cpu, self.now) {
-            self.reschedule_cpu(idle);
-        }
-        if self.scheduler.current(cpu).is_none() || self.scheduler.should_resched(cpu, self.now) {
-            self.scheduler.pick_next(cpu, self.now);
-        }
-        let next = self.scheduler.current(cpu).map(|id| self.thread_of(id));
-        self.show_switch(cpu, next);
-        let Some(thread) = next else {
-            let state = &mut self.cpus[cpu];
-            state.idle_since.get_or_insert(self.now);
-            // The idle task runs now: the next thread pays for a switch.
-            state.last = None;
-            return Ok(());
+    #[inline]
+    pub(crate) fn sample_until(&mut self, at: Nanos) {
+        let watched = SampledWorld {
+            machine: &self.machine,
+            groups: &self.groups.memcgs,
+            tasks: &self.tasks,
+            setup: &self.setup,
         };
-        self.refresh_vm_stats(cpu);
-        let mut cost = std::mem::take(&mut self.cpus[cpu].debt);
-        if self.cpus[cpu].last.replace(thread) != Some(thread) {
-            cost += self.meter.charge(Price::ContextSwitch, 1);
-        }
-        // A preempted thread first gets the rest of its time slice.
-        let (after, left, ran) = match (self.resume_slice(thread, cpu), thread) {
-            (Some((after, left)), _) => (after, left, 0),
-            (None, WorldThread::Task(task)) => {
-                let (after, ran) = self.run_task(task, cpu)?;
-                (after, 0, ran.max(1))
-            }
-            (None, WorldThread::Daemon(daemon)) => {
-                let (after, ran) = self.run_daemon(daemon, cpu);
-                (after, 0, ran.max(1))
-            }
+        self.results.sample_until(at, &watched);
+    }
+
+    /// Stops sampling and returns the samples, if any were requested.
+    pub fn take_timeline(&mut self) -> Option<Timeline> {
+        let watched = SampledWorld {
+            machine: &self.machine,
+            groups: &self.groups.memcgs,
+            tasks: &self.tasks,
+            setup: &self.setup,
         };
-        let ran = ran + cost;
-        self.meter.ran(match thread {
-            WorldThread::Task(task) => ChargedThread::Task(task),
-            WorldThread::Daemon(Daemon::Kswapd(_)) => ChargedThread::Kswapd,
-            WorldThread::Daemon(Daemon::Flusher) => ChargedThread::Flusher,
-            WorldThread::Daemon(_) => ChargedThread::Other,
-        });
-        self.busy_ns += ran;
-        match thread {
-            WorldThread::Task(task) => self.tasks[task].cpu_ns += ran,
-            WorldThread::Daemon(Daemon::Kswapd(node)) => self.times.kswapd_charged(node, cost),
-            WorldThread::Daemon(Daemon::Flusher) => self.times.flusher_ran(ran),
-            WorldThread::Daemon(_) => {}
-        }
-        let state = &mut self.cpus[cpu];
-        let until = self.now + left + ran;
-        state.piece = Some(TimeSlice { thread, after, since: self.now, until });
-        state.event = Some(self.queue.push(until, WorldEvent::Cpu(cpu)));
-        Ok(())
-    }
-
-    /// Carries out the effects of the time slice of `thread` that ended on `cpu`. If the thread
-    /// has no open plug, it submits its plug, too. Returns a disk that is now full for it, if any.
-    fn apply_effects(&mut self, thread: WorldThread, cpu: Cpu, has_plug: bool) -> Option<FullDisk> {
-        let mut effects = std::mem::take(&mut self.cpus[cpu].effects);
-        let mut full = None;
-        loop {
-            let ios = effects.iter().filter_map(|effect| match effect {
-                Effect::Submit(io) => Some(*io),
-                _ => None,
-            });
-            let ios: Vec<Io> = ios.collect();
-            full = self.submit_or_plug(&ios, thread, cpu, has_plug).or(full);
-            if effects.is_empty() {
-                break;
-            }
-            for effect in effects.drain(..) {
-                self.apply(effect, cpu);
-            }
-            // Effects caused by these effects.
-            std::mem::swap(&mut effects, &mut self.cpus[cpu].effects);
-        }
-        self.cpus[cpu].effects = effects;
-        full
-    }
-
-    /// Carries out one effect that is not I/O.
-    fn apply(&mut self, effect: Effect, cpu: Cpu) {
-        if let Some(decisions) = &mut self.decisions {
-            decisions.effect(self.now, cpu, effect);
-        }
-        match effect {
-            // I/O has been submitted. The others concern page contents, which this world does not
-            // have (`Machine::without_bytes`); the step includes their time.
-            Effect::Submit(_)
-            | Effect::Zero { .. }
-            | Effect::CollapsePage { .. }
-            | Effect::ReadOut { .. }
-            | Effect::WriteIn { .. } => {}
-            // There are no bytes to copy; the step includes the time.
-            Effect::CopyPage { from, .. } => {
-                self.nr_copies += 1;
-                let fails =
-                    self.fail_copies != 0 && self.nr_copies.is_multiple_of(self.fail_copies);
-                let effects = self.machine.copy_done(from, !fails, cpu);
-                drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
-                self.meter.at(cpu);
-                self.cpus[cpu].debt += self.meter.work(self.machine.take_work());
-            }
-            Effect::Wake(Token::Page(pfn)) => self.wake_page(pfn),
-            Effect::Wake(Token::Throttled(node, reason)) => self.wake_throttled(node, reason),
-            Effect::Wake(Token::Daemon(daemon)) => self.wake_daemon(daemon),
-            Effect::FreeLate { object, cpu } => self.late.push((object, cpu)),
-            Effect::ScheduleWork => self.run_worker(cpu),
-            Effect::OomKill(mm) => self.oom_kill(mm),
-        }
-    }
-
-    /// A kworker preempts the CPU for a moment (it has slept for long), then the CPU picks a thread
-    /// again. The worker's own time is negligible compared with the two switches.
-    fn run_worker(&mut self, cpu: Cpu) {
-        self.meter.at(cpu);
-        self.cpus[cpu].debt += self.meter.charge(Price::ContextSwitch, 1);
-        self.cpus[cpu].last = None;
-        self.scheduler.resched(cpu);
-    }
-}
-
-/// Moves the effects of a call to the end of its time slice. Late frees take effect at the call.
-#[inline]
-fn drain(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu)>) {
-    // Most steps have no effects.
-    if !effects.is_empty() {
-        drain_some(effects, to, late);
-    }
-}
-
-fn drain_some(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu)>) {
-    for effect in effects {
-        match effect {
-            Effect::FreeLate { object, cpu } => late.push((object, cpu)),
-            effect => {
-                debug_assert!(
-                    !effect.is_contents_only(),
-                    "content effect in a world without bytes: {effect:?}"
-                );
-                to.push(effect);
-            }
-        }
+        self.results.timeline.take().map(|timeline| timeline.end(self.now, &watched))
     }
 }

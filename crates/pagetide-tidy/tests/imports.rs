@@ -17,7 +17,7 @@ const LARGEST_CYCLES: [(&str, usize); 10] = [
     ("pagetide-linux", 1),
     ("pagetide-py", 4),
     ("pagetide-scenario", 35),
-    ("pagetide-sim", 14),
+    ("pagetide-sim", 6),
     ("pagetide-trace", 11),
 ];
 

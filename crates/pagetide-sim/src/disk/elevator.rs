@@ -43,7 +43,6 @@ pub(super) struct MergedPart {
     pub fails: bool,
 }
 
-/// A possibly merged request in the queue.
 #[derive(Clone, Debug)]
 pub(super) struct QueuedRequest {
     /// Order of arrival of the oldest part.
@@ -75,7 +74,6 @@ impl QueuedRequest {
     }
 }
 
-/// Waiting requests of one direction.
 #[derive(Clone, Debug, Default)]
 struct DirectionQueue {
     by_age: BTreeMap<u64, QueuedRequest>,
@@ -162,7 +160,6 @@ impl Elevator {
         false
     }
 
-    /// Takes the next request to dispatch.
     pub(super) fn next(&mut self, now: Nanos) -> Option<QueuedRequest> {
         let (kind, sequence) = match self.scheduler {
             IoScheduler::None => self.choose_oldest()?,

@@ -29,12 +29,10 @@ pub(crate) struct DiskRange {
     pub pages: u32,
 }
 
-/// The plug of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IoPlug {
     /// More requests may come: the thread's last step ended inside the plug.
     pub is_open: bool,
-    /// CPU time of that step.
     step_ns: Nanos,
     /// Requests, each with the time of its arrival.
     ios: Vec<(Io, Nanos)>,
@@ -81,7 +79,6 @@ impl IoPlug {
         full
     }
 
-    /// Takes all requests.
     pub fn take(&mut self) -> Vec<(Io, Nanos)> {
         self.nr_requests = 0;
         self.last = None;
@@ -99,7 +96,6 @@ impl IoPlug {
         self.ios.is_empty()
     }
 
-    /// Requests in the plug.
     pub fn ios(&self) -> impl Iterator<Item = &Io> {
         self.ios.iter().map(|(io, _)| io)
     }

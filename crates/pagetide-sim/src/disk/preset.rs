@@ -15,7 +15,6 @@ use std::sync::Arc;
 /// Longest latency and longest transfer (a day), even if a scenario has more.
 pub(super) const SERVICE_NS_MAX: Nanos = 24 * 3600 * 1_000_000_000;
 
-/// Linux's I/O scheduler for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoScheduler {
     /// First come, first served: Linux's default for disks with several hardware queues (NVMe).
@@ -24,7 +23,6 @@ pub enum IoScheduler {
     MqDeadline,
 }
 
-/// One direction of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskLane {
     /// Mean time from the start of service to the start of the transfer, for a random position. The
@@ -40,12 +38,10 @@ pub struct DiskLane {
     pub bandwidth: u64,
 }
 
-/// The moving parts of a rotating disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskMechanics {
     /// One rotation; the wait for the sector is uniform over it.
     pub rotation_ns: Nanos,
-    /// Shortest seek.
     pub seek_min_ns: Nanos,
     /// Number of pages: of 4 KiB in a preset, of the machine's page size in a disk.
     pub capacity_pages: u64,

@@ -32,13 +32,11 @@ pub enum Submitter {
     /// Reads, which a task waits for.
     #[default]
     Reader,
-    /// Writes of kswapd.
     Kswapd,
     /// Writes of direct reclaim or of the writeback thread.
     Writeback,
 }
 
-/// The requests in flight, and their limits.
 #[derive(Clone, Debug)]
 pub(super) struct SubmitLimits {
     under_way: [u32; 3],

@@ -52,8 +52,7 @@ enum Imbalance {
     Tasks(usize),
 }
 
-/// Balancing state of a CPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Balancing {
     last: Nanos,
     interval_ms: Nanos,
@@ -64,7 +63,7 @@ pub(super) struct Balancing {
 
 impl Balancing {
     pub(super) fn new(nr_cpus: u16) -> Balancing {
-        Balancing { last: 0, interval_ms: Nanos::from(nr_cpus), nr_failed: 0, called_at: 0 }
+        Balancing { interval_ms: Nanos::from(nr_cpus), ..Balancing::default() }
     }
 
     /// Tick of the next attempt (`get_sd_balance_interval`).

@@ -25,7 +25,6 @@ const PERIOD_NS: Nanos = 100_000_000;
 /// `cpu.weight` that equals the weight of a task with nice 0 (`CGROUP_WEIGHT_DFL`).
 pub const WEIGHT_DEFAULT: u64 = 100;
 
-/// Counters of cpu.stat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupStats {
     /// CPU time of the tasks in the group and its descendants.
@@ -45,7 +44,7 @@ pub struct CpuQuota {
     pub period_ns: Nanos,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SchedGroup {
     pub(super) parent: GroupId,
     depth: u32,
@@ -68,13 +67,9 @@ impl SchedGroup {
             parent,
             depth,
             weight: NICE_0_WEIGHT,
-            quota: None,
             period_ns: PERIOD_NS,
-            runtime_ns: 0,
-            period_ends: None,
             is_idle: true,
-            nr_throttled_queues: 0,
-            stats: GroupStats::default(),
+            ..SchedGroup::default()
         }
     }
 }

@@ -71,7 +71,6 @@ impl Scheduler {
         self.each_level(task, cpu, |_, _, _| {}) / divider
     }
 
-    /// Adds a task's load to its CPU.
     pub(super) fn attach_load(&mut self, task: TaskId) {
         let cpu = self.task(task).cpu;
         self.each_level(task, cpu, |this, group, sum| {
@@ -79,7 +78,6 @@ impl Scheduler {
         });
     }
 
-    /// Subtracts a task's load from its CPU.
     pub(super) fn detach_load(&mut self, task: TaskId) {
         let cpu = self.task(task).cpu;
         self.each_level(task, cpu, |this, group, sum| {

@@ -20,7 +20,6 @@ use pagetide_core::units::{Cpu, Nanos};
 /// Interval at which a waker's flips are halved.
 const FLIPS_DECAY_NS: Nanos = 1_000_000_000;
 
-/// Source of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeSource {
     pub cpu: Cpu,

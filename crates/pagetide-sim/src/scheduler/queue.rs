@@ -28,7 +28,7 @@ pub(super) enum EntityId {
 }
 
 /// Weight and vruntime, which determine the position on a queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SchedEntity {
     pub(super) weight: u64,
     /// CPU time over weight, in nanoseconds of a task with nice 0.
@@ -41,7 +41,7 @@ pub(super) struct SchedEntity {
 
 impl SchedEntity {
     pub(super) fn new(weight: u64) -> SchedEntity {
-        SchedEntity { weight, vruntime: 0, remainder: 0, sequence: 0 }
+        SchedEntity { weight, ..SchedEntity::default() }
     }
 
     pub(super) fn charge(&mut self, ran_ns: Nanos) {
@@ -67,8 +67,7 @@ impl SchedEntity {
 /// Position in a queue: by vruntime, then first come, first served.
 type QueuePosition = (i64, u64, EntityId);
 
-/// The queue of a group on a CPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct CfsQueue {
     pub(super) current: Option<EntityId>,
     pub(super) waiting: BTreeSet<QueuePosition>,
@@ -79,7 +78,6 @@ pub(super) struct CfsQueue {
     pub(super) next_buddy: Option<EntityId>,
     /// An entity that yielded (`cfs_rq->skip`).
     pub(super) skip_buddy: Option<EntityId>,
-    /// Decaying sum of `load`.
     pub(super) load_sum: u64,
     pub(super) up_to: LoadClock,
     /// The group as an entity of its parent's queue.
@@ -95,26 +93,10 @@ pub(super) struct CfsQueue {
 
 impl CfsQueue {
     pub(super) fn new(weight: u64) -> CfsQueue {
-        CfsQueue {
-            current: None,
-            waiting: BTreeSet::new(),
-            load: 0,
-            nr_tasks: 0,
-            min_vruntime: 0,
-            next_buddy: None,
-            skip_buddy: None,
-            load_sum: 0,
-            up_to: LoadClock::default(),
-            entity: SchedEntity::new(weight),
-            is_on_parent: false,
-            picked_at: 0,
-            put_at: Nanos::MAX,
-            runtime_left: 0,
-            throttled_since: None,
-        }
+        let entity = SchedEntity::new(weight);
+        CfsQueue { entity, put_at: Nanos::MAX, ..CfsQueue::default() }
     }
 
-    /// Updates `load_sum`.
     pub(super) fn catch_up(&mut self, now: Nanos) {
         if let Some(passed) = self.up_to.advance(now) {
             self.load_sum = passed.grow(self.load_sum, self.load);
@@ -126,8 +108,7 @@ impl CfsQueue {
     }
 }
 
-/// State of a CPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct CpuRunQueue {
     /// By group; the first is the root's.
     pub(super) queues: Vec<CfsQueue>,
@@ -215,7 +196,6 @@ impl Scheduler {
         queue.skip_buddy = queue.skip_buddy.filter(|buddy| *buddy != who);
     }
 
-    /// Adds a task to the queue of its CPU and group.
     pub(super) fn enqueue(&mut self, task: TaskId, now: Nanos) {
         let (cpu, group) = (self.task(task).cpu, self.task(task).group);
         self.catch_up_task(task, now);

@@ -40,16 +40,11 @@ impl SimWorld {
     fn audit_sleepers(&self) -> Result<(), Violation> {
         for (id, task) in self.tasks.iter().enumerate() {
             let name = &task.name;
-            let nr_waits: usize = self
-                .page_waiters
-                .values()
-                .map(|waiters| {
-                    waiters.iter().filter(|&&waiter| waiter == WorldThread::Task(id)).count()
-                })
-                .sum();
+            let thread = WorldThread::Task(id);
+            let nr_waits = self.waits.nr_pages(thread);
             let waits = task.blocked == Blocked::Page;
             check!(nr_waits == usize::from(waits), "{name}: {:?}, {nr_waits} waits", task.blocked);
-            let timer = self.timers[id].is_some();
+            let timer = self.waits.has_timer(thread);
             match task.blocked {
                 Blocked::Sleeping => {
                     let is_called = task.began.is_none() || self.waits_for_requests(id);
@@ -60,29 +55,26 @@ impl SimWorld {
                     check!(!task.stalled, "{name} exited, but is counted as stalled");
                 }
                 Blocked::No => {
-                    let thread = WorldThread::Task(id);
-                    let awake = self.has_slice(thread) || !self.scheduler.is_asleep(id as u32);
+                    let awake = self.cpus.has_slice(thread) || !self.cpus.is_asleep(thread);
                     check!(awake, "{name} is not blocked, but asleep");
                     check!(!timer, "{name} runs and has a timer");
                 }
                 Blocked::Page => check!(!timer, "{name} waits for a page and has a timer"),
                 Blocked::Throttled(..) => {}
                 Blocked::Disk => check!(
-                    self.disk_waiters.iter().any(|(thread, _)| *thread == WorldThread::Task(id)),
-                    "{name} waits for a disk, but is not in disk_waiters"
+                    self.disks.waiters.iter().any(|(waiter, _)| *waiter == thread),
+                    "{name} waits for a disk, but is not in `waiters`"
                 ),
             }
         }
-        for (thread, full) in &self.disk_waiters {
-            let idle = self.disks[full.disk].is_idle();
+        for (thread, full) in &self.disks.waiters {
+            let idle = self.disks.of[full.disk].is_idle();
             check!(!idle, "{thread:?} waits for an idle disk");
             let knows = match thread {
                 WorldThread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
-                WorldThread::Daemon(daemon) => {
-                    self.daemons[daemon.idx(self.machine.nr_nodes())].waits_for_disk
-                }
+                WorldThread::Daemon(daemon) => self.daemons.of(*daemon).waits_for_disk,
             };
-            check!(knows, "{thread:?} is in disk_waiters, but does not wait for a disk");
+            check!(knows, "{thread:?} is in `waiters`, but does not wait for a disk");
         }
         Ok(())
     }
@@ -90,7 +82,7 @@ impl SimWorld {
     /// The reported PSI states match the threads, and PSI's counts match the reported states.
     fn audit_pressure(&self) -> Result<(), Violation> {
         let (mut nr_stalled, mut nr_running) = (0, 0);
-        for (id, reported) in self.reported.iter().enumerate() {
+        for (id, reported) in self.pressure.0.iter().enumerate() {
             let found = self.pressure_of(id as TaskId);
             check!(*reported == found, "thread {id}: {reported:?} reported, {found:?} found");
             nr_stalled += u32::from(found.state.stalled);
@@ -121,12 +113,12 @@ impl SimWorld {
     /// the end of a time slice (also of a preempted one).
     fn audit_requests(&self) -> Result<(), Violation> {
         let is_file_write = |io: &Io| matches!(io, Io::WriteFile { .. });
-        let submitted = self.pending.iter().flatten().filter(|pending| is_file_write(&pending.io));
-        let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects).chain(self.preempted_effects());
+        let submitted = self.disks.submitted().filter(is_file_write);
+        let coming = self.cpus.effects();
         let coming =
-            effects.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
+            coming.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
         let plugs = self.tasks.iter().map(|task| &task.plug);
-        let plugs = plugs.chain(self.daemons.iter().map(|daemon| &daemon.plug));
+        let plugs = plugs.chain(self.daemons.sleeps.iter().map(|sleep| &sleep.plug));
         let plugged = plugs.flat_map(IoPlug::ios).filter(|io| is_file_write(io));
         let known = self.machine.nr_file_writes_in_flight();
         let found = submitted.count() + plugged.count() + coming.count();

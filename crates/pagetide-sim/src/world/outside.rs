@@ -5,7 +5,8 @@
 //! machine. If the kernel reclaims before a write returns, virtual time passes: the time of the
 //! work, and of the writer's waits.
 
-use super::{drain, SimWorld, WorldError, WorldThread};
+use crate::world::cpus::drain;
+use crate::world::{SimWorld, WorldError, WorldThread};
 use pagetide_core::control::{ControlError, GroupControl, GroupControlWrite};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::{Effect, Io, Step};
@@ -18,7 +19,6 @@ use pagetide_core::units::{Cpu, MemcgId, Nanos, NodeId};
 /// timeout.
 const LOOK_EVERY: Nanos = 1_000_000;
 
-/// Error of reading or writing a control file.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// No group of this name exists now.
@@ -36,25 +36,20 @@ pub enum WriteError {
 }
 
 impl SimWorld {
-    /// True if all foreground tasks have ended.
-    pub fn is_complete(&self) -> bool {
-        self.is_finished()
-    }
-
     /// Index of an existing group; `None` for the root, which has the name `""`.
     fn find_group(&self, name: &str) -> Result<Option<usize>, WriteError> {
         if name.is_empty() {
             return Ok(None);
         }
         let place = self.setup.groups.iter().position(|group| group.name == name);
-        let there = place.filter(|&place| self.group_exists(place));
+        let there = place.filter(|&place| self.groups.exists(place));
         there.map(Some).ok_or_else(|| WriteError::Group(name.to_owned()))
     }
 
     /// The memcg of a group. `file` is for the error message.
     fn group_of(&self, name: &str, file: &str) -> Result<MemcgId, WriteError> {
         let Some(place) = self.find_group(name)? else { return Ok(ROOT) };
-        self.groups[place].ok_or_else(|| {
+        self.groups.memcgs[place].ok_or_else(|| {
             let message = format!("group `{name}` has no memory controller, so no {file}");
             let name = file.to_owned();
             WriteError::Control(ControlError { errno: Errno::Enoent, name, message })
@@ -72,7 +67,7 @@ impl SimWorld {
     pub fn write_file(&mut self, file: &str, text: &str) -> Result<(), WriteError> {
         let mut effects = Vec::new();
         let written = self.machine.write_control(file, text);
-        let written = written.map(|asked| drain(asked, &mut effects, &mut self.late));
+        let written = written.map(|asked| drain(asked, &mut effects, &mut self.cpus.late));
         self.apply_external_effects(effects);
         written.map_err(WriteError::Control)
     }
@@ -94,20 +89,18 @@ impl SimWorld {
             }
         }
         let memcg = self.group_of(group, file)?;
-        let mut effects = Vec::new();
         let written = self.machine.write_group_control(memcg, file, text);
-        let begun = written.map(|(begun, asked)| {
-            drain(asked, &mut effects, &mut self.late);
-            begun
-        });
+        let (begun, asked) = written.map_err(WriteError::Control)?;
+        let mut effects = Vec::new();
+        drain(asked, &mut effects, &mut self.cpus.late);
         self.apply_external_effects(effects);
-        let Some(begun) = begun.map_err(WriteError::Control)? else { return Ok(()) };
+        let Some(begun) = begun else { return Ok(()) };
         let writer = self.machine.create_mm(ROOT).expect("the root is always there");
         let mut call = ProcessCall::group_write(writer, NodeId(0), begun);
         let done = self.perform(&mut call, &mut cancelled);
         let mut effects = Vec::new();
         if let Ok(asked) = self.machine.exit_mm(writer, Cpu(0)) {
-            drain(asked, &mut effects, &mut self.late);
+            drain(asked, &mut effects, &mut self.cpus.late);
         }
         self.apply_external_effects(effects);
         match done? {
@@ -125,15 +118,15 @@ impl SimWorld {
         loop {
             let mut effects = Vec::new();
             let (step, asked) = self.machine.step(call, Cpu(0), self.now);
-            drain(asked, &mut effects, &mut self.late);
-            let worked = self.meter.work(self.machine.take_work());
+            drain(asked, &mut effects, &mut self.cpus.late);
+            let worked = self.take_work();
             self.apply_external_effects(effects);
             let passes = match step {
                 Step::Continue => worked.max(1),
                 Step::Done(outcome) => return Ok(outcome),
                 Step::Wait(sleep) => sleep.timeout.clamp(1, LOOK_EVERY),
             };
-            if self.is_finished() || cancelled(self.now) {
+            if self.is_complete() || cancelled(self.now) {
                 return Ok(Outcome::Minor);
             }
             self.run(self.now.saturating_add(passes), 0, &mut *cancelled)?;
@@ -150,15 +143,14 @@ impl SimWorld {
         if !ios.is_empty() {
             // The writer is not a thread of the setup; submit as a task does.
             let ios = ios.into_iter().map(|io| (io, self.now)).collect();
-            self.submit_all(ios, WorldThread::Task(0), Cpu(0));
+            let by = (WorldThread::Task(0), Cpu(0));
+            self.disks.submit(ios, by, self.machine.swap(), self.now, &mut self.queue);
         }
         // The kworker of reclaim would run where the writer does: on none of these CPUs.
         for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {
             self.apply(effect, Cpu(0));
         }
-        for (object, cpu) in std::mem::take(&mut self.late) {
-            self.free_after_grace(object, cpu);
-        }
+        self.free_late();
     }
 }
 
@@ -221,7 +213,7 @@ mod tests {
         let mut world = build(&setup(), 1).unwrap();
         assert!(!world.run(40_000_000, 0, |_| false).unwrap());
         let debts = |world: &crate::world::SimWorld| -> Vec<u64> {
-            world.cpus.iter().map(|cpu| cpu.debt).collect()
+            world.cpus.of.iter().map(|cpu| cpu.debt).collect()
         };
         let before = debts(&world);
         world.apply_external_effects(vec![Effect::ScheduleWork]);

@@ -21,13 +21,11 @@
 //! in Linux only their objects are. A busy CPU does not report later than an idle one. Other users
 //! of RCU start no periods.
 //!
-//! Invariant: while objects wait, exactly one event is scheduled, at the next tick.
+//! Invariant: objects are freed in the order in which they were queued.
 
-use super::{SimWorld, WorldEvent};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::object::Object;
-use pagetide_core::units::{Cpu, IdVec, Nanos};
-use pagetide_scenario::costs::Price;
+use pagetide_core::units::{CacheId, Cpu, IdVec, Nanos};
 
 /// Time between two timer interrupts (CONFIG_HZ=250, as in distributions).
 const TICK: Nanos = 4_000_000;
@@ -40,7 +38,7 @@ const FREED_LATE: [&str; 6] =
     ["dentry", "filp", "radix_tree_node", "task_struct", "pid", "cred_jar"];
 
 /// For each cache id, true if its objects are freed after a grace period.
-pub(super) fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
+fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
     let mut late = Vec::new();
     for (id, cache) in machine.kmem_caches() {
         late.resize(late.len().max(id.idx() + 1), false);
@@ -51,9 +49,8 @@ pub(super) fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
     late
 }
 
-/// Objects that wait for a grace period.
 #[derive(Debug, Default)]
-pub(super) struct GracePeriod {
+pub(crate) struct GracePeriod {
     /// Queued during the current period.
     next: Vec<(Object, Cpu)>,
     /// Queued before the current period; freed at its end, `until`.
@@ -63,6 +60,8 @@ pub(super) struct GracePeriod {
     done: Vec<(Object, Cpu)>,
     /// By CPU; grows on demand.
     queues: IdVec<Cpu, CallbackQueue>,
+    /// By cache id: its objects are freed after a grace period.
+    frees_late: Vec<bool>,
 }
 
 /// Number of objects that a CPU has queued.
@@ -88,7 +87,38 @@ impl CallbackQueue {
 }
 
 impl GracePeriod {
-    fn is_empty(&self) -> bool {
+    pub fn new(machine: &Machine) -> GracePeriod {
+        GracePeriod { frees_late: caches_that_free_late(machine), ..GracePeriod::default() }
+    }
+
+    /// True if the objects of a cache are freed after a grace period.
+    pub fn is_of(&self, cache: CacheId) -> bool {
+        self.frees_late.get(cache.idx()) == Some(&true)
+    }
+
+    pub fn next_tick(now: Nanos) -> Nanos {
+        (now / TICK + 1) * TICK
+    }
+
+    pub fn queue(&mut self, object: Object, cpu: Cpu, now: Nanos) {
+        self.next.push((object, cpu));
+        self.note_queued(cpu, GracePeriod::next_tick(now));
+    }
+
+    /// Timer tick. Returns the objects to free now.
+    pub fn tick(&mut self, now: Nanos, nr_cpus: usize) -> Vec<(Object, Cpu)> {
+        if now >= self.until {
+            self.done = std::mem::take(&mut self.waiting);
+            self.waiting = std::mem::take(&mut self.next);
+            self.until = now + if nr_cpus == 1 { TICK } else { 2 * TICK };
+        }
+        for &(_, cpu) in &self.done {
+            self.queues[cpu].took();
+        }
+        std::mem::take(&mut self.done)
+    }
+
+    pub fn is_empty(&self) -> bool {
         self.next.is_empty() && self.waiting.is_empty() && self.done.is_empty()
     }
 
@@ -114,55 +144,6 @@ impl GracePeriod {
     pub fn take_all(&mut self) -> Vec<(Object, Cpu)> {
         let GracePeriod { next, waiting, done, .. } = std::mem::take(self);
         done.into_iter().chain(waiting).chain(next).collect()
-    }
-}
-
-impl SimWorld {
-    /// Frees an object after a grace period.
-    pub(super) fn free_after_grace(&mut self, object: Object, cpu: Cpu) {
-        if let Some(decisions) = &mut self.decisions {
-            decisions.free_late(self.now, cpu, object);
-        }
-        if self.grace.is_empty() {
-            self.await_tick();
-        }
-        self.grace.next.push((object, cpu));
-        self.grace.note_queued(cpu, (self.now / TICK + 1) * TICK);
-    }
-
-    /// Frees an object at once or after a grace period, as its cache requires.
-    pub(super) fn free_object_of_cache(&mut self, object: Object, cpu: Cpu) {
-        let cache = self.machine.cache_of_object(object);
-        match self.frees_late.get(cache.idx()) {
-            Some(true) => self.free_after_grace(object, cpu),
-            Some(false) | None => self.free_object_now(object, cpu),
-        }
-    }
-
-    fn await_tick(&mut self) {
-        self.queue.push((self.now / TICK + 1) * TICK, WorldEvent::GracePeriod);
-    }
-
-    /// Timer tick while objects wait.
-    pub(super) fn grace_period_tick(&mut self) {
-        let period = if self.cpus.len() == 1 { TICK } else { 2 * TICK };
-        let now = self.now;
-        let GracePeriod { next, waiting, until, done, queues: _ } = &mut self.grace;
-        if now >= *until {
-            *done = std::mem::take(waiting);
-            *waiting = std::mem::take(next);
-            *until = now + period;
-        }
-        for (object, cpu) in std::mem::take(&mut self.grace.done) {
-            self.grace.queues[cpu].took();
-            self.free_object_now(object, cpu);
-            self.meter.at(cpu);
-            self.cpus[cpu].debt +=
-                self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
-        }
-        if !self.grace.is_empty() {
-            self.await_tick();
-        }
     }
 }
 

@@ -1,81 +1,26 @@
-//! Services: requests arrive, wait in a queue, and are served by the threads of a task.
+//! Threads that serve requests: each takes one, or waits until it is called.
 //!
-//! Linux: a listening socket and a pool of threads that wait on it (`accept`, or `epoll_wait` with
-//! EPOLLEXCLUSIVE, which wakes one). All threads belong to one process and share its address space.
-//! Each has its own calls and is scheduled by itself.
-//!
-//! The load is an open loop: requests arrive at the times of the workload, however slow the service
-//! is, and wait in the order of arrival. The latency of a request is measured from its arrival, not
-//! from the start of its service, to the end of its last operation. So a stall delays all requests
-//! that arrive during it.
-//!
-//! Invariant: a thread is idle, called or busy. Requests wait only while no thread is idle.
+//! Invariant: an idle thread of a service sleeps.
 
-use super::{SimWorld, SliceEnd, WorldEvent, WorldThread};
-use crate::histogram::LatencyHistogram;
+use super::requests::Service;
 use crate::observe::{ActivitySlice, ObservationKind};
 use crate::task::Blocked;
+use crate::world::{SimWorld, SliceEnd, WorldEvent, WorldThread};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
-use pagetide_scenario::workload::{Arrivals, ServiceRequest};
-use std::collections::VecDeque;
-
-/// Results of the requests of a phase.
-#[derive(Clone, Debug, Default)]
-pub struct RequestResults {
-    /// From arrival to end.
-    pub latency: LatencyHistogram,
-    /// Number of requests that exceeded the deadline.
-    pub late: u64,
-    /// Number of requests that arrived at a full queue.
-    pub dropped: u64,
-    /// Number of requests waiting or in service when the task was stopped or the run ended.
-    pub unfinished: u64,
-}
-
-impl RequestResults {
-    /// Adds the results of another phase.
-    pub fn merge(&mut self, other: &RequestResults) {
-        self.latency.merge(&other.latency);
-        self.late += other.late;
-        self.dropped += other.dropped;
-        self.unfinished += other.unfinished;
-    }
-}
-
-/// A service with its current load.
-#[derive(Debug)]
-pub(crate) struct Service {
-    arrivals: Arrivals,
-    began: Nanos,
-    /// Arrival of the next request, relative to `began`; `None`: no more requests.
-    next_at: Option<Nanos>,
-    /// The load has ended.
-    is_closed: bool,
-    waiting: VecDeque<ServiceRequest>,
-    /// Threads that wait for requests, each with the start of its wait.
-    idle: Vec<(Nanos, usize)>,
-    /// Number of threads that were woken for a request and have not taken one yet.
-    called: u32,
-    /// Number of threads that serve a request.
-    busy: u32,
-}
 
 impl SimWorld {
     /// All threads of a program, the leader first.
-    pub(super) fn threads_of(&self, leader: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn threads_of(&self, leader: usize) -> impl Iterator<Item = usize> {
         std::iter::once(leader).chain(self.tasks[leader].helpers.clone())
     }
 
     /// Moves the usage of the additional threads of a program to its leader.
     pub(crate) fn gather_threads(&mut self, leader: usize) {
         for id in self.tasks[leader].helpers.clone() {
-            let task = &mut self.tasks[id];
-            let usage = std::mem::take(&mut task.usage);
-            let latency = std::mem::take(&mut task.alloc_latency);
-            let io_errors = std::mem::take(&mut task.io_errors);
-            let lost = std::mem::take(&mut task.lost);
-            self.tasks[leader].absorb(usage, &latency, io_errors, &lost);
+            let both = self.tasks.get_disjoint_mut([leader, id]);
+            let [leader, helper] = both.expect("a helper is another task");
+            leader.absorb(helper);
         }
     }
 
@@ -99,7 +44,7 @@ impl SimWorld {
     }
 
     /// True if a thread sleeps until a request or the next service needs it.
-    pub(super) fn waits_for_requests(&self, id: usize) -> bool {
+    pub(crate) fn waits_for_requests(&self, id: usize) -> bool {
         let leader = self.tasks[id].leader;
         match &self.tasks[leader].service {
             Some(service) => id != leader || service.idle.iter().any(|(_, idle)| *idle == id),
@@ -108,7 +53,7 @@ impl SimWorld {
     }
 
     /// Ends a thread's request, if it has one, and takes the next. `None`: the thread continues.
-    pub(super) fn serve(&mut self, id: usize, elapsed: Nanos) -> Option<SliceEnd> {
+    pub(crate) fn serve(&mut self, id: usize, elapsed: Nanos) -> Option<SliceEnd> {
         let leader = self.tasks[id].leader;
         let now = self.now + elapsed;
         if self.tasks[leader].service.is_none() {
@@ -117,11 +62,8 @@ impl SimWorld {
         }
         let arrived = self.tasks[id].serving.take();
         if let Some(arrived) = arrived {
-            self.show(
-                WorldThread::Task(id),
-                now,
-                ObservationKind::Ended(ActivitySlice::Request { arrived }),
-            );
+            let over = ObservationKind::Ended(ActivitySlice::Request { arrived });
+            self.observing.show(WorldThread::Task(id), now, over);
             self.request_done(leader, arrived, now);
         }
         let was_called = std::mem::take(&mut self.tasks[id].is_called);
@@ -152,7 +94,7 @@ impl SimWorld {
     /// Starts the load. All threads wait for the first request.
     fn begin_service(&mut self, leader: usize, now: Nanos) {
         let arrivals = self.tasks[leader].program.arrivals();
-        let mut arrivals = arrivals.expect("a program that serves has arrivals");
+        let arrivals = arrivals.expect("a program that serves has arrivals");
         let helpers = self.tasks[leader].helpers.clone();
         let helpers = helpers.take(arrivals.threads() as usize - 1);
         let mut idle = Vec::with_capacity(arrivals.threads() as usize);
@@ -165,17 +107,7 @@ impl SimWorld {
             task.began.get_or_insert(now);
             idle.push((now, id));
         }
-        let next_at = arrivals.next_at();
-        self.tasks[leader].service = Some(Box::new(Service {
-            arrivals,
-            began: now,
-            next_at,
-            is_closed: false,
-            waiting: VecDeque::new(),
-            idle,
-            called: 0,
-            busy: 0,
-        }));
+        self.tasks[leader].service = Some(Box::new(Service::new(arrivals, now, idle)));
         if let Some(run) = self.tasks[leader].phases.last_mut() {
             run.served = Some(Box::default());
         }
@@ -196,7 +128,7 @@ impl SimWorld {
     }
 
     /// A request arrives, or the load ends.
-    pub(super) fn arrival_event(&mut self, leader: usize) {
+    pub(crate) fn arrival_event(&mut self, leader: usize) {
         let Some(service) = &mut self.tasks[leader].service else { return };
         let Some(at) = service.next_at else {
             service.is_closed = true;
@@ -215,13 +147,13 @@ impl SimWorld {
             if let Some(served) = self.tasks[leader].served_now() {
                 served.dropped += 1;
             }
-            self.note_requests(leader, ServiceRow { dropped: 1, ..ServiceRow::default() });
+            self.results.note_requests(leader, ServiceRow { dropped: 1, ..ServiceRow::default() });
             None
         };
         if let (Some(id), Some(service)) = (called, &mut self.tasks[leader].service) {
             service.called += 1;
             self.tasks[id].is_called = true;
-            self.wake_idle(id);
+            self.wake_sleeper(id);
         }
         if let Some(service) = &mut self.tasks[leader].service {
             service.next_at = service.arrivals.next_at();
@@ -229,24 +161,24 @@ impl SimWorld {
         self.await_arrival(leader);
     }
 
-    fn wake_idle(&mut self, id: usize) {
-        if let Some(timer) = self.timers[id].take() {
-            self.queue.cancel(timer);
-        }
+    /// Ends a voluntary sleep of a task.
+    pub(crate) fn wake_sleeper(&mut self, id: usize) {
+        let thread = WorldThread::Task(id);
+        self.waits.cancel_timer(thread, &mut self.queue);
         self.tasks[id].blocked = Blocked::No;
-        self.wake(WorldThread::Task(id));
+        self.wake(thread);
     }
 
     fn request_done(&mut self, leader: usize, arrived: Nanos, now: Nanos) {
         let latency = now.saturating_sub(arrived);
-        let deadline =
-            self.tasks[leader].service.as_ref().and_then(|service| service.arrivals.deadline_ns());
+        let service = self.tasks[leader].service.as_ref();
+        let deadline = service.and_then(|service| service.arrivals.deadline_ns());
         let is_late = deadline.is_some_and(|deadline| latency > deadline);
         if let Some(served) = self.tasks[leader].served_now() {
             served.latency.record(latency);
             served.late += u64::from(is_late);
         }
-        self.note_requests(leader, ServiceRow::served(latency, is_late));
+        self.results.note_requests(leader, ServiceRow::served(latency, is_late));
     }
 
     /// If nothing remains to be served, makes the leader wake and end the phase.
@@ -263,25 +195,7 @@ impl SimWorld {
         let at = service.latest().max(self.now);
         if let Some(place) = service.idle.iter().position(|(_, thread)| *thread == leader) {
             service.idle.swap_remove(place);
-            self.timers[leader] =
-                Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(leader))));
+            self.waits.set_timer(WorldThread::Task(leader), at, &mut self.queue);
         }
-    }
-}
-
-impl Service {
-    /// True if no request will arrive, waits or is in service.
-    fn is_over(&self) -> bool {
-        self.is_closed && self.waiting.is_empty() && self.busy == 0 && self.called == 0
-    }
-
-    /// Removes a thread that exits.
-    pub(super) fn forget(&mut self, thread: usize) {
-        self.idle.retain(|(_, idle)| *idle != thread);
-    }
-
-    /// Time at which the last thread became idle.
-    fn latest(&self) -> Nanos {
-        self.idle.iter().map(|(since, _)| *since).max().unwrap_or(0)
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! [`Manager::digest`]: pagetide_core::process::Machine::digest
 
-use super::{SimWorld, WorldThread};
+use crate::world::threads::WorldThread;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io, Token};
 use pagetide_core::slab::object::Object;
@@ -33,9 +33,8 @@ pub struct Decisions {
     pub events: u64,
 }
 
-/// Running state of both hashes.
 #[derive(Debug, Default)]
-pub(super) struct DecisionHashes {
+pub(crate) struct DecisionHashes {
     effects: Digest,
     events: Digest,
 }
@@ -96,21 +95,8 @@ impl DecisionHashes {
         }
     }
 
-    fn finish(&self) -> Decisions {
+    pub fn finish(&self) -> Decisions {
         Decisions { effects: self.effects.finish(), events: self.events.finish() }
-    }
-}
-
-impl SimWorld {
-    /// Starts to hash decisions.
-    pub fn hash_decisions(&mut self) {
-        self.machine.record_events(true);
-        self.decisions = Some(DecisionHashes::default());
-    }
-
-    /// Hashes since [`Self::hash_decisions`]; `None` if that was not called.
-    pub fn decided(&self) -> Option<Decisions> {
-        self.decisions.as_ref().map(DecisionHashes::finish)
     }
 }
 

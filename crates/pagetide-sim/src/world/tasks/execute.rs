@@ -4,12 +4,11 @@
 //! kernel (the call is taken out during a step). PSI counts the task as stalled exactly while that
 //! call reclaims, is throttled in reclaim, or waits for a page of the working set.
 
-use super::blocks::gfp_of;
-use super::{drain, SimWorld, SliceEnd, WorldError, WorldEvent, WorldThread};
+use super::memory::gfp_of;
 use crate::observe::{ActivitySlice, ObservationKind, WaitReason};
-use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
 use crate::task::{snapshot, Blocked, MemoryWait, PIECE_NS};
+use crate::world::{SimWorld, SliceEnd, WorldError, WorldThread};
 use pagetide_core::frames::page::PageFlags;
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
@@ -30,11 +29,9 @@ const OPERATIONS_MAX: u64 = 2 * PIECE_NS;
 /// Most consecutive steps without cost. A reclaim has one or two.
 const DECISIONS_MAX: u32 = 16;
 
-/// Result of a step of a call.
 enum CallProgress {
     /// The call needs another step.
     GoesOn,
-    /// The task sleeps.
     Waits,
     /// The call is done. `Some`: the time slice ends too.
     Over(Option<SliceEnd>),
@@ -52,7 +49,7 @@ fn allocated(vmstat: &Vmstat) -> u64 {
 }
 
 impl SimWorld {
-    pub(super) fn start_task(&mut self, id: usize) {
+    pub(crate) fn start_task(&mut self, id: usize) {
         let task = &mut self.tasks[id];
         if task.is_over() {
             return;
@@ -64,7 +61,7 @@ impl SimWorld {
     }
 
     /// Updates PSI for a task outside the steps of its call.
-    pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
+    pub(crate) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
         let call = self.tasks[id].call.as_ref();
         let stalled = call.is_some_and(|held| held.0.is_stalled(&self.machine, waiting));
         self.set_stalled(id, stalled);
@@ -80,7 +77,7 @@ impl SimWorld {
     }
 
     /// Executes one time slice of a task.
-    pub(super) fn run_task(
+    pub(crate) fn run_task(
         &mut self,
         id: usize,
         cpu: Cpu,
@@ -88,18 +85,10 @@ impl SimWorld {
         if self.tasks[id].must_exit() {
             return Ok((SliceEnd::Runnable, 1));
         }
-        self.run_piece(id, cpu)
-    }
-
-    pub(super) fn run_piece(
-        &mut self,
-        id: usize,
-        cpu: Cpu,
-    ) -> Result<(SliceEnd, Nanos), WorldError> {
         let mut elapsed: Nanos = 0;
         let mut operations = 0;
         while elapsed < PIECE_NS
-            && self.cpus[cpu].effects.is_empty()
+            && self.cpus.of[cpu].effects.is_empty()
             && !self.tasks[id].plug.is_due()
         {
             operations += 1;
@@ -110,7 +99,9 @@ impl SimWorld {
             }
             if let Some(mut held) = self.tasks[id].call.take() {
                 let (call, op) = &mut *held;
-                match self.step_call(id, call, *op, cpu, &mut elapsed) {
+                let (progress, cost) = self.step_call(id, call, *op, cpu, elapsed);
+                elapsed += cost;
+                match progress {
                     CallProgress::GoesOn => self.tasks[id].call = Some(held),
                     CallProgress::Waits => {
                         self.tasks[id].call = Some(held);
@@ -134,7 +125,7 @@ impl SimWorld {
                 continue;
             }
             if let Some(step) = self.tasks[id].steps.pop_front() {
-                self.object_step(id, step, cpu, &mut elapsed);
+                elapsed += self.object_step(id, step, cpu, elapsed);
                 continue;
             }
             let op = match self.tasks[id].program.next_fast() {
@@ -150,7 +141,7 @@ impl SimWorld {
                     let task = &mut self.tasks[id];
                     let vma = task.regions[region as usize];
                     task.usage.bytes += self.machine.mem.page_size.bytes();
-                    let ns = self.meter.access();
+                    let ns = self.cpus.meter.access();
                     task.usage.user_ns += ns;
                     elapsed += ns;
                     if self.machine.touch(vma, page, write) == TouchResult::Fault {
@@ -162,7 +153,9 @@ impl SimWorld {
                         // boxed. The condition is that of the loop; a touch has no effects.
                         if elapsed < PIECE_NS && operations < OPERATIONS_MAX {
                             operations += 1;
-                            match self.step_call(id, &mut call, op, cpu, &mut elapsed) {
+                            let (progress, cost) = self.step_call(id, &mut call, op, cpu, elapsed);
+                            elapsed += cost;
+                            match progress {
                                 CallProgress::GoesOn => {}
                                 CallProgress::Waits => {
                                     self.tasks[id].call = Some(Box::new((call, op)));
@@ -176,7 +169,9 @@ impl SimWorld {
                     }
                 }
                 Some(op) => {
-                    if let Some(after) = self.other_op(id, op, cpu, &mut elapsed) {
+                    let (after, cost) = self.other_op(id, op, cpu, elapsed);
+                    elapsed += cost;
+                    if let Some(after) = after {
                         return Ok((after, elapsed));
                     }
                 }
@@ -197,7 +192,7 @@ impl SimWorld {
     fn note_compaction(&mut self, id: usize, goes_on: bool, now: Nanos, cost: Nanos) {
         let since = self.tasks[id].compacting_since.take();
         if let Some(since) = since {
-            self.times.direct_ran(now.saturating_sub(since), cost);
+            self.daemons.times.direct_ran(now.saturating_sub(since), cost);
         }
         self.tasks[id].compacting_since = goes_on.then_some(now);
         match (since, goes_on) {
@@ -205,17 +200,14 @@ impl SimWorld {
                 self.show_began(WorldThread::Task(id), now, ActivitySlice::DirectCompaction)
             }
             (Some(_), false) => {
-                self.show(
-                    WorldThread::Task(id),
-                    now,
-                    ObservationKind::Ended(ActivitySlice::DirectCompaction),
-                );
+                let over = ObservationKind::Ended(ActivitySlice::DirectCompaction);
+                self.observing.show(WorldThread::Task(id), now, over);
             }
             (None, false) | (Some(_), true) => {}
         }
     }
 
-    pub(super) fn begin_call(&mut self, id: usize, call: ProcessCall, op: Op, elapsed: Nanos) {
+    pub(crate) fn begin_call(&mut self, id: usize, call: ProcessCall, op: Op, elapsed: Nanos) {
         self.tasks[id].call = Some(Box::new((call, op)));
         self.note_call(id, op, elapsed);
     }
@@ -227,16 +219,17 @@ impl SimWorld {
         task.call_page_wait = 0;
     }
 
-    /// Performs one step of a task's call, which the caller has taken out of the task.
+    /// Performs one step of a task's call, which the caller has taken out of the task, `elapsed`
+    /// after the start of the time slice. Returns the CPU time of the step, too.
     fn step_call(
         &mut self,
         id: usize,
         call: &mut ProcessCall,
         op: Op,
         cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) -> CallProgress {
-        let now = self.now + *elapsed;
+        elapsed: Nanos,
+    ) -> (CallProgress, Nanos) {
+        let now = self.now + elapsed;
         let vmstat = &self.machine.mem.vmstat;
         let faults_before = vmstat.get(Counter::Pgfault);
         let majors_before = vmstat.get(Counter::Pgmajfault);
@@ -245,18 +238,18 @@ impl SimWorld {
         let [refaults_before, reads_before] = [refaults, reads].map(|event| vmstat.get(event));
         let compacting = call.is_compacting();
         if compacting {
-            self.machine.set_need_resched(self.scheduler.should_resched(cpu, now));
+            self.machine.set_need_resched(self.cpus.scheduler.should_resched(cpu, now));
         }
         let mut reclaiming;
         let mut steps = 0;
         let step = loop {
             reclaiming = call.is_reclaiming();
             let (step, effects) = self.machine.step(call, cpu, now);
-            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+            self.cpus.hold(effects, cpu);
             // A step that only decides takes no time, so the next one follows at once.
             let goes_on = matches!(step, Step::Continue)
                 && self.machine.mem.work.is_nothing()
-                && self.cpus[cpu].effects.is_empty()
+                && self.cpus.of[cpu].effects.is_empty()
                 && !call.is_compacting()
                 && (self.machine.is_plugged() || self.tasks[id].plug.is_empty());
             steps += 1;
@@ -266,14 +259,14 @@ impl SimWorld {
         };
         let compacts = call.is_compacting();
         let majors = self.machine.mem.vmstat.get(Counter::Pgmajfault);
-        if self.observing.is_some() && majors > majors_before {
-            self.show_major(id, self.now + *elapsed);
+        if self.observing.is_observed() && majors > majors_before {
+            self.show_major(id, now);
         }
-        self.note_events(WorldThread::Task(id), cpu, self.now + *elapsed);
-        let cost = self.meter.work(self.machine.take_work());
-        *elapsed += cost;
+        self.note_events(WorldThread::Task(id), cpu, now);
+        let cost = self.take_work();
+        let now = now + cost;
         if compacting || compacts {
-            self.note_compaction(id, compacts, self.now + *elapsed, cost);
+            self.note_compaction(id, compacts, now, cost);
         }
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
@@ -289,13 +282,13 @@ impl SimWorld {
         if reclaiming {
             task.lost.waited[MemoryWait::Reclaim as usize] += cost;
         }
-        match step {
+        let progress = match step {
             Step::Continue => {
                 self.set_stalled(id, call.is_stalled(&self.machine, None));
                 CallProgress::GoesOn
             }
             Step::Wait(sleep) => {
-                task.wait_began = self.now + *elapsed;
+                task.wait_began = now;
                 task.waits_for = match sleep.token {
                     Token::Throttled(_, Throttle::Dirty) => Some(MemoryWait::Dirty),
                     Token::Throttled(_, Throttle::MemoryHigh) => Some(MemoryWait::High),
@@ -319,18 +312,16 @@ impl SimWorld {
                 match sleep.token {
                     Token::Page(pfn) => {
                         task.blocked = Blocked::Page;
-                        self.page_waiters.entry(pfn.0).or_default().push(WorldThread::Task(id));
+                        self.waits.begin_page(WorldThread::Task(id), pfn);
                     }
                     Token::Throttled(node, reason) => {
                         task.blocked = Blocked::Throttled(node, reason);
                         if reason == Throttle::Dirty {
-                            let now = self.now + *elapsed;
-                            self.disks.iter_mut().for_each(|disk| disk.writer_paused(now));
+                            self.disks.of.iter_mut().for_each(|disk| disk.writer_paused(now));
                         }
                         if sleep.timeout != Nanos::MAX {
-                            let at = self.now + *elapsed + sleep.timeout;
-                            self.timers[id] =
-                                Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(id))));
+                            let at = now + sleep.timeout;
+                            self.waits.set_timer(WorldThread::Task(id), at, &mut self.queue);
                         }
                     }
                     Token::Daemon(daemon) => unreachable!("a task sleeps on {daemon:?}"),
@@ -340,28 +331,28 @@ impl SimWorld {
                     Token::Throttled(_, reason) => WaitReason::Throttled(reason),
                     Token::Page(_) | Token::Daemon(_) => WaitReason::Page,
                 };
-                let at = self.now + *elapsed;
-                self.show_began(WorldThread::Task(id), at, ActivitySlice::Wait(wait));
+                self.show_began(WorldThread::Task(id), now, ActivitySlice::Wait(wait));
                 CallProgress::Waits
             }
             Step::Done(outcome) => {
                 self.set_stalled(id, false);
-                self.show_call_over(id, op, self.now + *elapsed);
-                CallProgress::Over(self.finish_call(id, call.readahead(), op, outcome, *elapsed))
+                self.show_call_over(id, op, now);
+                CallProgress::Over(self.finish_call(id, call.readahead(), op, outcome, now))
             }
-        }
+        };
+        (progress, cost)
     }
 
-    pub(super) fn finish_call(
+    fn finish_call(
         &mut self,
         id: usize,
         readahead: Option<ReadaheadState>,
         op: Op,
         outcome: Outcome,
-        elapsed: Nanos,
+        now: Nanos,
     ) -> Option<SliceEnd> {
         let task = &mut self.tasks[id];
-        let wall = (self.now + elapsed).saturating_sub(task.call_began);
+        let wall = now.saturating_sub(task.call_began);
         let (cold, out) = (MadviseKind::Cold, MadviseKind::PageOut);
         let frees = matches!(op, Op::Advise { advice, .. } if advice == cold || advice == out);
         if !frees && !matches!(op, Op::Group { .. }) {
@@ -371,18 +362,13 @@ impl SimWorld {
             task.readahead[file] = state;
         }
         match outcome {
-            Outcome::Got(_) | Outcome::Minor | Outcome::Major => None,
-            Outcome::Block(_) | Outcome::NoBlock => {
-                self.block_allocated(id, op, outcome);
-                None
-            }
+            Outcome::Got(_) | Outcome::Minor | Outcome::Major => {}
+            Outcome::Block(_) | Outcome::NoBlock => self.block_allocated(id, op, outcome),
             Outcome::Object(_) | Outcome::NoObject | Outcome::NoCache if task.step_of.is_some() => {
                 self.file_object_allocated(id, outcome);
-                None
             }
             Outcome::Object(_) | Outcome::NoObject | Outcome::NoCache => {
                 self.object_allocated(id, op, outcome);
-                None
             }
             Outcome::IoError => {
                 // A failed read() is an error code the program may ignore; a failed fault is
@@ -396,36 +382,32 @@ impl SimWorld {
                 if matches!(op, Op::Advise { .. }) {
                     task.errno = Errno::Efault.code();
                 }
-                None
             }
             Outcome::NoMemory | Outcome::BadId(_) => {
                 // An OOM victim gets no memory. A thread may see that before the kill is carried
                 // out.
                 task.refused = !task.killed && !self.machine.is_oom_victim(task.mm);
                 task.killed = true;
-                Some(SliceEnd::Runnable)
+                return Some(SliceEnd::Runnable);
             }
-            Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => {
-                task.errno = errno.code();
-                None
-            }
-            Outcome::Refused(errno) => {
-                self.group_write_refused(id, op, errno);
-                None
-            }
+            Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => task.errno = errno.code(),
+            Outcome::Refused(errno) => self.group_write_refused(id, op, errno),
         }
+        None
     }
 
-    /// Performs any operation except an access.
-    pub(super) fn other_op(
+    /// Performs any operation except an access, `elapsed` after the start of the time slice.
+    /// Returns its CPU time, too. `Some`: the time slice ends.
+    pub(crate) fn other_op(
         &mut self,
         id: usize,
         op: Op,
         cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) -> Option<SliceEnd> {
+        elapsed: Nanos,
+    ) -> (Option<SliceEnd>, Nanos) {
         let node = self.machine.mem.cpu_node(cpu);
         let mm = self.tasks[id].mm;
+        let (mut cost, mut call) = (0, None);
         match op {
             Op::Access { .. } => unreachable!("handled by the caller"),
             Op::Map { region, backing, pages, advice, executable } => {
@@ -435,7 +417,7 @@ impl SimWorld {
                     op::RegionBacking::Anon | op::RegionBacking::Heap => Backing::Anon,
                     op::RegionBacking::File(file) => Backing::File(FileId(file as u32)),
                     op::RegionBacking::TraceFile { key } => {
-                        Backing::File(self.trace_file(key, pages))
+                        Backing::File(self.disks.trace_file(&mut self.machine, key, pages))
                     }
                 };
                 let vma = self.machine.mmap(mm, backing, pages, advice, executable);
@@ -444,114 +426,93 @@ impl SimWorld {
                     self.machine.grow_on_touch(vma).expect("it was just mapped");
                 }
                 self.tasks[id].regions.push(vma);
-                *elapsed += self.meter.charge(Price::Syscall, 1);
+                cost = self.cpus.meter.charge(Price::Syscall, 1);
             }
             Op::Unmap { region } => {
                 // Another region may reuse the id.
                 let regions = &mut self.tasks[id].regions;
                 let vma = core::mem::replace(&mut regions[region as usize], VmaId::NONE);
                 if let Ok(effects) = self.machine.munmap(vma, cpu) {
-                    drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+                    self.cpus.hold(effects, cpu);
                 }
-                *elapsed += self.meter.charge(Price::Syscall, 1)
-                    + self.meter.work(self.machine.take_work());
+                cost = self.cpus.meter.charge(Price::Syscall, 1) + self.take_work();
             }
             Op::Discard { region, page, pages } => {
-                self.discard(id, region, page, pages, cpu, elapsed)
+                cost = self.discard(id, region, page, pages, cpu);
             }
             Op::Lock { region, page, pages, how } => {
-                self.lock(id, op, (region, page..page + pages), how, cpu, elapsed);
+                (cost, call) = self.lock(id, (region, page..page + pages), how, cpu);
             }
             Op::Advise { region, page, pages, advice } => {
-                self.advise(id, op, (region, page..page + pages), advice, cpu, elapsed);
+                (cost, call) = self.advise(id, (region, page..page + pages), advice, cpu);
             }
             Op::AllocBlock { order, request, .. } => {
-                let ns = self.meter.charge(Price::Syscall, 1);
-                self.spend_in_kernel(id, ns, elapsed);
-                let call = ProcessCall::alloc_pages(mm, node, order, gfp_of(request));
-                self.begin_call(id, call, op, *elapsed);
+                let ns = self.cpus.meter.charge(Price::Syscall, 1);
+                cost = self.spend_in_kernel(id, ns);
+                call = Some(ProcessCall::alloc_pages(mm, node, order, gfp_of(request)));
             }
-            Op::FreeBlock { slot } => self.free_block(id, slot, cpu, elapsed),
-            Op::AllocObject { .. } => self.alloc_object(id, op, cpu, elapsed),
-            Op::FreeObject { slot } => self.free_object(id, slot, cpu, elapsed),
+            Op::FreeBlock { slot } => cost = self.free_block(id, slot, cpu),
+            Op::AllocObject { .. } => (cost, call) = self.alloc_object(id, op, cpu),
+            Op::FreeObject { slot } => cost = self.free_object(id, slot, cpu),
             Op::CacheObject { slot } => self.cache_object(id, slot),
             Op::MakeName { .. }
             | Op::RemoveName { .. }
             | Op::OpenPipe { .. }
-            | Op::ClosePipe { .. } => self.begin_file_call(id, op, elapsed),
-            Op::Pace { ns } => return self.pace(id, ns, *elapsed),
-            Op::Until { ns } => return self.until(id, ns, *elapsed),
-            Op::Serve { .. } => return self.serve(id, *elapsed),
+            | Op::ClosePipe { .. } => cost = self.begin_file_call(id, op),
+            Op::Pace { ns } => return (self.pace(id, ns, elapsed), 0),
+            Op::Until { ns } => return (self.until(id, ns, elapsed), 0),
+            Op::Serve { .. } => return (self.serve(id, elapsed), 0),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];
                 self.tasks[id].usage.bytes += len;
-                let call = ProcessCall::read(mm, node, FileId(file as u32), offset, len, state);
-                self.begin_call(id, call, op, *elapsed);
+                let file = FileId(file as u32);
+                call = Some(ProcessCall::read(mm, node, file, offset, len, state));
             }
             Op::Write { file, offset, len } => {
                 self.tasks[id].usage.bytes += len;
-                let call = ProcessCall::write(mm, node, FileId(file as u32), offset, len);
-                self.begin_call(id, call, op, *elapsed);
+                call = Some(ProcessCall::write(mm, node, FileId(file as u32), offset, len));
             }
             Op::Compute { ns } => self.tasks[id].compute_left = ns,
-            Op::Sleep { ns } => return Some(self.sleep_until(id, self.now + *elapsed + ns)),
+            Op::Sleep { ns } => return (Some(self.sleep_until(id, self.now + elapsed + ns)), 0),
             Op::Group { phase } => {
-                let at = self.now + *elapsed;
-                let after = self.group_op(id, op, phase, cpu, elapsed);
+                cost = self.group_op(id, op, phase, cpu, elapsed);
                 // A write to vm.drop_caches shrinks caches at once, without a call.
-                self.note_events(WorldThread::Task(id), cpu, at);
-                return after;
+                self.note_events(WorldThread::Task(id), cpu, self.now + elapsed);
             }
-            Op::PhaseBegin { phase } => self.begin_phase(id, phase, *elapsed),
-            Op::PhaseEnd { phase } => self.leave_phase(id, phase, *elapsed),
+            Op::PhaseBegin { phase } => self.begin_phase(id, phase, elapsed),
+            Op::PhaseEnd { phase } => self.leave_phase(id, phase, elapsed),
         }
-        None
+        if let Some(call) = call {
+            self.begin_call(id, call, op, elapsed + cost);
+        }
+        (None, cost)
     }
 
-    pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> SliceEnd {
+    pub(crate) fn sleep_until(&mut self, id: usize, at: Nanos) -> SliceEnd {
         self.tasks[id].blocked = Blocked::Sleeping;
-        self.timers[id] = Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(id))));
+        self.waits.set_timer(WorldThread::Task(id), at, &mut self.queue);
         SliceEnd::Block
     }
 
-    /// Charges a task with kernel CPU time outside its calls.
-    pub(super) fn spend_in_kernel(&mut self, id: usize, ns: Nanos, elapsed: &mut Nanos) {
+    /// Charges a task with kernel CPU time outside its calls. Returns that time.
+    pub(crate) fn spend_in_kernel(&mut self, id: usize, ns: Nanos) -> Nanos {
         self.tasks[id].usage.system_ns += ns;
-        *elapsed += ns;
+        ns
     }
 
-    /// MADV_DONTNEED.
-    fn discard(
-        &mut self,
-        id: usize,
-        region: u32,
-        page: u64,
-        pages: u64,
-        cpu: Cpu,
-        elapsed: &mut Nanos,
-    ) {
-        let vma = self.tasks[id].regions[region as usize];
-        if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
-            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
-        }
-        let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
-        self.spend_in_kernel(id, cost, elapsed);
+    /// Sleeps until `ns` after the end of the phase's last pause, unless that time has passed.
+    pub(crate) fn pace(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
+        let now = self.now + elapsed;
+        let due = self.tasks[id].paced.map_or(now, |last| last.saturating_add(ns));
+        self.tasks[id].paced = Some(due.max(now));
+        (due > now).then(|| self.sleep_until(id, due))
     }
 
-    /// CPU time and pressure so far, `elapsed` after the start of the task's time slice.
-    pub(super) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
-        let page_size = self.machine.page_size();
-        let size = page_size.bytes_of(pages);
-        if let Some(&file) = self.trace_files.get(&key) {
-            // Another trace may have mapped more of the file.
-            self.machine.extend_file(file, size).expect("a trace's files fit");
-            return file;
-        }
-        let file = self.machine.create_file(size, false).expect("a trace's files fit");
-        let disk = 0;
-        let base = self.file_base.iter().filter(|base| base.0 == disk).map(|base| base.1).max();
-        self.file_base.push((disk, base.unwrap_or(0) + page_size.pages_in(FILE_GAP)));
-        self.trace_files.insert(key, file);
-        file
+    /// Sleeps until `ns` after the phase's first operation of this kind, unless that time has
+    /// passed.
+    pub(crate) fn until(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
+        let now = self.now + elapsed;
+        let due = self.tasks[id].until_base.get_or_insert(now).saturating_add(ns);
+        (due > now).then(|| self.sleep_until(id, due))
     }
 }

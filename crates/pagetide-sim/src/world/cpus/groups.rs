@@ -7,14 +7,16 @@
 //!
 //! Invariant: the scheduler id of a group is its index in the setup plus one.
 
-use super::{SimWorld, WorldEvent};
 use crate::scheduler::{CpuQuota, GroupId, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
+use crate::task::SimTask;
+use crate::world::cpus::SimCpus;
+use crate::world::{SimWorld, WorldEvent, WorldQueue};
 use pagetide_core::config::ControlValue;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared;
+use pagetide_scenario::model::Setup;
 
-/// Nanoseconds in a microsecond.
 const US: Nanos = 1_000;
 
 fn number(group: Option<usize>) -> GroupId {
@@ -36,62 +38,43 @@ fn carry_out(scheduler: &mut Scheduler, group: GroupId, write: GroupControlWrite
     }
 }
 
-impl SimWorld {
+impl SimCpus {
     /// Turns the controller on: creates the scheduler groups of the setup with their controls, and
     /// moves the tasks into them.
-    pub(super) fn begin_cpu_groups(&mut self) {
-        self.has_cpu_groups = true;
-        for (id, group) in self.setup.groups.iter().enumerate() {
+    pub fn begin_groups(&mut self, setup: &Setup, tasks: &[SimTask], now: Nanos) {
+        self.has_groups = true;
+        for (id, group) in setup.groups.iter().enumerate() {
             let made = self.scheduler.add_group(number(group.parent));
             debug_assert_eq!(made, number(Some(id)), "parents come first");
             for &write in &group.controls {
-                carry_out(&mut self.scheduler, made, write, self.now);
+                carry_out(&mut self.scheduler, made, write, now);
             }
         }
-        for (id, task) in self.tasks.iter().enumerate().filter(|(_, task)| !task.is_over()) {
+        for (id, task) in tasks.iter().enumerate().filter(|(_, task)| !task.is_over()) {
             // The task's own group, not the (maybe higher) group that its memory is charged to.
-            let group = self.tasks[task.leader].group;
-            self.scheduler.move_task(id as TaskId, number(group), self.now);
+            self.scheduler.move_task(id as TaskId, number(tasks[task.leader].group), now);
         }
-    }
-
-    /// Applies a write to a CPU control file of an existing group, even one without a memory
-    /// controller (the core does not have such groups).
-    pub(super) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
-        debug_assert!(write.control.is_of_cpu() && self.group_exists(group), "{write:?}");
-        if !self.has_cpu_groups {
-            self.begin_cpu_groups();
-        }
-        carry_out(&mut self.scheduler, number(Some(group)), write, self.now);
-        self.serve_cpu_groups();
     }
 
     /// Resets the scheduler group of a newly created group to the setup's controls.
-    pub(super) fn renew_cpu_group(&mut self, group: usize) {
-        if self.has_cpu_groups {
+    pub fn renew_group(&mut self, group: usize, controls: &[GroupControlWrite], now: Nanos) {
+        if self.has_groups {
             let id = number(Some(group));
-            self.scheduler.reset_group(id, self.now);
-            for &write in &self.setup.groups[group].controls {
-                carry_out(&mut self.scheduler, id, write, self.now);
+            self.scheduler.reset_group(id, now);
+            for &write in controls {
+                carry_out(&mut self.scheduler, id, write, now);
             }
         }
     }
 
-    /// Moves all threads of a program to a group.
-    pub(super) fn move_to_cpu_group(&mut self, task: usize, group: Option<usize>) {
-        if self.has_cpu_groups {
-            let leader = self.tasks[task].leader;
-            for thread in self.threads_of(leader) {
-                if !self.tasks[thread].is_over() {
-                    self.scheduler.move_task(thread as TaskId, number(group), self.now);
-                }
-            }
+    pub fn move_to_group(&mut self, thread: usize, group: Option<usize>, now: Nanos) {
+        if self.has_groups {
+            self.scheduler.move_task(thread as TaskId, number(group), now);
         }
     }
 
-    /// Counters of cpu.stat.
-    pub(super) fn cpu_counts(&self, group: usize) -> Vec<(&'static str, u64)> {
-        if !self.has_cpu_groups {
+    pub fn group_counts(&self, group: usize) -> Vec<(&'static str, u64)> {
+        if !self.has_groups {
             return Vec::new();
         }
         let stats = self.scheduler.group_stats(number(Some(group)));
@@ -104,13 +87,26 @@ impl SimWorld {
     }
 
     /// Starts the period timers that the scheduler requests, and wakes CPUs with unthrottled tasks.
-    pub(super) fn serve_cpu_groups(&mut self) {
+    pub fn serve_groups(&mut self, now: Nanos, queue: &mut WorldQueue) {
         while let Some((group, at)) = self.scheduler.next_timer() {
-            self.queue.push(at.max(self.now), WorldEvent::Period(group));
+            queue.push(at.max(now), WorldEvent::Period(group));
         }
         while let Some(cpu) = self.scheduler.next_called() {
-            self.reschedule_cpu(cpu);
+            self.reschedule(cpu, now, queue);
         }
+    }
+}
+
+impl SimWorld {
+    /// Applies a write to a CPU control file of an existing group, even one without a memory
+    /// controller (the core does not have such groups).
+    pub(crate) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
+        debug_assert!(write.control.is_of_cpu() && self.groups.exists(group), "{write:?}");
+        if !self.cpus.has_groups {
+            self.cpus.begin_groups(&self.setup, &self.tasks, self.now);
+        }
+        carry_out(&mut self.cpus.scheduler, number(Some(group)), write, self.now);
+        self.cpus.serve_groups(self.now, &mut self.queue);
     }
 }
 
@@ -146,7 +142,7 @@ mod tests {
     }
 
     fn stat(world: &SimWorld, group: usize, name: &str) -> u64 {
-        let counts = world.cpu_counts(group);
+        let counts = world.cpus.group_counts(group);
         counts.into_iter().find(|count| count.0 == name).unwrap().1
     }
 
@@ -201,7 +197,7 @@ mod tests {
     #[test]
     fn controls_may_come_later() {
         let mut world = world([("", ""), ("", "")]);
-        assert!(world.cpu_counts(0).is_empty());
+        assert!(world.cpus.group_counts(0).is_empty());
         world.run(100 * MS, 0, |_| false).unwrap();
         world.write_group_file("a", "cpu.max", "10000", |_| false).unwrap();
         world.run(1_100 * MS, 0, |_| false).unwrap();

@@ -5,18 +5,19 @@
 //!
 //! Invariant: while a task reports, `reporting` has the phase, and the task does nothing else.
 
-use super::SimWorld;
 use crate::task::{difference, snapshot, PhaseReport, PhaseRun, PhaseTimes};
-use crate::world::slab_levels::SlabLevels;
+use crate::world::results::slabs::SlabLevels;
+use crate::world::SimWorld;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared::{self, MetricDecl};
 use pagetide_scenario::model;
 
 impl SimWorld {
-    pub(super) fn begin_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+    pub(crate) fn begin_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         let vmstat = snapshot(&self.machine.mem.vmstat);
-        let times = self.times_of(id, elapsed);
-        let work = self.meter.of_task(id);
+        let times = self.times_of(id, self.now, elapsed);
+        let work = self.cpus.meter.of_task(id);
+        let groups = self.group_counts();
         let program_ns = self.setup.machine.program_times.of(id, phase as usize);
         let task = &mut self.tasks[id];
         task.program_ns = program_ns;
@@ -26,27 +27,17 @@ impl SimWorld {
         task.phases.push(PhaseRun {
             phase,
             began: self.now + elapsed,
-            ended: None,
-            cut_short: None,
             usage: task.usage.clone(),
             vmstat,
-            levels: Vec::new(),
-            zones: Vec::new(),
-            slabs: SlabLevels::default(),
-            extra: Vec::new(),
-            groups: Vec::new(),
-            served: None,
+            groups,
             times,
             work,
+            ..PhaseRun::default()
         });
-        let groups = self.group_counts();
-        if let Some(run) = self.tasks[id].phases.last_mut() {
-            run.groups = groups;
-        }
     }
 
     /// Ends a phase, or begins its report.
-    pub(super) fn leave_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+    pub(crate) fn leave_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         self.tasks[id].program_ns = 0;
         // Reporting takes time; levels are read in the middle of it.
         if self.report_ns() > 0 {
@@ -55,15 +46,15 @@ impl SimWorld {
             self.tasks[id].reporting = Some(PhaseReport { phase, ended, cpu_ns, user_ns });
             self.tasks[id].compute_left = self.report_ns() / 2;
         } else {
-            self.report_phase(id, phase, elapsed);
+            self.end_phase(id, phase, elapsed);
         }
     }
 
     /// The first half of a report is over: reads the levels, and goes on with the second half.
-    pub(super) fn finish_report(&mut self, id: usize, report: PhaseReport, elapsed: Nanos) {
+    pub(crate) fn finish_report(&mut self, id: usize, report: PhaseReport, elapsed: Nanos) {
         let run = self.tasks[id].phases.last();
         let (cpu_ns, user_ns) = run.map_or((0, 0), |run| (run.times.cpu_ns, run.usage.user_ns));
-        self.report_phase(id, report.phase, elapsed);
+        self.end_phase(id, report.phase, elapsed);
         if let Some(run) = self.tasks[id].phases.last_mut() {
             run.ended = Some(report.ended);
             run.times.cpu_ns = report.cpu_ns.saturating_sub(cpu_ns);
@@ -77,45 +68,40 @@ impl SimWorld {
         self.setup.machine.call_times.report.unwrap_or(0)
     }
 
-    /// Ends a phase at `elapsed` after the start of this time slice.
-    fn report_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
-        let now = self.now;
-        self.now += elapsed;
-        self.end_phase(id, phase, elapsed);
-        self.now = now;
-    }
-
     /// CPU time of a program's threads before this time slice.
     fn cpu_of(&self, id: usize) -> Nanos {
         self.threads_of(id).map(|thread| self.tasks[thread].cpu_ns).sum()
     }
 
-    fn times_of(&mut self, id: usize, elapsed: Nanos) -> PhaseTimes {
-        self.machine.psi_flush(self.now);
+    /// CPU times so far, with `elapsed` in this time slice, and the pressure at a time.
+    fn times_of(&mut self, id: usize, at: Nanos, elapsed: Nanos) -> PhaseTimes {
+        self.machine.psi_flush(at);
         let psi = self.machine.psi();
         PhaseTimes {
             cpu_ns: self.cpu_of(id) + elapsed,
-            kswapd_ns: self.times.kswapd_cpu(),
-            flusher_ns: self.times.flusher_cpu(),
+            kswapd_ns: self.daemons.times.kswapd_cpu(),
+            flusher_ns: self.daemons.times.flusher_cpu(),
             some_ns: psi.some_ns,
             full_ns: psi.full_ns,
         }
     }
 
-    pub(super) fn end_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+    /// Ends a phase at `elapsed` after the start of this time slice.
+    pub(crate) fn end_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+        let now = self.now + elapsed;
         self.gather_threads(id);
-        let times = self.times_of(id, elapsed);
-        let work = self.meter.of_task(id);
+        let times = self.times_of(id, now, elapsed);
+        let work = self.cpus.meter.of_task(id);
         let extra = self.residency(id, phase);
         let (levels, zones) = (self.machine.levels(), self.machine.free_blocks_of_zones());
-        let slabs = self.slab_levels();
+        let slabs = SlabLevels::of(&self.machine, &self.setup);
         let groups = self.group_counts();
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
         let usage = task.usage.clone();
         if let Some(run) = task.phases.iter_mut().rev().find(|run| run.phase == phase) {
             // A killed task may have started the phase later in a time slice that has not ended.
-            run.ended = Some(self.now.max(run.began));
+            run.ended = Some(now.max(run.began));
             run.usage = usage.since(&run.usage);
             run.vmstat = difference(vmstat, &run.vmstat);
             run.times = times.since(run.times);
@@ -134,7 +120,7 @@ impl SimWorld {
 
     /// Extra metrics of a phase: resident pages of the hot and cold parts of a working set, or of a
     /// locked or advised region (with errno).
-    pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::PhaseLevel> {
+    pub(crate) fn residency(&self, id: usize, phase: u32) -> Vec<crate::task::PhaseLevel> {
         let workload = &self.setup.tasks[id].phases[phase as usize].workload;
         let set = match workload {
             model::Workload::WorkingSet(set) => set,

@@ -20,7 +20,6 @@ pub struct ActivityTime {
 }
 
 impl ActivityTime {
-    /// Starts or stops the activity.
     pub fn set(&mut self, on: bool, now: Nanos) {
         match (self.since, on) {
             (None, true) => self.since = Some(now),
@@ -32,28 +31,33 @@ impl ActivityTime {
         }
     }
 
-    /// Adds CPU time.
+    /// A step from `now` on that took `ns`. `goes_on`: the activity does not end with it.
+    fn step(&mut self, goes_on: bool, now: Nanos, ns: Nanos) {
+        if goes_on || self.since.is_some() {
+            self.set(true, now);
+            self.ran(ns);
+        }
+        self.set(goes_on, now + ns);
+    }
+
     pub fn ran(&mut self, ns: Nanos) {
         self.cpu += ns;
     }
 
-    /// Wall time so far.
     pub fn wall(&self, now: Nanos) -> Nanos {
         self.wall + self.since.map_or(0, |since| now.saturating_sub(since))
     }
 }
 
-/// Reason for a sleep of kswapd during its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KswapdWait {
     /// Throttled until writes complete.
     Throttled,
-    /// A full disk queue.
     Disk,
 }
 
 /// Times of all daemons, and of direct compaction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DaemonTimes {
     kswapd_awake: IdVec<NodeId, ActivityTime>,
     kswapd_compacting: IdVec<NodeId, ActivityTime>,
@@ -82,13 +86,7 @@ impl DaemonTimes {
             kcompactd_awake: spans(),
             kcompactd_compacting: spans(),
             kswapd_sleeps: vec![None; nr_nodes].into(),
-            kswapd_throttled: 0,
-            kswapd_disk: 0,
-            flusher_cpu: 0,
-            khugepaged_compacting: ActivityTime::default(),
-            direct_compacting_wall: 0,
-            direct_compacting_cpu: 0,
-            kswapd_events: (0, 0),
+            ..DaemonTimes::default()
         }
     }
 
@@ -150,25 +148,15 @@ impl DaemonTimes {
         awake.set(true, now);
         awake.ran(ns);
         awake.set(!machine.kcompactd_is_sleeping(node), now + ns);
-        let compacting = &mut self.kcompactd_compacting[node];
-        if machine.kcompactd_is_compacting(node) || compacting.since.is_some() {
-            compacting.set(true, now);
-            compacting.ran(ns);
-        }
-        compacting.set(machine.kcompactd_is_compacting(node), now + ns);
+        let goes_on = machine.kcompactd_is_compacting(node);
+        self.kcompactd_compacting[node].step(goes_on, now, ns);
     }
 
     /// Records a step of khugepaged that started at `now` and took `ns`.
     pub fn khugepaged_ran(&mut self, machine: &Machine, now: Nanos, ns: Nanos) {
-        let compacting = &mut self.khugepaged_compacting;
-        if machine.khugepaged_is_compacting() || compacting.since.is_some() {
-            compacting.set(true, now);
-            compacting.ran(ns);
-        }
-        compacting.set(machine.khugepaged_is_compacting(), now + ns);
+        self.khugepaged_compacting.step(machine.khugepaged_is_compacting(), now, ns);
     }
 
-    /// Adds direct compaction of a task.
     pub fn direct_ran(&mut self, wall: Nanos, cpu: Nanos) {
         self.direct_compacting_wall += wall;
         self.direct_compacting_cpu += cpu;

@@ -8,7 +8,6 @@
 //!
 //! Invariant: sampling only reads the machine and schedules no event, so it does not change a run.
 
-use super::SimWorld;
 use crate::task::SimTask;
 use pagetide_core::compaction::fragmentation::FreeBlocks;
 use pagetide_core::frames::gfp::Watermark;
@@ -23,16 +22,13 @@ use pagetide_scenario::timeline::{
     CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline,
     TimelineSample, ZoneName, ZoneRow,
 };
-use std::ops::Range;
 
-/// Most samples kept.
 const MOST_SAMPLES: usize = 512;
 /// Readings of the levels per sample.
 const TICKS: u32 = 16;
 /// Initial time between two readings.
 const FIRST_TICK: Nanos = 1_000;
 
-/// Counters and PSI totals of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct GroupCounters {
     counts: GroupEvents,
@@ -50,19 +46,16 @@ impl GroupCounters {
     }
 }
 
-/// The sampled parts of the world.
-struct SampledWorld<'a> {
-    machine: &'a Machine,
-    groups: &'a [Option<MemcgId>],
+pub(crate) struct SampledWorld<'a> {
+    pub machine: &'a Machine,
+    pub groups: &'a [Option<MemcgId>],
     /// Programs come first, then their additional threads.
-    tasks: &'a [SimTask],
-    programs: Range<usize>,
+    pub tasks: &'a [SimTask],
+    pub setup: &'a Setup,
 }
 
-/// The samples so far.
-#[derive(Debug)]
-pub(super) struct TimelineSampler {
-    /// Time of the next reading.
+#[derive(Debug, Default)]
+pub(crate) struct TimelineSampler {
     next_tick: Nanos,
     tick: Nanos,
     nr_ticks: u32,
@@ -81,103 +74,66 @@ pub(super) struct TimelineSampler {
     services: Vec<(usize, ServiceRow)>,
 }
 
-impl SimWorld {
-    /// Takes samples from now on.
-    pub fn sample(&mut self) {
-        let nr_rows = self.groups.len() + 1;
-        self.sampler = Some(TimelineSampler {
-            next_tick: self.now + FIRST_TICK,
+impl TimelineSampler {
+    pub fn new(setup: &Setup, now: Nanos) -> TimelineSampler {
+        let nr_rows = setup.groups.len() + 1;
+        let services = tasks_with_services(setup).map(|task| (task, ServiceRow::default()));
+        TimelineSampler {
+            next_tick: now + FIRST_TICK,
             tick: FIRST_TICK,
-            nr_ticks: 0,
-            samples: Vec::new(),
             levels: vec![None; nr_rows],
-            nodes: Vec::new(),
-            zones: Vec::new(),
             before: vec![GroupCounters::default(); nr_rows],
-            tasks_before: vec![TaskRow::default(); self.setup.tasks.len()],
-            compaction_before: CompactionCounts::default(),
-            services: self
-                .tasks_with_services()
-                .map(|task| (task, ServiceRow::default()))
-                .collect(),
-        });
-    }
-
-    fn tasks_with_services(&self) -> impl Iterator<Item = usize> + '_ {
-        let tasks = self.setup.tasks.iter().enumerate();
-        let is_service = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
-        tasks.filter(move |(_, task)| task.phases.iter().any(is_service)).map(|(id, _)| id)
+            tasks_before: vec![TaskRow::default(); setup.tasks.len()],
+            services: services.collect(),
+            ..TimelineSampler::default()
+        }
     }
 
     /// Adds finished or dropped requests of a task's service to the current sample.
-    pub(super) fn note_requests(&mut self, task: usize, requests: ServiceRow) {
-        let services = self.sampler.iter_mut().flat_map(|sampler| &mut sampler.services);
-        for (_, row) in services.filter(|(of, _)| *of == task) {
-            *row = row.merged(&requests);
+    pub fn note_requests(&mut self, task: usize, requests: &ServiceRow) {
+        for (_, row) in self.services.iter_mut().filter(|(of, _)| *of == task) {
+            *row = row.merged(requests);
         }
     }
 
     /// A group of the setup was removed. If it is created again, its counters start at 0.
-    pub(super) fn note_removed(&mut self, group: usize) {
-        if let Some(sampler) = &mut self.sampler {
-            sampler.before[group + 1] = GroupCounters::default();
-        }
+    pub fn note_removed(&mut self, group: usize) {
+        self.before[group + 1] = GroupCounters::default();
     }
 
     /// Takes all readings due until `at`. No event at `at` has run yet.
     #[inline]
-    pub(super) fn sample_until(&mut self, at: Nanos) {
-        if let Some(sampler) = &mut self.sampler {
-            if sampler.next_tick <= at {
-                let watched = SampledWorld {
-                    machine: &self.machine,
-                    groups: &self.groups,
-                    tasks: &self.tasks,
-                    programs: 0..self.setup.tasks.len(),
-                };
-                while sampler.next_tick <= at && sampler.next_tick < Nanos::MAX {
-                    sampler.look(&watched);
-                }
-            }
+    pub fn until(&mut self, at: Nanos, watched: &SampledWorld<'_>) {
+        while self.next_tick <= at && self.next_tick < Nanos::MAX {
+            self.look(watched);
         }
     }
 
-    /// Stops sampling and returns the samples, if any were requested.
-    pub fn take_timeline(&mut self) -> Option<Timeline> {
-        self.sample_until(self.now);
-        let mut sampler = self.sampler.take()?;
-        let watched = SampledWorld {
-            machine: &self.machine,
-            groups: &self.groups,
-            tasks: &self.tasks,
-            programs: 0..self.setup.tasks.len(),
-        };
-        sampler.note_levels(&watched);
-        sampler.end_sample(self.now, &watched);
+    /// Takes the last sample, and returns all.
+    pub fn end(mut self, now: Nanos, watched: &SampledWorld<'_>) -> Timeline {
+        self.until(now, watched);
+        self.note_levels(watched);
+        self.end_sample(now, watched);
+        let SampledWorld { machine, tasks, setup, .. } = *watched;
         let mut groups = vec![String::new()];
-        groups.extend((0..self.setup.groups.len()).map(|group| path_of(&self.setup, group)));
-        let zones = || zones(&self.machine);
-        Some(Timeline {
+        groups.extend((0..setup.groups.len()).map(|group| path_of(setup, group)));
+        let zones = || zones(machine);
+        Timeline {
             groups,
-            machine_pages: machine_pages(&self.machine),
+            machine_pages: machine_pages(machine),
             high_watermarks_pages: zones().map(|(_, zone)| zone.watermark_high).sum(),
-            nr_nodes: self.machine.nr_nodes(),
-            services: self
-                .tasks_with_services()
-                .map(|task| self.tasks[task].name.clone())
-                .collect(),
+            nr_nodes: machine.nr_nodes(),
+            services: tasks_with_services(setup).map(|task| tasks[task].name.clone()).collect(),
             zones: zones()
                 .map(|(node, zone)| ZoneName { node, zone: zone.name().to_owned() })
                 .collect(),
-            tasks: self.setup.tasks.iter().map(|task| task.name.clone()).collect(),
-            vmstat: self.machine.metrics().map(|(name, _)| name.to_owned()).collect(),
-            meminfo: meminfo(&self.machine).map(|(name, _)| name).collect(),
-            samples: sampler.samples,
-        })
+            tasks: setup.tasks.iter().map(|task| task.name.clone()).collect(),
+            vmstat: machine.metrics().map(|(name, _)| name.to_owned()).collect(),
+            meminfo: meminfo(machine).map(|(name, _)| name).collect(),
+            samples: self.samples,
+        }
     }
-}
 
-impl TimelineSampler {
     /// Takes one reading; the last one of a sample ends the sample.
     fn look(&mut self, watched: &SampledWorld<'_>) {
         let at = self.next_tick;
@@ -208,22 +164,9 @@ impl TimelineSampler {
             };
             *levels = GroupRow::merged_option(*levels, Some(now));
         }
-        let nodes = machine.mem.nodes.iter().map(node_row);
-        if self.nodes.is_empty() {
-            self.nodes.extend(nodes);
-        } else {
-            for (earlier, now) in self.nodes.iter_mut().zip(nodes) {
-                *earlier = earlier.merged(&now);
-            }
-        }
+        merge_rows(&mut self.nodes, machine.mem.nodes.iter().map(node_row), NodeRow::merged);
         let zones = zones(machine).map(|(_, zone)| zone_row(zone));
-        if self.zones.is_empty() {
-            self.zones.extend(zones);
-        } else {
-            for (earlier, now) in self.zones.iter_mut().zip(zones) {
-                *earlier = earlier.merged(&now);
-            }
-        }
+        merge_rows(&mut self.zones, zones, ZoneRow::merged);
     }
 
     fn end_sample(&mut self, end_ns: Nanos, watched: &SampledWorld<'_>) {
@@ -242,7 +185,7 @@ impl TimelineSampler {
             }
         }
         let mut tasks = Vec::with_capacity(self.tasks_before.len());
-        for (id, before) in watched.programs.clone().zip(&mut self.tasks_before) {
+        for (id, before) in self.tasks_before.iter_mut().enumerate() {
             let now = task_row(watched.tasks, id);
             tasks.push(now.since(before));
             *before = now;
@@ -277,6 +220,20 @@ impl TimelineSampler {
         }
         self.tick = self.tick.saturating_mul(2);
     }
+}
+
+fn merge_rows<T>(rows: &mut Vec<T>, now: impl Iterator<Item = T>, merged: fn(&T, &T) -> T) {
+    if rows.is_empty() {
+        rows.extend(now);
+        return;
+    }
+    rows.iter_mut().zip(now).for_each(|(row, now)| *row = merged(row, &now));
+}
+
+fn tasks_with_services(setup: &Setup) -> impl Iterator<Item = usize> + '_ {
+    let is_service = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
+    let tasks = setup.tasks.iter().enumerate();
+    tasks.filter(move |(_, task)| task.phases.iter().any(is_service)).map(|(id, _)| id)
 }
 
 /// The memcgs of the rows: the machine (root), then the groups of the setup.
@@ -338,7 +295,6 @@ fn task_row(tasks: &[SimTask], program: usize) -> TaskRow {
     })
 }
 
-/// Populated zones, with their nodes.
 fn zones(machine: &Machine) -> impl Iterator<Item = (u32, &Zone)> {
     let nodes = machine.mem.nodes.iter().zip(0..);
     nodes.flat_map(|(node, number)| node.populated_zones().map(move |zone| (number, zone)))
@@ -390,7 +346,7 @@ fn machine_pages(machine: &Machine) -> u64 {
     machine.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.managed).sum()
 }
 
-pub(super) fn path_of(setup: &Setup, group: usize) -> String {
+pub(crate) fn path_of(setup: &Setup, group: usize) -> String {
     let model = &setup.groups[group];
     let parent = model.parent.map_or_else(String::new, |parent| path_of(setup, parent));
     format!("{parent}/{}", model.name)

@@ -2,20 +2,20 @@
 //!
 //! Invariant: a task that must exit is awake, even if it waited for something.
 
-use super::{drain, SimWorld, WorldEvent, WorldThread};
 use crate::scheduler::TaskId;
-use crate::task::{difference, Blocked};
+use crate::task::{difference, Blocked, MachineCounts};
+use crate::world::{SimWorld, WorldEvent, WorldThread};
 use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;
 
 impl SimWorld {
     /// Ends a thread, and makes the other threads of its program exit. The program ends with its
     /// last thread.
-    pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
+    pub(crate) fn exit_task(&mut self, id: usize, cpu: Cpu) {
         // Cancel the call in progress, which also ends its stall.
         if let Some(held) = self.tasks[id].call.take() {
             let effects = self.machine.cancel(held.0, cpu);
-            drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
+            self.cpus.hold(effects, cpu);
         }
         self.update_stall(id, None);
         let task = &mut self.tasks[id];
@@ -46,7 +46,7 @@ impl SimWorld {
     }
 
     /// Ends a program after its last thread.
-    pub(super) fn exit_program(&mut self, id: usize, cpu: Cpu) {
+    pub(crate) fn exit_program(&mut self, id: usize, cpu: Cpu) {
         let killed = self.threads_of(id).any(|thread| self.tasks[thread].killed);
         let crashed = self.threads_of(id).any(|thread| self.tasks[thread].crashed);
         let task = &mut self.tasks[id];
@@ -64,21 +64,21 @@ impl SimWorld {
         let task = &self.tasks[id];
         let mm = task.mm;
         if !task.background {
-            self.nr_over += 1;
+            self.results.nr_unfinished -= 1;
             if ended_by.is_none() {
-                self.done = Some(self.counted());
+                self.machine.psi_flush(self.now);
+                self.results.done = Some(MachineCounts::of(&self.machine));
             }
         }
         self.free_all_objects(id, cpu);
         self.close_all_pipes(id, cpu);
         let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
-        drain(effects, &mut self.cpus[cpu].effects, &mut self.late);
-        self.meter.at(cpu);
-        self.cpus[cpu].debt += self.meter.work(self.machine.take_work());
+        self.cpus.hold(effects, cpu);
+        self.cpus.owe(cpu, self.machine.take_work());
         for other in 0..self.setup.tasks.len() {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {
-                let at = self.now + task.start.delay_ns + self.start_jitter[other];
+                let at = self.now + task.start.delay_ns + self.tasks[other].start_jitter;
                 self.queue.push(at, WorldEvent::Start(other));
             }
             if task.until == Some(id) {
@@ -88,7 +88,7 @@ impl SimWorld {
     }
 
     /// Ends a task with `until`, because that other task has ended.
-    pub(super) fn stop(&mut self, id: usize, cpu: Cpu) {
+    pub(crate) fn stop(&mut self, id: usize, cpu: Cpu) {
         let task = &mut self.tasks[id];
         if task.is_over() {
             return;
@@ -97,17 +97,16 @@ impl SimWorld {
         let has_begun = task.began.is_some();
         // A task killed before its start is also on a CPU, to exit.
         let thread = WorldThread::Task(id);
-        if has_begun || self.has_slice(thread) {
+        if has_begun || self.cpus.has_slice(thread) {
             self.interrupt(id);
         } else {
             // It has not started and never will, so it must exit here.
             self.exit_task(id, cpu);
-            let thread = self.thread_id(WorldThread::Task(id));
-            self.scheduler.remove_task(thread);
+            self.cpus.scheduler.remove_task(id as TaskId);
         }
     }
 
-    pub(super) fn oom_kill(&mut self, mm: MmId) {
+    pub(crate) fn oom_kill(&mut self, mm: MmId) {
         let Some(id) = self.tasks.iter().position(|task| task.mm == mm) else { return };
         for thread in self.threads_of(id) {
             if !self.tasks[thread].is_over() {
@@ -118,26 +117,18 @@ impl SimWorld {
     }
 
     /// Wakes a task that must exit from any wait.
-    pub(super) fn interrupt(&mut self, id: usize) {
+    pub(crate) fn interrupt(&mut self, id: usize) {
         let thread = WorldThread::Task(id);
         match self.tasks[id].blocked {
             Blocked::Exited | Blocked::No => {}
             Blocked::Throttled(..) => self.end_throttle(thread),
             Blocked::Disk => self.end_disk_wait(thread),
             Blocked::Page => {
-                for waiters in self.page_waiters.values_mut() {
-                    waiters.retain(|&waiter| waiter != thread);
-                }
+                self.waits.cancel_page(thread);
                 self.end_page_wait(id);
                 self.wake(thread);
             }
-            Blocked::Sleeping => {
-                if let Some(timer) = self.timers[id].take() {
-                    self.queue.cancel(timer);
-                }
-                self.tasks[id].blocked = Blocked::No;
-                self.wake(thread);
-            }
+            Blocked::Sleeping => self.wake_sleeper(id),
         }
     }
 }

@@ -1,0 +1,8 @@
+//! Tasks: their operations, calls, phases and end.
+
+mod execute;
+mod exits;
+mod memory;
+mod phases;
+pub(crate) mod requests;
+mod service;
