@@ -92,7 +92,7 @@ impl<O: Owners> Manager<O> {
                 self.mem.pages[pfn].set(PageFlags::ACTIVE);
                 self.lruvec_add(pfn);
                 self.mem.vmstat.add(Event::Pgactivate, nr);
-                self.memcgs[memcg].events.add(Event::Pgactivate, nr);
+                self.groups.memcgs[memcg].events.add(Event::Pgactivate, nr);
             }
         }
         self.lru_batches[cpu].activate = batch;
@@ -156,7 +156,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lruvec_add(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
-        let lru = self.memcgs[memcg].lruvecs[node].add(&mut self.mem.pages, pfn);
+        let lru = self.groups.memcgs[memcg].lruvecs[node].add(&mut self.mem.pages, pfn);
         self.count_lru(memcg, (node, zone), lru, nr as i64);
         self.mem.work.lru_moves += 1;
     }
@@ -165,7 +165,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lruvec_add_tail(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
-        let lru = self.memcgs[memcg].lruvecs[node].add_tail(&mut self.mem.pages, pfn);
+        let lru = self.groups.memcgs[memcg].lruvecs[node].add_tail(&mut self.mem.pages, pfn);
         self.count_lru(memcg, (node, zone), lru, nr as i64);
         self.mem.work.lru_moves += 1;
     }
@@ -177,7 +177,7 @@ impl<O: Owners> Manager<O> {
         let Some(lru) = Lru::on(page) else {
             unreachable!("{pfn:?} is not on an LRU list");
         };
-        self.memcgs[memcg].lruvecs[node].remove(&mut self.mem.pages, pfn, lru);
+        self.groups.memcgs[memcg].lruvecs[node].remove(&mut self.mem.pages, pfn, lru);
         self.count_lru(memcg, (node, zone), lru, -(nr as i64));
         self.mem.pages[pfn].place = Place::Allocated;
     }
@@ -185,7 +185,7 @@ impl<O: Owners> Manager<O> {
     /// Updates the sizes after pages of a zone were added to a list or removed from it.
     #[inline]
     fn count_lru(&mut self, memcg: MemcgId, (node, zone): (NodeId, usize), lru: Lru, change: i64) {
-        let state = &mut self.nodes[node];
+        let state = &mut self.mem.pgdat[node];
         let stat = &mut state.stats[lru as usize];
         *stat = stat.wrapping_add_signed(change);
         let in_zone = &mut state.zone_lru[zone][lru as usize];
@@ -203,9 +203,9 @@ impl<O: Owners> Manager<O> {
         change: i64,
     ) {
         if change > 0 {
-            self.idle_groups.pages_added(memcg, node, change.unsigned_abs());
+            self.groups.idle_groups.pages_added(memcg, node, change.unsigned_abs());
         } else {
-            self.idle_groups.pages_removed(memcg, node, change.unsigned_abs());
+            self.groups.idle_groups.pages_removed(memcg, node, change.unsigned_abs());
         }
         if memcg != ROOT {
             self.subtree_sums_changed(memcg, node, lru, change);
@@ -224,14 +224,14 @@ impl<O: Owners> Manager<O> {
         let may_unbalance = may_unbalance && self.can_age_anon_pages();
         let mut at = memcg;
         while at != ROOT {
-            let sizes = &mut self.memcgs[at].lruvecs[node].subtree;
+            let sizes = &mut self.groups.memcgs[at].lruvecs[node].subtree;
             let size = &mut sizes[lru as usize];
             *size = size.wrapping_add_signed(change);
             let [inactive, active, ..] = *sizes;
             if may_unbalance && self.inactive_is_short(inactive, active) {
-                self.idle_groups.must_visit(at, node);
+                self.groups.idle_groups.must_visit(at, node);
             }
-            at = self.parents[at];
+            at = self.groups.parents[at];
         }
     }
 
@@ -253,19 +253,19 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            let Ageing::TwoLists(two) = &self.memcgs[at].lruvecs[node].ageing;
+            let Ageing::TwoLists(two) = &self.groups.memcgs[at].lruvecs[node].ageing;
             if nr + two.costs[0] + two.costs[1] == 0 {
                 // Most batches cost nothing, and adding 0 cannot exceed the limit.
-                at = self.parents[at];
+                at = self.groups.parents[at];
                 continue;
             }
             let sizes = self.lru_sizes_below(at, node);
-            let Ageing::TwoLists(two) = &mut self.memcgs[at].lruvecs[node].ageing;
+            let Ageing::TwoLists(two) = &mut self.groups.memcgs[at].lruvecs[node].ageing;
             two.costs[usize::from(file)] += nr;
             if two.costs[0] + two.costs[1] > (sizes.anon() + sizes.file()) / 4 {
                 two.costs = two.costs.map(|cost| cost / 2);
             }
-            at = self.parents[at];
+            at = self.groups.parents[at];
         }
     }
 
@@ -297,7 +297,7 @@ impl<O: Owners> Manager<O> {
         page.clear(PageFlags::REFERENCED);
         self.lruvec_add(pfn);
         self.mem.vmstat.add(Event::Pgdeactivate, nr);
-        self.memcgs[memcg].events.add(Event::Pgdeactivate, nr);
+        self.groups.memcgs[memcg].events.add(Event::Pgdeactivate, nr);
     }
 
     /// Puts an isolated page back on the list that its flags name (Linux `move_folios_to_lru`).
@@ -341,7 +341,7 @@ impl<O: Owners> Manager<O> {
         for lru in Lru::ALL {
             loop {
                 let pages = &mut self.mem.pages;
-                let lruvec = &mut self.memcgs[id].lruvecs[node];
+                let lruvec = &mut self.groups.memcgs[id].lruvecs[node];
                 let pfn = lruvec.list(lru).head;
                 if pfn.is_none() {
                     break;
@@ -352,7 +352,7 @@ impl<O: Owners> Manager<O> {
                 // The parent's subtree sum already includes these pages. A dying group is still
                 // visited by walks and must not count them.
                 lruvec.subtree[lru as usize] -= nr;
-                self.memcgs[parent].lruvecs[node].add_tail(pages, pfn);
+                self.groups.memcgs[parent].lruvecs[node].add_tail(pages, pfn);
                 moved += nr;
             }
         }

@@ -22,7 +22,7 @@ use crate::units::{Pfn, HPAGE_PMD_NR};
 impl<O: Owners> Manager<O> {
     /// Locked pages of the machine (`nr_mlock`).
     pub fn nr_mlock(&self) -> u64 {
-        self.nodes.iter().flat_map(|node| node.nr_mlock).sum()
+        self.mem.pgdat.iter().flat_map(|node| node.nr_mlock).sum()
     }
 
     /// Marks a page that a locked mapping maps (Linux `mlock_folio`).
@@ -109,7 +109,7 @@ impl<O: Owners> Manager<O> {
 
     fn count_mlock(&mut self, pfn: Pfn, change: i64) {
         let page = &self.mem.pages[pfn];
-        let count = &mut self.nodes[page.node()].nr_mlock[page.zone()];
+        let count = &mut self.mem.pgdat[page.node()].nr_mlock[page.zone()];
         *count = count.wrapping_add_signed(change);
     }
 }

@@ -56,10 +56,10 @@ impl<O: Owners> Manager<O> {
     /// O(nodes), while the other sizes in memory.stat are O(pages of the machine).
     pub fn memcg_lru_sizes(&self, memcg: MemcgId) -> LruSizes {
         let mut sums = LruSizes::default();
-        if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
+        if self.groups.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
             return sums;
         }
-        for node in 0..self.nodes.len() {
+        for node in 0..self.mem.pgdat.len() {
             let here = self.lru_sizes_below(memcg, NodeId(node as u8));
             sums.0.iter_mut().zip(here.0).for_each(|(sum, size)| *sum += size);
         }
@@ -68,7 +68,7 @@ impl<O: Owners> Manager<O> {
 
     /// Pages of a zone that reclaim could free (Linux `zone_reclaimable_pages`).
     pub(crate) fn zone_reclaimable_pages(&self, node: NodeId, zone: usize) -> u64 {
-        self.reclaimable(LruSizes(self.nodes[node].zone_lru[zone]))
+        self.reclaimable(LruSizes(self.mem.pgdat[node].zone_lru[zone]))
     }
 
     /// Pages of these lists that reclaim could free: anonymous pages count only if there is swap.

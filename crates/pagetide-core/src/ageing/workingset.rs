@@ -21,8 +21,8 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn workingset_age_nonresident(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at].lruvecs[node].nonresident_age += nr;
-            at = self.parents[at];
+            self.groups.memcgs[at].lruvecs[node].nonresident_age += nr;
+            at = self.groups.parents[at];
         }
     }
 
@@ -61,8 +61,8 @@ impl<O: Owners> Manager<O> {
         let event = pick(file, Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile);
         self.mem.work.refaults += 1;
         self.mem.vmstat.count(event);
-        self.memcgs[memcg].events.count(event);
-        let age = self.memcgs[evicted_memcg].lruvecs[node].nonresident_age;
+        self.groups.memcgs[memcg].events.count(event);
+        let age = self.groups.memcgs[evicted_memcg].lruvecs[node].nonresident_age;
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
         // The memory that the page competes for: all lists except the inactive list of the page's
         // own kind. Anonymous memory counts only if the page's group can swap.
@@ -81,18 +81,18 @@ impl<O: Owners> Manager<O> {
         self.workingset_age_nonresident(memcg, node, 1);
         let event = pick(file, Event::WorkingsetActivateAnon, Event::WorkingsetActivateFile);
         self.mem.vmstat.count(event);
-        self.memcgs[memcg].events.count(event);
+        self.groups.memcgs[memcg].events.count(event);
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at].lruvecs[node].workingset_activate[kind] += 1;
-            at = self.parents[at];
+            self.groups.memcgs[at].lruvecs[node].workingset_activate[kind] += 1;
+            at = self.groups.parents[at];
         }
         if workingset {
             self.mem.pages[pfn].set(PageFlags::WORKINGSET);
             self.lru_note_cost(memcg, page_node, file, 1);
             let event = pick(file, Event::WorkingsetRestoreAnon, Event::WorkingsetRestoreFile);
             self.mem.vmstat.count(event);
-            self.memcgs[memcg].events.count(event);
+            self.groups.memcgs[memcg].events.count(event);
         }
     }
 }

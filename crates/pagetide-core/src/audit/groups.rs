@@ -16,40 +16,48 @@ impl<O: Owners> Manager<O> {
     /// Checks the tree's links, subtree sums, and the counters of pages, swap slots and stocks.
     pub(super) fn audit_groups(&self) -> Result<(), Violation> {
         let ids: Vec<MemcgId> = self.memcg_ids().collect();
-        let online = self.memcgs.iter().filter(|memcg| memcg.online || memcg.dying).count();
+        let online = self.groups.memcgs.iter().filter(|memcg| memcg.online || memcg.dying).count();
         check!(ids.len() == online, "{online} groups exist, a walk finds {}", ids.len());
-        let gone = self.memcgs.len() - online;
-        check!(self.free_memcgs.len() == gone, "{gone} ids are free, not {:?}", self.free_memcgs);
+        let gone = self.groups.memcgs.len() - online;
+        check!(
+            self.groups.free_memcgs.len() == gone,
+            "{gone} ids are free, not {:?}",
+            self.groups.free_memcgs
+        );
 
-        let parents = self.memcgs.iter().map(|memcg| &memcg.parent);
-        check!(self.parents.iter().eq(parents), "the table of parents does not match the groups");
+        let parents = self.groups.memcgs.iter().map(|memcg| &memcg.parent);
+        check!(
+            self.groups.parents.iter().eq(parents),
+            "the table of parents does not match the groups"
+        );
 
-        let mut stocked: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
-        for stock in self.stocks.iter().filter(|stock| stock.memcg.is_some()) {
+        let mut stocked: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
+        for stock in self.groups.stocks.iter().filter(|stock| stock.memcg.is_some()) {
             stocked[stock.memcg] += stock.nr_pages;
         }
-        let mut slots = vec![0u64; self.memcgs.len()];
+        let mut slots = vec![0u64; self.groups.memcgs.len()];
         let mut strays = 0;
         let pays = |is_cached: bool| !(self.era.counts_memory_and_swap && is_cached);
         self.swap.for_each_owner(|owner, is_cached| match slots.get_mut(owner.idx()) {
-            Some(slots) if self.memcgs[owner].online => *slots += u64::from(pays(is_cached)),
+            Some(slots) if self.groups.memcgs[owner].online => *slots += u64::from(pays(is_cached)),
             _ => strays += 1,
         });
         check!(strays == 0, "{strays} swap slots in use by groups that do not exist");
 
-        let mut writebacks: IdVec<MemcgId, _> = vec![(0u64, 0u64); self.memcgs.len()].into();
+        let mut writebacks: IdVec<MemcgId, _> = vec![(0u64, 0u64); self.groups.memcgs.len()].into();
         for (_, page) in self.mem.pages.opened().filter(|(_, page)| page.memcg.is_some()) {
             let of_group = &mut writebacks[page.memcg];
             of_group.0 += u64::from(page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY));
             of_group.1 += u64::from(page.has(PageFlags::WRITEBACK)) * page.nr_pages();
         }
         // A walk visits parents first, so in reverse order the children's sums are complete.
-        let mut memory = vec![0u64; self.memcgs.len()];
-        let mut swap = vec![0u64; self.memcgs.len()];
-        let mut protected = vec![[0u64; 2]; self.memcgs.len()];
-        let mut lists = vec![vec![[0u64; NR_LRU_LISTS]; self.nodes.len()]; self.memcgs.len()];
+        let mut memory = vec![0u64; self.groups.memcgs.len()];
+        let mut swap = vec![0u64; self.groups.memcgs.len()];
+        let mut protected = vec![[0u64; 2]; self.groups.memcgs.len()];
+        let mut lists =
+            vec![vec![[0u64; NR_LRU_LISTS]; self.mem.pgdat.len()]; self.groups.memcgs.len()];
         for &id in ids.iter().rev() {
-            let (at, group) = (id.idx(), &self.memcgs[id]);
+            let (at, group) = (id.idx(), &self.groups.memcgs[id]);
             if id == ROOT {
                 check!(stocked[at] == 0, "the root has a stock");
             } else {
@@ -107,7 +115,8 @@ impl<O: Owners> Manager<O> {
                 }
             }
         }
-        for (at, group) in self.memcgs.iter().enumerate().filter(|(_, group)| !group.online) {
+        for (at, group) in self.groups.memcgs.iter().enumerate().filter(|(_, group)| !group.online)
+        {
             // A dying group has slab pages only.
             let usage = if group.dying { 0 } else { group.memory.usage };
             let holds = [group.charged, usage, group.swap.usage, stocked[at]];
@@ -116,7 +125,7 @@ impl<O: Owners> Manager<O> {
                 "memcg{at} was removed and holds {holds:?}"
             );
         }
-        let mut tables: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
+        let mut tables: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
         self.owners.for_each_table_frame(&mut |table| {
             tables[self.mem.pages[table].memcg] += 1;
         });
@@ -126,17 +135,17 @@ impl<O: Owners> Manager<O> {
 
     /// A group's key matches its position on a node's tree; groups on no tree have no key.
     fn audit_soft_limits(&self) -> Result<(), Violation> {
-        for node in 0..self.nodes.len() {
+        for node in 0..self.mem.pgdat.len() {
             let mut on_tree = 0;
-            for (key, memcg) in self.soft_limit_trees.of_node(node) {
-                let known = self.memcgs[memcg].lruvecs[node].soft_limit_key;
+            for (key, memcg) in self.groups.soft_limit_trees.of_node(node) {
+                let known = self.groups.memcgs[memcg].lruvecs[node].soft_limit_key;
                 check!(
                     known == Some(key),
                     "{memcg:?} is on node{node}'s tree by {key:?}, not {known:?}"
                 );
                 on_tree += 1;
             }
-            let lruvecs = self.memcgs.iter().filter_map(|memcg| memcg.lruvecs.get(node));
+            let lruvecs = self.groups.memcgs.iter().filter_map(|memcg| memcg.lruvecs.get(node));
             let keys = lruvecs.filter(|lruvec| lruvec.soft_limit_key.is_some()).count();
             check!(
                 keys == on_tree,

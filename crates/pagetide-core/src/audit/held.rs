@@ -16,7 +16,7 @@ impl<O: Owners> Manager<O> {
     pub(super) fn audit_held_pages(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut nr_pins = 0;
-        for (pfn, count) in self.pins.iter() {
+        for (pfn, count) in self.mem.pins.iter() {
             let page = &pages[pfn];
             let user = page.is_user();
             check!(count > 0 && user, "{pfn:?}: {count} pins of {page:?}");
@@ -25,13 +25,13 @@ impl<O: Owners> Manager<O> {
             nr_pins += count;
         }
         let marked = pages.opened().filter(|(_, page)| page.has(PageFlags::PINNED)).count();
-        let known = self.pins.iter().count();
+        let known = self.mem.pins.iter().count();
         check!(marked == known, "{marked} pages are marked as pinned, {known} are");
         let pins = |event| self.mem.vmstat.get(event);
         let (taken, given) = (pins(Event::NrFollPinAcquired), pins(Event::NrFollPinReleased));
         check!(taken == given + nr_pins, "{taken} pins taken, {given} given back, {nr_pins} left");
 
-        let mut locked: IdVec<NodeId, _> = vec![[0u64; MAX_NR_ZONES]; self.nodes.len()].into();
+        let mut locked: IdVec<NodeId, _> = vec![[0u64; MAX_NR_ZONES]; self.mem.pgdat.len()].into();
         for (Pfn(at), page) in pages.opened() {
             let is_marked = page.has(PageFlags::MLOCKED);
             if is_marked {
@@ -40,7 +40,7 @@ impl<O: Owners> Manager<O> {
             let is_locked = self.is_page_locked(page);
             check!(is_marked == is_locked, "pfn{at}: locked {is_locked}, marked {is_marked}");
         }
-        for (node, (state, found)) in self.nodes.iter().zip(&locked).enumerate() {
+        for (node, (state, found)) in self.mem.pgdat.iter().zip(&locked).enumerate() {
             let node = NodeId(node as u8);
             check!(state.nr_mlock == *found, "{node:?}: {:?} locked, {found:?}", state.nr_mlock);
         }

@@ -45,7 +45,11 @@ impl<O: Owners> Manager<O> {
     /// Between two calls no effect is waiting, and the count of a throttle queue is at least the
     /// number of daemons that sleep in it. (Only the world knows the number of sleeping calls.)
     fn audit_effects(&self) -> Result<(), Violation> {
-        check!(self.effects.nr_undelivered() == 0, "{:?} not delivered to the world", self.effects);
+        check!(
+            self.step.effects.nr_undelivered() == 0,
+            "{:?} not delivered to the world",
+            self.step.effects
+        );
         check!(self.mem.wakeups.is_empty(), "{:?} not passed on", self.mem.wakeups);
         for node in (0..self.nr_nodes()).map(|node| NodeId(node as u8)) {
             for reason in [Throttle::Writeback, Throttle::Reserves] {
@@ -64,7 +68,7 @@ impl<O: Owners> Manager<O> {
     fn audit_lists(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut seen: IdVec<Pfn, bool> = vec![false; pages.len()].into();
-        for (id, memcg) in self.memcgs.iter().enumerate() {
+        for (id, memcg) in self.groups.memcgs.iter().enumerate() {
             for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
                 for lru in Lru::ALL {
                     let list = lruvec.list(lru);
@@ -187,8 +191,9 @@ impl<O: Owners> Manager<O> {
 
     /// Compares the counters of nodes and groups with the pages.
     fn audit_counts(&self) -> Result<(), Violation> {
-        let mut charged: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
-        let mut stats: IdVec<NodeId, _> = vec![[0u64; NodeStat::COUNT]; self.nodes.len()].into();
+        let mut charged: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
+        let mut stats: IdVec<NodeId, _> =
+            vec![[0u64; NodeStat::COUNT]; self.mem.pgdat.len()].into();
         for (_, page) in self.mem.pages.opened() {
             if page.memcg.is_some() {
                 charged[page.memcg] += page.nr_pages();
@@ -220,7 +225,7 @@ impl<O: Owners> Manager<O> {
         });
         check!(unpaid.is_none(), "{unpaid:?}: a page table charged to no group");
         self.count_slab_pages(&mut stats);
-        for (id, memcg) in self.memcgs.iter().enumerate() {
+        for (id, memcg) in self.groups.memcgs.iter().enumerate() {
             check!(
                 memcg.charged == charged[id],
                 "memcg{id}: charged {}, {} found",
@@ -228,7 +233,7 @@ impl<O: Owners> Manager<O> {
                 charged[id]
             );
         }
-        for (node, (state, found)) in self.nodes.iter().zip(&stats).enumerate() {
+        for (node, (state, found)) in self.mem.pgdat.iter().zip(&stats).enumerate() {
             for stat in NodeStat::ALL {
                 let (is, found) = (state.stats[stat as usize], found[stat as usize]);
                 check!(is == found, "node{node} {}: {is}, {found} found", stat.name());

@@ -180,11 +180,11 @@ impl<O: Owners> Manager<O> {
                 bytes[usize::from(owner)] += i64::from(cache.charge_size);
             }
         }
-        for group in self.memcgs.iter().filter(|group| group.counters_owner != NO_OWNER) {
+        for group in self.groups.memcgs.iter().filter(|group| group.counters_owner != NO_OWNER) {
             bytes[usize::from(group.counters_owner)] += i64::from(group.counters_bytes);
         }
-        let mut pages: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
-        let mut total: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
+        let mut pages: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
+        let mut total: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
         let mut unwritten = vec![0i64; nr_ids];
         // A remainder too small for the next object stays in the stock; later charges add to it.
         let sizes = self.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
@@ -208,7 +208,7 @@ impl<O: Owners> Manager<O> {
                 unwritten[at],
                 bytes[at]
             );
-            let group = self.memcgs.get(owner.memcg.idx());
+            let group = self.groups.memcgs.get(owner.memcg.idx());
             let is_listed =
                 group.is_some_and(|group| group.objcgs.get(owner.at as usize) == Some(&id));
             check!(is_listed, "owner {id} is not one of {:?}", owner.memcg);
@@ -219,7 +219,7 @@ impl<O: Owners> Manager<O> {
         for (_, cache) in self.kmem_caches().filter(|(_, cache)| cache.memcg.is_some()) {
             pages[cache.memcg] += cache.nr_pages;
         }
-        for (at, group) in self.memcgs.iter().enumerate() {
+        for (at, group) in self.groups.memcgs.iter().enumerate() {
             check!(
                 group.kernel_pages * page_size == pages[at] * page_size + total[at],
                 "memcg{at}: {} pages charged for slabs; {} of its caches, {} bytes of objects",
@@ -234,7 +234,7 @@ impl<O: Owners> Manager<O> {
     /// Checks cached objects against the lists of their groups and nodes.
     fn audit_cached(&self) -> Result<(), Violation> {
         let mut kept = 0usize;
-        for (at, group) in self.memcgs.iter().enumerate() {
+        for (at, group) in self.groups.memcgs.iter().enumerate() {
             for (node, lists) in group.cached.iter().enumerate() {
                 for list in &lists.lists {
                     let mut found = 0;
@@ -266,7 +266,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn audit_clones(&self) -> Result<(), Violation> {
-        for (at, group) in self.memcgs.iter().enumerate() {
+        for (at, group) in self.groups.memcgs.iter().enumerate() {
             for clone in &group.clones {
                 let cache = self.kmem_cache(*clone);
                 let owner = cache.map(|cache| cache.memcg);
@@ -278,7 +278,7 @@ impl<O: Owners> Manager<O> {
                 self.audit_in_use(*part, "a part of a clone")?;
             }
             if cache.memcg.is_some() {
-                let clones = &self.memcgs[cache.memcg].clones;
+                let clones = &self.groups.memcgs[cache.memcg].clones;
                 let has = clones.get(cache.memcg_at as usize) == Some(&id);
                 check!(has, "{id:?} is not one of {:?}'s caches", cache.memcg);
                 let kind = self.slabs.accounting;
@@ -309,9 +309,9 @@ impl<O: Owners> Manager<O> {
         ids: &[MemcgId],
         tables: &IdVec<MemcgId, u64>,
     ) -> Result<(), Violation> {
-        let mut kmem: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
+        let mut kmem: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
         for &id in ids.iter().rev() {
-            let group = &self.memcgs[id];
+            let group = &self.groups.memcgs[id];
             if id != ROOT {
                 kmem[id] += group.kernel_pages + tables[id];
             }

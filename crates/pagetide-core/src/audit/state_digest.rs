@@ -20,52 +20,18 @@ impl<O: Owners> Manager<O> {
             mem,
             config,
             era: _, // follows from the config
-            nodes,
-            memcgs,
-            free_memcgs,
-            idle_groups: _, // follows from the groups
-            stocks,
-            soft_limit_trees,
-            legacy_wait,
+            groups,
             slabs,
             swap,
             lru_batches,
             compactions,
-            pins,
             plugin,
-            need_resched: _, // set before each step
-            daemon_sleeps,
-            #[cfg(debug_assertions)]
-                planted: _,
-            effects,
-            scratch: _,
-            scratch_free: _,
-            // Always zero between two steps.
-            nr_over_high: _,
-            plugged: _, // set by each step
-            parents: _, // also in the groups
+            step,
         } = self;
         let mut digest = Digest::new();
-        let parts: [&dyn State; 16] = [
-            owners,
-            mem,
-            config,
-            nodes,
-            memcgs,
-            free_memcgs,
-            stocks,
-            soft_limit_trees,
-            legacy_wait,
-            slabs,
-            swap,
-            lru_batches,
-            compactions,
-            pins,
-            plugin,
-            daemon_sleeps,
-        ];
+        let parts: [&dyn State; 10] =
+            [owners, mem, config, groups, slabs, swap, lru_batches, compactions, plugin, step];
         parts.iter().for_each(|part| part.digest(&mut digest));
-        digest.write_u64(effects.nr_undelivered() as u64);
         digest.finish()
     }
 }
@@ -171,9 +137,9 @@ mod tests {
         let stalls = TaskState { stalled: true, ..TaskState::default() };
         machine.psi_task_change(ROOT, Cpu(0), [TaskState::default(), stalls], 5);
         changed(&machine, "a stalled task");
-        machine.nodes[0].kswapd.failures = 1;
+        machine.mem.pgdat[0].kswapd.failures = 1;
         changed(&machine, "a failure of kswapd");
-        machine.memcgs[0].lruvecs[0].nonresident_age = 1;
+        machine.groups.memcgs[0].lruvecs[0].nonresident_age = 1;
         changed(&machine, "a cost of reclaim");
         machine.munmap(vma, Cpu(0)).unwrap().discard();
         changed(&machine, "an end");

@@ -181,7 +181,7 @@ impl<O: Owners> Manager<O> {
             // Only a synchronous failure shows that no block can be made.
             self.compaction_of(at).defer(order);
         }
-        state.priority == CompactPriority::Async && self.need_resched
+        state.priority == CompactPriority::Async && self.step.need_resched
     }
 
     fn after_direct_compact(

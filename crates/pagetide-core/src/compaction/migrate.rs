@@ -68,7 +68,7 @@ impl<O: Owners> Manager<O> {
                 continue;
             }
             if self.is_planted(Defect::SkippedCopy) {
-                self.effects.pop();
+                self.step.effects.pop();
                 self.end_migration(pfn, true, Cpu(0));
                 continue;
             }
@@ -101,7 +101,7 @@ impl<O: Owners> Manager<O> {
         self.mem.pages[frame].private = u32::from(young);
         self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
         self.mem.work.pages_migrated += 1;
-        self.effects.push(Effect::CopyPage { from: pfn, to: frame });
+        self.step.effects.push(Effect::CopyPage { from: pfn, to: frame });
         true
     }
 

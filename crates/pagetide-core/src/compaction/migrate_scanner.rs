@@ -191,7 +191,7 @@ impl<O: Owners> Manager<O> {
         let linear = self.era.scans_linearly;
         let mut skip_updated = false;
         let mut next_skip = order.map_or(u32::MAX, |order| block_start(low, order) + (1 << order));
-        if asynchronous && self.need_resched {
+        if asynchronous && self.step.need_resched {
             run.contended = true;
             return;
         }
@@ -270,7 +270,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether more pages are isolated than half of those on the lists.
     fn is_too_many_isolated(&self, run: &CompactControl) -> bool {
-        let stats = &self.nodes[run.goal.zone.node].stats;
+        let stats = &self.mem.pgdat[run.goal.zone.node].stats;
         let of = |stat: NodeStat| stats[stat as usize];
         let isolated = of(NodeStat::NrIsolatedAnon) + of(NodeStat::NrIsolatedFile);
         let sizes = self.node_lru_sizes(run.goal.zone.node);

@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
                 }
             };
         }
-        while state.node < self.nodes.len() {
+        while state.node < self.mem.pgdat.len() {
             let node = NodeId(state.node as u8);
             let zones = &self.mem.nodes[state.node].zones;
             match zones.get(state.zone).map(|zone| zone.is_populated()) {

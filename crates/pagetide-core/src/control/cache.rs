@@ -278,7 +278,7 @@ impl<O: Owners> Manager<O> {
             | CacheControl::Objects
             | CacheControl::Partial
             | CacheControl::CpuSlabs => {
-                let mut sums: NodeSums = alloc::vec![0; self.nodes.len()].into();
+                let mut sums: NodeSums = alloc::vec![0; self.mem.pgdat.len()].into();
                 for (_, it) in self.kmem_caches().filter(|(_, it)| it.root == id) {
                     count(it, control, &mut sums);
                 }

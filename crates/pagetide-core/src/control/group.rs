@@ -291,7 +291,7 @@ impl<O: Owners> Manager<O> {
         now: crate::units::Nanos,
     ) -> Result<String, ControlError> {
         self.check_group(memcg, name, "read")?;
-        let group = &self.memcgs[memcg];
+        let group = &self.groups.memcgs[memcg];
         let page_size = self.mem.page_size;
         let size = |pages: u64, unlimited: &str| match pages {
             UNLIMITED => format!("{unlimited}\n"),
@@ -358,7 +358,7 @@ impl<O: Owners> Manager<O> {
 
     /// Pages used by a group and its descendants; for the root, those of the whole machine.
     pub fn memcg_usage(&self, memcg: MemcgId) -> u64 {
-        let Some(group) = self.memcgs.get(memcg.idx()) else { return 0 };
+        let Some(group) = self.groups.memcgs.get(memcg.idx()) else { return 0 };
         match memcg {
             ROOT => group.memory.usage + group.charged,
             _ => group.memory.usage,

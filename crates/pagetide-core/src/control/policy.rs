@@ -84,7 +84,7 @@ impl<O: Owners> Manager<O> {
             self.recount_cached_swap();
         }
         if !before.no_group_writeback && self.era.no_group_writeback {
-            for id in 1..self.memcgs.len() {
+            for id in 1..self.groups.memcgs.len() {
                 O::group_removed(self, MemcgId(id as u16), ROOT);
             }
         }

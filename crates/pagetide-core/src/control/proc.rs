@@ -323,7 +323,7 @@ impl<O: Owners> Manager<O> {
 
     /// Pressure of a group, in the format of memory.pressure.
     pub(crate) fn psi_text(&self, memcg: MemcgId, now: Nanos) -> String {
-        let mut psi = self.memcgs[memcg].psi.clone();
+        let mut psi = self.groups.memcgs[memcg].psi.clone();
         psi.flush(now);
         let mut out = String::new();
         for (kind, total) in [("some", psi.some_ns), ("full", psi.full_ns)] {

@@ -17,6 +17,8 @@ use crate::frames::node::{
 };
 use crate::frames::page_alloc::{LastFreed, Memory};
 use crate::frames::page_array::PageArray;
+use crate::frames::pgdat::NodeState;
+use crate::frames::pin::Pins;
 use crate::frames::watermark::{self, WatermarkInputs};
 use crate::frames::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NAMES};
 use crate::stats::event::EventLog;
@@ -137,6 +139,8 @@ impl Memory {
             zone.stat.set_thresholds(marks, stat_unit(page_size));
         }
         Ok(Memory {
+            pgdat: nodes.iter().map(|_| NodeState::new()).collect(),
+            pins: Pins::default(),
             page_size,
             pages,
             zonelists: build_zonelists(&nodes).into(),

@@ -146,7 +146,7 @@ impl<O: Owners> Manager<O> {
             tail.private = first_slot.map_or(0, |slot| slot + at);
             tail.order = 0;
             tail.place = place;
-            self.memcgs[memcg].lruvecs[node].add_split(&mut self.mem.pages, head, pfn);
+            self.groups.memcgs[memcg].lruvecs[node].add_split(&mut self.mem.pages, head, pfn);
         }
         self.mem.work.lru_moves += HPAGE_PMD_NR as u32;
     }

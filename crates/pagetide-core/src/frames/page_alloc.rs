@@ -18,6 +18,8 @@ use crate::frames::node::{Node, ZoneRef, Zonelists};
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;
 use crate::frames::pcp::{Pcp, PcpRequest};
+use crate::frames::pgdat::NodeState;
+use crate::frames::pin::Pins;
 use crate::frames::watermark::{self, zone_watermark_fast, WatermarkInputs};
 use crate::frames::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 use crate::stats::event::EventLog;
@@ -38,6 +40,10 @@ pub struct Memory {
     pub pages: PageArray,
     /// All nodes.
     pub nodes: IdVec<NodeId, Node>,
+    /// State of reclaim and compaction, and counters, by node.
+    pub pgdat: IdVec<NodeId, NodeState>,
+    /// Pins of frames.
+    pub(crate) pins: Pins,
     /// Events counted since boot.
     pub vmstat: Vmstat,
     #[state(skip)] // for observation only

@@ -389,13 +389,13 @@ mod tests {
         let mut machine =
             Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
         let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
-        machine.memcgs[memcg].memory.max = max;
+        machine.groups.memcgs[memcg].memory.max = max;
         let mm = machine.create_mm(memcg).unwrap();
         (machine, Ctx { cpu: Cpu(0), node: NodeId(0), now: 0, asker: mm, memcg })
     }
 
     fn usage(machine: &Machine, ctx: &Ctx) -> u64 {
-        machine.memcgs[ctx.memcg].memory.usage
+        machine.groups.memcgs[ctx.memcg].memory.usage
     }
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
         let small = PageRequest::page(Gfp::HIGHUSER_MOVABLE, ctx.memcg);
         let Step::Done(Ok(pfn)) = machine.request_page(&ctx, &mut None, small) else { panic!() };
         let (free, used) = (machine.nr_free_pages(), usage(&machine, &ctx));
-        let stock = machine.stocks[0].nr_pages;
+        let stock = machine.groups.stocks[0].nr_pages;
         assert_eq!((used, stock), (64, 63), "a batch");
         let huge = PageRequest::huge(Gfp::TRANSHUGE, ctx.memcg, AttemptStart::NearPage);
         let Step::Done(Ok(head)) = machine.request_page(&ctx, &mut None, huge) else { panic!() };
@@ -412,17 +412,22 @@ mod tests {
         machine.discard_charged(ctx.cpu, head, ctx.memcg);
         machine.mem.drain_all();
         assert_eq!((machine.nr_free_pages(), usage(&machine, &ctx)), (free, used));
-        assert_eq!(machine.stocks[0].nr_pages, stock);
+        assert_eq!(machine.groups.stocks[0].nr_pages, stock);
         machine.discard_charged(ctx.cpu, pfn, ctx.memcg);
-        assert_eq!(machine.stocks[0].nr_pages, stock + 1, "a small page's goes to the stock");
+        assert_eq!(
+            machine.groups.stocks[0].nr_pages,
+            stock + 1,
+            "a small page's goes to the stock"
+        );
     }
 
     #[test]
     fn a_huge_page_that_may_not_wait_meets_a_limit_without_an_event() {
         let (mut machine, ctx) = machine(100);
         let free = machine.nr_free_pages();
-        let events =
-            |machine: &Machine| machine.memcgs[ctx.memcg].memory_events[MemoryEvent::Max as usize];
+        let events = |machine: &Machine| {
+            machine.groups.memcgs[ctx.memcg].memory_events[MemoryEvent::Max as usize]
+        };
         let mut slow = None;
         let light = PageRequest::huge(Gfp::TRANSHUGE_LIGHT, ctx.memcg, AttemptStart::NearPage);
         let step = machine.request_page(&ctx, &mut slow, light);
@@ -447,12 +452,16 @@ mod tests {
         let mut slow = None;
         assert_eq!(machine.request_page(&ctx, &mut slow, request), Step::Continue);
         assert!(slow.is_none(), "the slow path waits until kswapd has run");
-        assert_eq!(machine.nodes[0].kswapd.highest_zoneidx, None);
+        assert_eq!(machine.mem.pgdat[0].kswapd.highest_zoneidx, None);
         machine.take_effects().discard();
-        assert_eq!(machine.nodes[0].kswapd.highest_zoneidx, Some(ZONE_DMA), "for the boosted zone");
+        assert_eq!(
+            machine.mem.pgdat[0].kswapd.highest_zoneidx,
+            Some(ZONE_DMA),
+            "for the boosted zone"
+        );
         let step = machine.request_page(&ctx, &mut slow, request);
         assert!(slow.is_some() || matches!(step, Step::Done(Ok(_))));
-        assert_eq!(machine.nodes[0].kswapd.highest_zoneidx, Some(ZONE_MOVABLE));
+        assert_eq!(machine.mem.pgdat[0].kswapd.highest_zoneidx, Some(ZONE_MOVABLE));
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl<O: Owners> Manager<O> {
             return Err(PinError::NotPresent);
         }
         page.set(PageFlags::PINNED);
-        *self.pins.counts.entry(head).or_insert(0) += 1;
+        *self.mem.pins.counts.entry(head).or_insert(0) += 1;
         self.mem.vmstat.count(Event::NrFollPinAcquired);
         Ok(())
     }
@@ -94,7 +94,7 @@ impl<O: Owners> Manager<O> {
     pub fn unpin(&mut self, pfn: Pfn, cpu: Cpu) -> Result<(), PinError> {
         self.check_cpu(cpu)?;
         let head = self.pinned_as(pfn)?;
-        let Some(count) = self.pins.counts.get_mut(&head) else {
+        let Some(count) = self.mem.pins.counts.get_mut(&head) else {
             return Err(PinError::NotPinned(pfn));
         };
         *count -= 1;
@@ -102,7 +102,7 @@ impl<O: Owners> Manager<O> {
         if *count > 0 {
             return Ok(());
         }
-        self.pins.counts.remove(&head);
+        self.mem.pins.counts.remove(&head);
         let page = &mut self.mem.pages[head];
         page.clear(PageFlags::PINNED);
         if page.has(PageFlags::FILE) {
@@ -116,7 +116,7 @@ impl<O: Owners> Manager<O> {
     /// Number of pins of a frame.
     pub fn pin_count(&self, pfn: Pfn) -> u64 {
         let head = self.pinned_as(pfn).ok();
-        head.and_then(|head| self.pins.counts.get(&head)).copied().unwrap_or(0)
+        head.and_then(|head| self.mem.pins.counts.get(&head)).copied().unwrap_or(0)
     }
 
     /// The frame that counts the pins of `pfn`: `pfn`, or the first frame of its huge page.

@@ -243,8 +243,8 @@ impl<O: Owners> Manager<O> {
         let zone = state.gfp.highest_zone();
         let order =
             if self.config.defrag_mode { state.order.max(PAGEBLOCK_ORDER) } else { state.order };
-        for i in 0..self.nodes.len() {
-            let node = NodeId(((ctx.node.idx() + i) % self.nodes.len()) as u8);
+        for i in 0..self.mem.pgdat.len() {
+            let node = NodeId(((ctx.node.idx() + i) % self.mem.pgdat.len()) as u8);
             self.wakeup_kswapd(node, order, zone, state.gfp.has(Gfp::DIRECT_RECLAIM));
         }
     }
@@ -392,7 +392,7 @@ impl<O: Owners> Manager<O> {
             return self.unreserve_highatomic(state.gfp, ctx, HighAtomicRelease::Yes);
         }
         let highest = state.gfp.highest_zone();
-        (0..self.nodes.len()).any(|node| {
+        (0..self.mem.pgdat.len()).any(|node| {
             (0..=highest).any(|index| {
                 let zone = &self.mem.nodes[node].zones[index];
                 let reclaimable = self.zone_reclaimable_pages(NodeId(node as u8), index);

@@ -43,7 +43,7 @@ impl<O: Owners> Manager<O> {
         page.mapcount += 1;
         if page.mapcount == 1 {
             let (node, stat, nr, huge) = mapped_as(page);
-            let stats = &mut self.nodes[node].stats;
+            let stats = &mut self.mem.pgdat[node].stats;
             stats[stat as usize] += nr;
             stats[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
         }
@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
         page.mapcount -= 1;
         if page.mapcount == 0 {
             let (node, stat, nr, huge) = mapped_as(page);
-            let stats = &mut self.nodes[node].stats;
+            let stats = &mut self.mem.pgdat[node].stats;
             stats[stat as usize] -= nr;
             stats[NodeStat::NrAnonTransparentHugepages as usize] -= u64::from(huge);
         }

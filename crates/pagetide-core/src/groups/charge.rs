@@ -55,12 +55,12 @@ impl<O: Owners> Manager<O> {
         let page = &mut self.mem.pages[pfn];
         page.memcg = memcg;
         let (node, nr) = (page.node(), page.nr_pages());
-        self.memcgs[memcg].charged += nr;
+        self.groups.memcgs[memcg].charged += nr;
         if memcg != ROOT {
             // A huge page counts as one page charged.
             self.mem.work.pages_charged += 1;
         }
-        if self.soft_limit_trees.in_use() {
+        if self.groups.soft_limit_trees.in_use() {
             self.soft_limit_event(cpu, memcg, node, nr);
         }
     }
@@ -72,13 +72,13 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let (node, nr) = (page.node(), page.nr_pages());
-        self.memcgs[memcg].charged -= nr;
+        self.groups.memcgs[memcg].charged -= nr;
         if memcg != ROOT {
             if self.is_planted(Defect::LeakedCharge) {
                 return;
             }
             self.uncharge_counter(memcg, nr);
-            if self.soft_limit_trees.in_use() {
+            if self.groups.soft_limit_trees.in_use() {
                 self.soft_limit_event(cpu, memcg, node, nr);
             }
         }
@@ -89,7 +89,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn uncharge_table(&mut self, cpu: Cpu, pfn: Pfn) {
         let memcg = core::mem::replace(&mut self.mem.pages[pfn].memcg, MemcgId::NONE);
         if memcg.is_some() {
-            self.memcgs[memcg].charged -= 1;
+            self.groups.memcgs[memcg].charged -= 1;
             self.change_kmem(memcg, -1);
             self.cancel_charge(cpu, memcg, 1);
         }
@@ -103,13 +103,13 @@ impl<O: Owners> Manager<O> {
             self.mem.pages[pfn].memcg = MemcgId::NONE;
         }
         let nr = pfns.len() as u64;
-        self.memcgs[memcg].charged -= nr;
+        self.groups.memcgs[memcg].charged -= nr;
         if memcg != ROOT {
             if self.is_planted(Defect::LeakedCharge) {
                 return;
             }
             self.uncharge_counter(memcg, nr);
-            if self.soft_limit_trees.in_use() {
+            if self.groups.soft_limit_trees.in_use() {
                 let node = self.mem.pages[first].node();
                 self.soft_limit_event(cpu, memcg, node, nr);
             }
@@ -133,7 +133,7 @@ impl<O: Owners> Manager<O> {
         if memcg == ROOT {
             return Ok(());
         }
-        let stock = &mut self.stocks[ctx.cpu];
+        let stock = &mut self.groups.stocks[ctx.cpu];
         if stock.memcg == memcg && stock.nr_pages >= nr {
             stock.nr_pages -= nr;
             return Ok(());
@@ -196,12 +196,12 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            let counter = &mut self.memcgs[at].memory;
+            let counter = &mut self.groups.memcgs[at].memory;
             if counter.usage + nr > counter.max {
                 counter.failcnt += 1;
                 return Err(at);
             }
-            at = self.parents[at];
+            at = self.groups.parents[at];
         }
         self.change_usage(memcg, nr as i64);
         Ok(())
@@ -215,8 +215,8 @@ impl<O: Owners> Manager<O> {
     fn change_usage(&mut self, memcg: MemcgId, change: i64) {
         let mut at = memcg;
         while at.is_some() {
-            let parent = self.parents[at];
-            let counter = &mut self.memcgs[at].memory;
+            let parent = self.groups.parents[at];
+            let counter = &mut self.groups.memcgs[at].memory;
             let before = counter.usage;
             debug_assert!(before as i64 + change >= 0, "{at:?} is uncharged too much");
             counter.usage = before.wrapping_add_signed(change);
@@ -228,7 +228,7 @@ impl<O: Owners> Manager<O> {
             let before = counter.protected_part(before);
             let after = counter.protected_usage();
             if before != after && parent.is_some() {
-                let counter = &mut self.memcgs[parent].memory;
+                let counter = &mut self.groups.memcgs[parent].memory;
                 counter.child_protection_changed(before, after);
             }
             at = parent;
@@ -243,13 +243,13 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            let counter = &mut self.memcgs[at].swap;
+            let counter = &mut self.groups.memcgs[at].swap;
             if counter.usage.saturating_add(nr) > counter.max {
                 counter.failcnt += 1;
                 self.memory_event(memcg, MemoryEvent::SwapMax);
                 return false;
             }
-            at = self.parents[at];
+            at = self.groups.parents[at];
         }
         self.charge_swap(memcg, nr);
         true
@@ -262,10 +262,10 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            let counter = &mut self.memcgs[at].swap;
+            let counter = &mut self.groups.memcgs[at].swap;
             counter.usage += nr;
             counter.peak = counter.peak.max(counter.usage);
-            at = self.parents[at];
+            at = self.groups.parents[at];
         }
     }
 
@@ -320,11 +320,11 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() && at != ROOT {
-            let counter = &self.memcgs[at].swap;
+            let counter = &self.groups.memcgs[at].swap;
             if counter.usage >= counter.max.div_ceil(2) {
                 return true;
             }
-            at = self.parents[at];
+            at = self.groups.parents[at];
         }
         false
     }
@@ -336,33 +336,33 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at].swap.usage -= 1;
-            at = self.parents[at];
+            self.groups.memcgs[at].swap.usage -= 1;
+            at = self.groups.parents[at];
         }
     }
 
     pub(crate) fn set_protection(&mut self, memcg: MemcgId, min: u64, low: u64) {
-        let group = &mut self.memcgs[memcg];
+        let group = &mut self.groups.memcgs[memcg];
         let before = group.memory.protected_usage();
         group.memory.min = min;
         group.memory.low = low;
-        self.idle_groups.forget();
+        self.groups.idle_groups.forget();
         let after = group.memory.protected_usage();
         let parent = group.parent;
         if parent.is_some() {
-            self.memcgs[parent].memory.child_protection_changed(before, after);
+            self.groups.memcgs[parent].memory.child_protection_changed(before, after);
         }
     }
 
     /// Puts charged pages into a CPU's stock, which belongs to one group and holds up to 64 pages
     /// (Linux `refill_stock`).
     pub(crate) fn refill_stock(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
-        if self.stocks[cpu].memcg != memcg {
+        if self.groups.stocks[cpu].memcg != memcg {
             self.drain_stock(cpu);
-            self.stocks[cpu].memcg = memcg;
+            self.groups.stocks[cpu].memcg = memcg;
         }
-        self.stocks[cpu].nr_pages += nr;
-        if self.stocks[cpu].nr_pages > MEMCG_CHARGE_BATCH {
+        self.groups.stocks[cpu].nr_pages += nr;
+        if self.groups.stocks[cpu].nr_pages > MEMCG_CHARGE_BATCH {
             self.drain_stock(cpu);
         }
     }
@@ -381,7 +381,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_stock(&mut self, cpu: Cpu) {
-        let stock = core::mem::replace(&mut self.stocks[cpu], Stock::EMPTY);
+        let stock = core::mem::replace(&mut self.groups.stocks[cpu], Stock::EMPTY);
         if stock.nr_pages > 0 {
             self.uncharge_counter(stock.memcg, stock.nr_pages);
         }
@@ -391,8 +391,8 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn drain_all_stock(&mut self, memcg: MemcgId) {
         // Draining object stocks moves whole pages into the page stocks, so it comes first.
         self.drain_obj_stocks(memcg);
-        for cpu in 0..self.stocks.len() {
-            let stock = self.stocks[cpu];
+        for cpu in 0..self.groups.stocks.len() {
+            let stock = self.groups.stocks[cpu];
             if stock.memcg.is_some() && self.is_descendant(stock.memcg, memcg) {
                 self.drain_stock(Cpu(cpu as u16));
             }
@@ -432,7 +432,7 @@ impl<O: Owners> Manager<O> {
         }
         if path.oom_wait {
             path.oom_wait = false;
-            if self.memcgs[over].memory.margin() >= path.nr {
+            if self.groups.memcgs[over].memory.margin() >= path.nr {
                 return Step::Done(true);
             }
             path.reclaim = self.begin_limit_reclaim(over, path.nr, path.gfp);
@@ -442,13 +442,13 @@ impl<O: Owners> Manager<O> {
             Step::Wait(wait) => return Step::Wait(wait),
             Step::Done(reclaimed) => reclaimed,
         };
-        if self.memcgs[over].memory.margin() >= path.nr {
+        if self.groups.memcgs[over].memory.margin() >= path.nr {
             return Step::Done(true);
         }
         if !path.drained {
             path.drained = true;
             self.drain_all_stock(over);
-            if self.memcgs[over].memory.margin() >= path.nr {
+            if self.groups.memcgs[over].memory.margin() >= path.nr {
                 return Step::Done(true);
             }
         } else if path.gfp.has(Gfp::NORETRY) {

@@ -66,24 +66,24 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn note_over_high(&mut self, memcg: MemcgId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            let counter = &self.memcgs[at].memory;
+            let counter = &self.groups.memcgs[at].memory;
             if counter.usage > counter.high {
-                self.nr_over_high += nr;
+                self.groups.nr_over_high += nr;
                 return;
             }
-            at = self.memcgs[at].parent;
+            at = self.groups.memcgs[at].parent;
         }
     }
 
     /// Whether the present call owes so much that it must pay before it continues.
     pub(crate) fn owes_too_much(&self) -> bool {
-        self.nr_over_high > MEMCG_CHARGE_BATCH
+        self.groups.nr_over_high > MEMCG_CHARGE_BATCH
     }
 
     /// Starts the payment for the task of `ctx`, if the task has a debt.
     pub(crate) fn begin_over_high(&mut self, ctx: &Ctx) -> Option<OverHigh> {
         let nr_pages =
-            core::mem::take(&mut self.nr_over_high) + self.owners.take_over_high(ctx.asker);
+            core::mem::take(&mut self.groups.nr_over_high) + self.owners.take_over_high(ctx.asker);
         if nr_pages == 0 || self.owners.is_dying(ctx.asker) {
             return None;
         }
@@ -117,7 +117,7 @@ impl<O: Owners> Manager<O> {
             return Step::Done(());
         };
         while let Some(at) = state.at.and_then(|at| self.at_position(at)) {
-            let group = &self.memcgs[at];
+            let group = &self.groups.memcgs[at];
             let (parent, over) = (group.parent, group.memory.usage > group.memory.high);
             state.at = parent.is_some().then(|| self.position_of(parent));
             if over {
@@ -151,10 +151,10 @@ impl<O: Owners> Manager<O> {
         let mut overage = 0;
         let mut at = memcg;
         while at.is_some() {
-            let counter = &self.memcgs[at].memory;
+            let counter = &self.groups.memcgs[at].memory;
             let excess = counter.usage.saturating_sub(counter.high);
             overage = overage.max((excess << PRECISION_SHIFT) / counter.high.max(1));
-            at = self.memcgs[at].parent;
+            at = self.groups.memcgs[at].parent;
         }
         delay_of(overage, nr_pages)
     }

@@ -60,12 +60,12 @@ impl core::error::Error for BadId {}
 impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn has_cpu(&self, cpu: Cpu) -> bool {
-        cpu.idx() < self.stocks.len()
+        cpu.idx() < self.groups.stocks.len()
     }
 
     #[inline]
     pub(crate) fn has_node(&self, node: NodeId) -> bool {
-        node.idx() < self.nodes.len()
+        node.idx() < self.mem.pgdat.len()
     }
 
     pub(crate) fn check_cpu(&self, cpu: Cpu) -> Result<(), BadId> {

@@ -216,10 +216,10 @@ impl<O: RequestOwners> Manager<O> {
         now: Nanos,
     ) -> Step<Outcome> {
         self.leave_queue(call.throttle_queue.take());
-        self.nr_over_high = call.nr_over_high;
-        self.plugged = false;
+        self.groups.nr_over_high = call.nr_over_high;
+        self.step.plugged = false;
         let step = self.call_work(call, cpu, now);
-        call.nr_over_high = core::mem::take(&mut self.nr_over_high);
+        call.nr_over_high = core::mem::take(&mut self.groups.nr_over_high);
         if let Step::Wait(sleep) = step {
             call.throttle_queue = self.enter_queue(sleep);
         }

@@ -15,19 +15,15 @@ use crate::frames::boot::SetupError;
 use crate::frames::node::NodeSpec;
 use crate::frames::page::PageFlags;
 use crate::frames::page_alloc::Memory;
-use crate::frames::pgdat::NodeState;
-use crate::frames::pin::Pins;
 use crate::groups::memcg::{Memcg, ROOT};
-use crate::groups::memcg_stock::Stock;
+use crate::groups::Groups;
 #[cfg(doc)]
 use crate::interface::call::Call;
-use crate::interface::daemon::{Daemon, ThrottleQueue};
-use crate::interface::effect::{Effect, EffectQueue, Effects, Token};
+use crate::interface::effect::{Effect, Effects, Token};
 use crate::interface::owners::Owners;
+use crate::interface::step_state::StepState;
 use crate::interface::throttle::Throttle;
 use crate::reclaim::plugin::{ActivePlugin, NamedPolicy, PolicyFault};
-use crate::reclaim::quiet::IdleGroups;
-use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
 use crate::stats::event::{EventLog, TraceEvent};
 use crate::stats::vmstat::NodeStat;
@@ -48,43 +44,15 @@ pub struct Manager<O> {
     pub config: Config,
     /// Differences of the configured kernel from Linux 6.1; follows from `config`.
     pub(crate) era: Era,
-    pub(crate) nodes: IdVec<NodeId, NodeState>,
-    pub(crate) memcgs: IdVec<MemcgId, Memcg>,
-    /// Parent of each group, by id ([`Memcg::parent`]). Walks to the root read this table, so that
-    /// loads of the groups need not wait for each other.
-    pub(crate) parents: IdVec<MemcgId, MemcgId>,
-    /// Ids of removed groups, for reuse.
-    pub(crate) free_memcgs: Vec<MemcgId>,
-    /// Idle groups: groups in which a walk would find nothing to do.
-    pub(crate) idle_groups: IdleGroups,
-    /// Pages charged in advance, by CPU.
-    pub(crate) stocks: IdVec<Cpu, Stock>,
-    pub(crate) soft_limit_trees: SoftLimitTrees,
-    /// Page under writeback that reclaim for a group must wait for (cgroup version 1).
-    pub(crate) legacy_wait: Option<Pfn>,
-    /// The last step ended inside a plug ([`Manager::is_plugged`]).
-    pub(crate) plugged: bool,
+    /// The groups, their charges and stocks.
+    pub groups: Groups,
     pub(crate) slabs: Slabs,
     pub(crate) swap: SwapAreas,
     pub(crate) lru_batches: IdVec<Cpu, LruBatches>,
     pub(crate) compactions: Compactions,
-    pub(crate) pins: Pins,
     /// Policies registered from outside the core.
     pub(crate) plugin: ActivePlugin,
-    /// Pages above `memory.high` that the running call must still pay for; saved in the `Call`
-    /// between steps.
-    pub(crate) nr_over_high: u64,
-    /// Another task wants the CPU of the next step.
-    pub(crate) need_resched: bool,
-    /// Throttle queue whose sleeper count includes the daemon, by [`Daemon::idx`].
-    pub(crate) daemon_sleeps: Vec<ThrottleQueue>,
-    /// A planted defect, which tests should find.
-    #[cfg(debug_assertions)]
-    pub planted: Option<crate::interface::planted::PlantedDefect>,
-    pub(crate) effects: EffectQueue,
-    /// Buffers that steps reuse, so that a step does not allocate.
-    pub(crate) scratch: Vec<Pfn>,
-    pub(crate) scratch_free: Vec<Pfn>,
+    pub(crate) step: StepState,
 }
 
 impl<O: Owners> Manager<O> {
@@ -118,29 +86,13 @@ impl<O: Owners> Manager<O> {
             era,
             mem,
             config,
-            nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
-            memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)].into(),
-            parents: alloc::vec![MemcgId::NONE].into(),
-            free_memcgs: Vec::new(),
-            idle_groups: IdleGroups::new(nr_nodes),
-            stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
-            soft_limit_trees: SoftLimitTrees::new(nr_nodes),
-            legacy_wait: None,
-            plugged: false,
+            groups: Groups::new(nr_nodes, nr_cpus),
             slabs,
             swap: SwapAreas::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
-            pins: Pins::default(),
             plugin: ActivePlugin::default(),
-            nr_over_high: 0,
-            need_resched: false,
-            daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
-            #[cfg(debug_assertions)]
-            planted: None,
-            effects: EffectQueue::with_capacity(64),
-            scratch: Vec::with_capacity(64),
-            scratch_free: Vec::with_capacity(64),
+            step: StepState::new(nr_nodes),
         })
     }
 
@@ -167,12 +119,12 @@ impl<O: Owners> Manager<O> {
 
     /// The groups, by id; removed groups are not `online`.
     pub fn memcgs(&self) -> &IdVec<MemcgId, Memcg> {
-        &self.memcgs
+        &self.groups.memcgs
     }
 
     /// Adds a swap area (Linux `swapon`). Returns false if the areas have too many slots.
     pub fn swapon(&mut self, area: SwapOptions) -> bool {
-        self.idle_groups.forget();
+        self.groups.idle_groups.forget();
         self.swap.swapon(area)
     }
 
@@ -183,17 +135,17 @@ impl<O: Owners> Manager<O> {
 
     /// Statistic of a node, in pages; 0 for an unknown node.
     pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
-        self.nodes.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
+        self.mem.pgdat.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
     }
 
     /// Statistic summed over nodes, in pages.
     pub fn global_node_stat(&self, stat: NodeStat) -> u64 {
-        self.nodes.iter().map(|node| node.stats[stat as usize]).sum()
+        self.mem.pgdat.iter().map(|node| node.stats[stat as usize]).sum()
     }
 
     /// Number of nodes.
     pub fn nr_nodes(&self) -> usize {
-        self.nodes.len()
+        self.mem.pgdat.len()
     }
 
     /// Free pages of the machine.
@@ -220,21 +172,21 @@ impl<O: Owners> Manager<O> {
     /// Reports whether another task wants the CPU. Only asynchronous compaction reacts: it gives
     /// up.
     pub fn set_need_resched(&mut self, wanted: bool) {
-        self.need_resched = wanted;
+        self.step.need_resched = wanted;
     }
 
     /// Whether the last step of a call or daemon ended inside a plug: its requests for I/O should
     /// wait for more until a step ends outside, or the thread sleeps (Linux `blk_start_plug`, in
     /// `shrink_lruvec`, and in swap read-ahead of several pages).
     pub fn is_plugged(&self) -> bool {
-        self.plugged
+        self.step.plugged
     }
 
     /// Called at the end of every function that may have effects: returns the effects to the world.
     #[inline]
     pub(crate) fn take_effects(&mut self) -> Effects<'_> {
         self.finish_wakeups();
-        self.effects.take_effects()
+        self.step.effects.take_effects()
     }
 
     /// Turns the allocator's pending kswapd requests into wake-ups.
@@ -255,13 +207,13 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
         let node = self.mem.pages[pfn].node();
-        self.nodes[node].stats[stat as usize] += 1;
+        self.mem.pgdat[node].stats[stat as usize] += 1;
     }
 
     #[inline]
     pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
         let node = self.mem.pages[pfn].node();
-        self.nodes[node].stats[stat as usize] -= 1;
+        self.mem.pgdat[node].stats[stat as usize] -= 1;
     }
 
     /// Adds all frames of a page to a statistic of its node, or removes them.
@@ -269,7 +221,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn stat_pages(&mut self, pfn: Pfn, stat: NodeStat, is_added: bool) {
         let page = &self.mem.pages[pfn];
         let (node, nr) = (page.node(), page.nr_pages());
-        let count = &mut self.nodes[node].stats[stat as usize];
+        let count = &mut self.mem.pgdat[node].stats[stat as usize];
         *count = if is_added { *count + nr } else { *count - nr };
     }
 
@@ -288,7 +240,7 @@ impl<O: Owners> Manager<O> {
         let change = change * self.mem.pages[pfn].nr_pages() as i64;
         let mut at = self.mem.pages[pfn].memcg;
         while at.is_some() {
-            let group = &mut self.memcgs[at];
+            let group = &mut self.groups.memcgs[at];
             let count = match stat {
                 NodeStat::NrDirty => &mut group.file_dirty,
                 _ => &mut group.writeback,
@@ -301,19 +253,19 @@ impl<O: Owners> Manager<O> {
     /// Wakes all tasks that wait for the page.
     pub(crate) fn wake_page(&mut self, pfn: Pfn) {
         if self.mem.pages[pfn].test_clear(PageFlags::WAITERS) {
-            self.effects.push(Effect::Wake(Token::Page(pfn)));
+            self.step.effects.push(Effect::Wake(Token::Page(pfn)));
         }
     }
 
     pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
-        self.effects.push(Effect::Wake(Token::Throttled(node, reason)));
+        self.step.effects.push(Effect::Wake(Token::Throttled(node, reason)));
     }
 
     /// Declares that the world has no bytes. From now on the manager requests no effects that only
     /// concern contents ([`Effect::is_contents_only`]). [`Effect::CopyPage`] remains, because the
     /// page cannot be mapped until the copy is done. No decision changes.
     pub fn without_bytes(&mut self) {
-        self.effects.drop_contents();
+        self.step.effects.drop_contents();
     }
 
     /// Turns the event log on, or turns it off and empties it.

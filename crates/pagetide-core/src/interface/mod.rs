@@ -17,4 +17,5 @@ pub mod outcome;
 pub mod owners;
 pub mod planted;
 pub mod slots;
+pub(crate) mod step_state;
 pub mod throttle;

@@ -30,10 +30,17 @@ pub struct PlantedDefect {
 }
 
 impl<O> Manager<O> {
+    /// Plants a defect, or removes it.
+    #[cfg(debug_assertions)]
+    pub fn plant(&mut self, planted: Option<PlantedDefect>) {
+        self.step.planted = planted;
+    }
+
     #[inline(always)]
     pub(crate) fn is_planted(&mut self, defect: Defect) -> bool {
         #[cfg(debug_assertions)]
-        if let Some(planted) = self.planted.as_mut().filter(|planted| planted.defect == defect) {
+        if let Some(planted) = self.step.planted.as_mut().filter(|planted| planted.defect == defect)
+        {
             planted.nr += 1;
             return planted.nr.is_multiple_of(planted.every);
         }

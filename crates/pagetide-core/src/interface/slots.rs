@@ -276,7 +276,7 @@ impl Manager<Slots> {
             tenants.push(None);
         }
         tenants[at] = Some(tenant);
-        self.memcgs[memcg].nr_tasks += 1;
+        self.groups.memcgs[memcg].nr_tasks += 1;
         Ok((TenantId { asker: Requester(at as u32), generation: born }, entries))
     }
 
@@ -314,7 +314,7 @@ impl Manager<Slots> {
         }
         self.abandon_compactions(id.asker, cpu);
         self.owners.tenants[id.asker] = None;
-        self.memcgs[memcg].nr_tasks -= 1;
+        self.groups.memcgs[memcg].nr_tasks -= 1;
         Ok(self.take_effects())
     }
 
@@ -330,7 +330,7 @@ impl Manager<Slots> {
         }
         if !core::mem::replace(&mut get.begun, true) {
             self.mem.vmstat.count(Event::Pgfault);
-            self.memcgs[ctx.memcg].events.count(Event::Pgfault);
+            self.groups.memcgs[ctx.memcg].events.count(Event::Pgfault);
             self.mem.work.faults += 1;
         }
         let at = OwnerSlot { owner: ctx.asker.0, index: get.index, store: BackingStore::Swap };
@@ -415,7 +415,7 @@ impl Manager<Slots> {
             }
         }
         self.mem.work.pages_allocated_zeroed += 1;
-        self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
+        self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.page_add_rmap(pfn);
         self.mem.work.ptes_set += 1;
@@ -445,7 +445,7 @@ impl Manager<Slots> {
                 Ok(()) => {
                     get.major = true;
                     self.mem.vmstat.count(Event::Pgmajfault);
-                    self.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
+                    self.groups.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
                     None
                 }
             };

@@ -49,14 +49,15 @@ impl Machine {
         Ok(())
     }
     fn audit_tasks(&self) -> Result<(), Violation> {
-        let mut tasks: IdVec<MemcgId, u32> = vec![0u32; self.memcgs.len()].into();
+        let mut tasks: IdVec<MemcgId, u32> = vec![0u32; self.groups.memcgs.len()].into();
         let dying = self.owners.mms.iter().filter(|mm| mm.oom_victim && !mm.exited).count();
         let known = self.owners.dying.iter().map(|mm| &self.owners.mms[*mm]);
         let known = known.filter(|mm| mm.oom_victim && !mm.exited).count();
         check!(dying == known, "{dying} living OOM victims, {known} are listed");
         let alive = self.owners.mms.iter().filter(|mm| !mm.exited);
         alive.for_each(|mm| tasks[mm.memcg] += 1);
-        for (id, (group, found)) in self.memcgs.iter().zip(tasks.iter().copied()).enumerate() {
+        for (id, (group, found)) in self.groups.memcgs.iter().zip(tasks.iter().copied()).enumerate()
+        {
             check!(group.nr_tasks == found, "memcg{id}: {found} tasks, not {}", group.nr_tasks);
         }
         Ok(())

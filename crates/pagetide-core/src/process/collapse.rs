@@ -194,7 +194,7 @@ impl Machine {
             }
             Step::Done(Ok(head)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
-                self.memcgs[memcg].events.count(Event::ThpCollapseAlloc);
+                self.groups.memcgs[memcg].events.count(Event::ThpCollapseAlloc);
                 // The region may have changed since the scan, for instance because of reclaim.
                 let judged = self.check_region(vma, start, by, RegionCheck::Isolate);
                 match judged {
@@ -268,7 +268,7 @@ impl Machine {
             }
             mapping.nr_present -= 1;
             self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
-            self.effects.push_contents(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
+            self.step.effects.push_contents(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
             self.page_remove_rmap(pte.pfn());
             self.munlock_page(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);

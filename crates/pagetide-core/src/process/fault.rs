@@ -224,7 +224,7 @@ impl Machine {
     fn fault_start(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
         if !(fault.tried && self.era.counts_faults_once) {
             self.mem.vmstat.count(Event::Pgfault);
-            self.memcgs[ctx.memcg].events.count(Event::Pgfault);
+            self.groups.memcgs[ctx.memcg].events.count(Event::Pgfault);
         }
         self.mem.work.faults += 1;
         fault.dropped_lock = false;
@@ -361,13 +361,13 @@ impl Machine {
     /// Asks the world to zero a frame that was allocated without `__GFP_ZERO`.
     pub(crate) fn zero_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_zeroed += 1;
-        self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
+        self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
     }
 
     /// Asks the world to zero a frame that was allocated with `__GFP_ZERO`.
     pub(crate) fn zero_new_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_allocated_zeroed += 1;
-        self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
+        self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
     }
 
     fn set_pte(&mut self, vma: VmaId, page: u64, pte: Pte) {

@@ -208,7 +208,7 @@ impl Machine {
         let len = (next - read.pos) as u32;
         let offset = (read.pos - page_size.bytes_of(index.into())) as u32;
         self.mem.work.bytes_copied += len;
-        self.effects.push_contents(Effect::ReadOut { frame: pfn, offset, len });
+        self.step.effects.push_contents(Effect::ReadOut { frame: pfn, offset, len });
         read.pos = next;
         read.readahead.prev_pos = read.pos;
         Ok(())
@@ -348,7 +348,7 @@ impl Machine {
                 if !whole {
                     // The rest of the page reads as zeroes. The time to zero it is part of the
                     // copy.
-                    self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
+                    self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
                 }
                 self.wake_page(pfn);
                 pfn
@@ -360,7 +360,7 @@ impl Machine {
         let next = write.end.min(page_end);
         let (offset, len) = ((write.pos - page_start) as u32, (next - write.pos) as u32);
         self.mem.work.bytes_copied += len;
-        self.effects.push_contents(Effect::WriteIn { frame: pfn, offset, len });
+        self.step.effects.push_contents(Effect::WriteIn { frame: pfn, offset, len });
         self.mem.pages[pfn].set(PageFlags::UPTODATE);
         self.set_page_dirty_by(pfn, ctx);
         write.pos = next;
@@ -435,8 +435,8 @@ impl Machine {
     fn has_woken_kswapd(&self, looked_at: &mut usize) -> bool {
         let is_kswapd =
             |effect: &Effect| matches!(effect, Effect::Wake(Token::Daemon(Daemon::Kswapd(_))));
-        let nr_known = core::mem::replace(looked_at, self.effects.iter().len());
-        !self.mem.wakeups.is_empty() || self.effects.iter().skip(nr_known).any(is_kswapd)
+        let nr_known = core::mem::replace(looked_at, self.step.effects.iter().len());
+        !self.mem.wakeups.is_empty() || self.step.effects.iter().skip(nr_known).any(is_kswapd)
     }
 
     /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.
@@ -474,7 +474,7 @@ impl Machine {
             self.mem.work.bios += 1;
             self.mem.work.bio_pages += nr;
             self.mem.work.fs_reads += 1;
-            self.effects.push(Effect::Submit(Io::ReadFile { file, index: at, nr }));
+            self.step.effects.push(Effect::Submit(Io::ReadFile { file, index: at, nr }));
             at += nr;
         }
     }

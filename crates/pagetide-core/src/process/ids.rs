@@ -237,7 +237,7 @@ impl Machine {
         let nr_dirtied = gone.dirty.nr_dirtied;
         let was_victim = gone.oom_victim;
         self.owners.writeback.leave_to_others(nr_dirtied, cpu);
-        self.memcgs[memcg].nr_tasks -= 1;
+        self.groups.memcgs[memcg].nr_tasks -= 1;
         self.owners.living.retain(|&other| other != mm);
         self.owners.mm_ids.give_back(mm.0);
         if was_victim {

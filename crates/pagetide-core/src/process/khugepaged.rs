@@ -94,7 +94,7 @@ impl Machine {
     /// Wakes khugepaged if it sleeps for lack of work.
     pub(super) fn wake_khugepaged(&mut self) {
         if core::mem::take(&mut self.owners.khugepaged.is_off) {
-            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Khugepaged)));
+            self.step.effects.push(Effect::Wake(Token::Daemon(Daemon::Khugepaged)));
         }
     }
 

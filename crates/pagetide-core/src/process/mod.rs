@@ -172,7 +172,7 @@ impl Machine {
             return Err(BadId::Memcg(memcg));
         }
         let (id, born) = self.owners.mm_ids.take(self.owners.mms.len());
-        self.memcgs[memcg].nr_tasks += 1;
+        self.groups.memcgs[memcg].nr_tasks += 1;
         let mm = Mm {
             memcg,
             vmas: Vec::new(),
@@ -207,8 +207,8 @@ impl Machine {
             Some(_) => {}
         }
         let from = core::mem::replace(&mut self.owners.mms[mm].memcg, memcg);
-        self.memcgs[from].nr_tasks -= 1;
-        self.memcgs[memcg].nr_tasks += 1;
+        self.groups.memcgs[from].nr_tasks -= 1;
+        self.groups.memcgs[memcg].nr_tasks += 1;
         Ok(self.take_effects())
     }
 

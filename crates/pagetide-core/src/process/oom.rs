@@ -105,7 +105,7 @@ impl Machine {
         let (victim, memcg) = (MmId(id as u32), self.owners.mms[id].memcg);
         self.memory_event(memcg, MemoryEvent::OomKill);
         self.mem.events.record(TraceEvent::MarkVictim { victim, memcg, oom_memcg: scope });
-        self.effects.push(Effect::OomKill(victim));
+        self.step.effects.push(Effect::OomKill(victim));
     }
 
     /// Size of an address space in pages: resident, swapped, and page tables.
@@ -122,7 +122,7 @@ impl Machine {
             let zones = self.mem.nodes.iter().flat_map(|node| &node.zones);
             return zones.map(|zone| zone.managed).sum::<u64>() + swap;
         }
-        let group = &self.memcgs[scope];
+        let group = &self.groups.memcgs[scope];
         let swaps = self.memcg_swappiness(scope) > 0;
         group.memory.max + if swaps { group.swap.max.min(swap) } else { 0 }
     }
@@ -133,13 +133,13 @@ impl Machine {
         let mut found = None;
         let mut at = memcg;
         while at.is_some() && at != ROOT {
-            if self.memcgs[at].oom_group {
+            if self.groups.memcgs[at].oom_group {
                 found = Some(at);
             }
             if at == scope {
                 break;
             }
-            at = self.memcgs[at].parent;
+            at = self.groups.memcgs[at].parent;
         }
         found
     }

@@ -10,7 +10,7 @@ use crate::units::{Cpu, MemcgId, Nanos};
 impl Machine {
     /// Pressure stall information of the whole machine.
     pub fn psi(&self) -> &Psi {
-        &self.memcgs[ROOT].psi
+        &self.groups.memcgs[ROOT].psi
     }
 
     /// Changes the state of a task of a group on a CPU. Kernel threads are in the root group. If a
@@ -23,12 +23,12 @@ impl Machine {
         [before, after]: [TaskState; 2],
         now: Nanos,
     ) {
-        if cpu.idx() >= usize::from(self.mem.nr_cpus) || memcg.idx() >= self.memcgs.len() {
+        if cpu.idx() >= usize::from(self.mem.nr_cpus) || memcg.idx() >= self.groups.memcgs.len() {
             return;
         }
         let mut at = memcg;
         while at.is_some() {
-            let group = &mut self.memcgs[at];
+            let group = &mut self.groups.memcgs[at];
             group.psi.task_change(cpu, before, after, now);
             at = group.parent;
         }
@@ -36,6 +36,6 @@ impl Machine {
 
     /// Brings all totals up to `now`.
     pub fn psi_flush(&mut self, now: Nanos) {
-        self.memcgs.iter_mut().for_each(|memcg| memcg.psi.flush(now));
+        self.groups.memcgs.iter_mut().for_each(|memcg| memcg.psi.flush(now));
     }
 }

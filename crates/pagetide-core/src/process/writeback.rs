@@ -298,7 +298,7 @@ impl Machine {
     /// Sets what depends on the machine's dirty threshold, at the start and after a change (Linux
     /// `writeback_set_ratelimit`).
     pub(crate) fn writeback_set_ratelimit(&mut self, thresh: u64) {
-        let nr_cpus = self.stocks.len();
+        let nr_cpus = self.groups.stocks.len();
         let writeback = &mut self.owners.writeback;
         writeback.machine.set_dirty_limit(thresh);
         writeback.ratelimit_pages = (thresh / (nr_cpus as u64 * 32)).max(MIN_RATELIMIT_PAGES);
@@ -507,7 +507,7 @@ impl Machine {
             let queue = &mut self.owners.writeback.queues[cache.bdi];
             queue.inflight_bios += 1;
             queue.congested |= queue.inflight_bios >= CONGESTION_ON;
-            self.effects.push(Effect::Submit(Io::WriteFile {
+            self.step.effects.push(Effect::Submit(Io::WriteFile {
                 file,
                 index: start,
                 nr: end - start,
@@ -595,7 +595,7 @@ impl Machine {
             self.wake_throttled(NodeId(0), Throttle::Requests);
         }
         if is_over {
-            for node in 0..self.nodes.len() {
+            for node in 0..self.mem.pgdat.len() {
                 self.wake_throttled(NodeId(node as u8), Throttle::CongestionWait);
             }
         }

@@ -116,8 +116,8 @@ impl<O: Owners> Manager<O> {
     fn direct_reclaim_batch(&mut self, state: &mut DirectReclaim, ctx: &Ctx) -> Step<u64> {
         let node_order = |at: usize, machine: &Manager<O>| -> Option<NodeId> {
             // The task's own node first, then the others by number.
-            (0..machine.nodes.len())
-                .map(|i| NodeId(((ctx.node.idx() + i) % machine.nodes.len()) as u8))
+            (0..machine.mem.pgdat.len())
+                .map(|i| NodeId(((ctx.node.idx() + i) % machine.mem.pgdat.len()) as u8))
                 .filter(|node| {
                     machine.mem.nodes[*node].zones[..=state.sc.goal.reclaim_idx]
                         .iter()
@@ -258,7 +258,7 @@ impl<O: Owners> Manager<O> {
     /// Whether tasks may reclaim without waiting for kswapd (Linux `allow_direct_reclaim`): the
     /// free pages are more than half of the sum of the min watermarks.
     pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
-        if self.nodes[node].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
+        if self.mem.pgdat[node].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
             return true;
         }
         let mut reserve = 0;
@@ -320,7 +320,7 @@ mod tests {
             effects.discard();
             assert!(matches!(step, Step::Done(_)), "there is room");
         }
-        let on_tree = |machine: &Machine| machine.soft_limit_trees.of_node(0).count();
+        let on_tree = |machine: &Machine| machine.groups.soft_limit_trees.of_node(0).count();
         assert_eq!(on_tree(&machine), 1);
         let ctx =
             Ctx { cpu: Cpu(0), node: NODE, now: 0, asker: Requester::NONE, memcg: MemcgId(0) };

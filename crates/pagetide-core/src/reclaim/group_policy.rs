@@ -35,16 +35,16 @@ pub(crate) trait GroupRule {
 }
 
 impl<O: Owners> Manager<O> {
-    pub(crate) fn groups(&self, node: NodeId) -> GroupViews<'_> {
-        let Manager { memcgs, nodes, mem, config, .. } = self;
-        GroupViews { memcgs, nodes, mem, config, node }
+    pub(crate) fn group_views(&self, node: NodeId) -> GroupViews<'_> {
+        let Manager { groups, mem, config, .. } = self;
+        GroupViews { memcgs: &groups.memcgs, mem, config, node }
     }
 
     #[inline]
     pub(crate) fn plan_group(&mut self, at: VisitedGroup, sc: &mut ScanControl) -> GroupPlan {
         let mut plan = GroupPlan { skip: false, priority: sc.goal.priority, protected: 0 };
         // Without groups, and without a shrink priority of the root, there is nothing to decide.
-        let root = &self.memcgs[ROOT];
+        let root = &self.groups.memcgs[ROOT];
         if at.memcg == ROOT && root.first_child.is_none() && root.shrink_priority == DEF_PRIORITY {
             return plan;
         }
@@ -97,10 +97,10 @@ impl<O: Owners> Manager<O> {
         if sc.may.overrule_plugins {
             return;
         }
-        let Manager { memcgs, nodes, mem, config, plugin, .. } = self;
+        let Manager { groups, mem, config, plugin, .. } = self;
         let Some(plugin) = &mut plugin.policy else { return };
         let before = *plan;
-        let groups = GroupViews { memcgs, nodes, mem, config, node: at.node };
+        let groups = GroupViews { memcgs: &groups.memcgs, mem, config, node: at.node };
         let visit = GroupVisit {
             group: groups.view(at.memcg),
             target: groups.view(sc.goal.target.unwrap_or(ROOT)),

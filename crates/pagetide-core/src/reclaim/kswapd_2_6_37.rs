@@ -45,7 +45,7 @@ impl<O: Owners> Manager<O> {
             .zones
             .iter()
             .any(|zone| zone.is_populated() && zone.free_pages() <= zone.wmark(Watermark::Min));
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         let sc = &mut kswapd.sc;
         let waits = sc.found.nr_scanned > 0 && sc.goal.priority < DEF_PRIORITY - 2 && !under_min;
         let wait = waits.then_some(Sleep::throttled(node, Throttle::CongestionWait, 100_000_000));

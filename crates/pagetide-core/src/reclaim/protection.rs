@@ -35,7 +35,7 @@ impl GroupRule for Protection {
         if machine.era.gates_before_protection {
             machine.calculate_protection(target, visit.memcg);
         }
-        let counter = &machine.memcgs[visit.memcg].memory;
+        let counter = &machine.groups.memcgs[visit.memcg].memory;
         let (usage, min, low) = (counter.usage, counter.emin, counter.elow);
         if min == 0 && low == 0 {
             return;
@@ -69,13 +69,13 @@ impl<O: Owners> Manager<O> {
         if memcg == root {
             return;
         }
-        let group = &self.memcgs[memcg];
+        let group = &self.groups.memcgs[memcg];
         let usage = group.memory.usage;
         if usage == 0 {
             return;
         }
         let (min, low) = (group.memory.min, group.memory.low);
-        let parent = &self.memcgs[group.parent].memory;
+        let parent = &self.groups.memcgs[group.parent].memory;
         let is_below_protected = [parent.min, parent.low, parent.emin, parent.elow] != [0; 4];
         let (emin, elow) = if group.parent == root {
             (min, low)
@@ -93,13 +93,13 @@ impl<O: Owners> Manager<O> {
                 granted(low, parent.elow, parent.children_low_usage),
             )
         };
-        let counter = &mut self.memcgs[memcg].memory;
+        let counter = &mut self.groups.memcgs[memcg].memory;
         let was_protected = [counter.emin, counter.elow] != [0; 2];
         counter.emin = emin;
         counter.elow = elow;
         if was_protected && [min, low, emin, elow] == [0; 4] && !is_below_protected {
             // The walk order was built while this group was protected, and treats it as special.
-            self.idle_groups.forget();
+            self.groups.idle_groups.forget();
         }
     }
 }

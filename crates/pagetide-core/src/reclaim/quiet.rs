@@ -169,19 +169,19 @@ mod tests {
             Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
         machine.swapon(SwapOptions::new(1000));
         let (memcg, node) = (machine.create_memcg("group".into(), ROOT).unwrap(), NodeId(0));
-        let sizes = &mut machine.memcgs[memcg].lruvecs[0].subtree;
+        let sizes = &mut machine.groups.memcgs[memcg].lruvecs[0].subtree;
         (sizes[Lru::InactiveAnon as usize], sizes[Lru::ActiveAnon as usize]) = (80_000, 182_145);
-        machine.idle_groups.rules = Some(IdleRules {
+        machine.groups.idle_groups.rules = Some(IdleRules {
             soft_limit: SoftLimitPolicy::default(),
             shrink_priority: ShrinkPriorityPolicy::default(),
             can_age_anon: true,
         });
-        machine.idle_groups.places = alloc::vec![0, 1].into();
+        machine.groups.idle_groups.places = alloc::vec![0, 1].into();
         let margins = alloc::vec![IdleMargin { arrivals: u32::MAX, departures: u32::MAX }; 2];
-        machine.idle_groups.nodes[0] = IdleNode { from: alloc::vec![0, 0], margins };
+        machine.groups.idle_groups.nodes[0] = IdleNode { from: alloc::vec![0, 0], margins };
         machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);
-        assert_eq!(machine.idle_groups.nodes[0].from, [0, 0], "there is a GiB still");
+        assert_eq!(machine.groups.idle_groups.nodes[0].from, [0, 0], "there is a GiB still");
         machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);
-        assert_eq!(machine.idle_groups.nodes[0].from, [0, NEVER]);
+        assert_eq!(machine.groups.idle_groups.nodes[0].from, [0, NEVER]);
     }
 }

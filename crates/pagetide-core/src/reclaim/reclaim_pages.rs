@@ -38,7 +38,7 @@ impl<O: Owners> Manager<O> {
                     self.judge_page(Pfn(tail), file, &mut sc, &mut stat, &mut freed, ctx);
                 }
             }
-            self.memcgs[memcg].events.add(Event::Pgactivate, stat.activate);
+            self.groups.memcgs[memcg].events.add(Event::Pgactivate, stat.activate);
             self.mem.vmstat.add(Event::Pgactivate, stat.activate);
             for &pfn in &freed {
                 self.mem.pages[pfn].place = Place::Allocated;

@@ -68,18 +68,18 @@ impl<O: Owners> Manager<O> {
     ) -> u64 {
         let EvictionBatch { file, nr_scanned, nr_taken, mut taken } = batch;
         let event = if sc.goal.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
-        self.memcgs[memcg].events.add(event, nr_scanned);
+        self.groups.memcgs[memcg].events.add(event, nr_scanned);
         // Reclaim for a group says nothing about memory pressure on the whole machine.
         if !sc.goal.is_for_group() {
             self.mem.vmstat.add(event, nr_scanned);
         }
         self.mem.vmstat.add(if file { Event::PgscanFile } else { Event::PgscanAnon }, nr_scanned);
         if nr_taken == 0 {
-            self.scratch = taken;
+            self.step.scratch = taken;
             return 0;
         }
         let mut stat = ReclaimStat::default();
-        let mut freed = core::mem::take(&mut self.scratch_free);
+        let mut freed = core::mem::take(&mut self.step.scratch_free);
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
             let was_huge = self.mem.pages[pfn].has(PageFlags::HEAD);
@@ -102,11 +102,11 @@ impl<O: Owners> Manager<O> {
         self.uncharge_batch(ctx.cpu, &freed, memcg);
         self.mem.free_batch(ctx.cpu, &freed);
         freed.clear();
-        self.scratch_free = freed;
+        self.step.scratch_free = freed;
         taken.clear();
-        self.scratch = taken;
+        self.step.scratch = taken;
 
-        let events = &mut self.memcgs[memcg].events;
+        let events = &mut self.groups.memcgs[memcg].events;
         let event = if sc.goal.is_kswapd() { Event::PgstealKswapd } else { Event::PgstealDirect };
         events.add(event, nr_reclaimed);
         if !sc.goal.is_for_group() {
@@ -279,14 +279,14 @@ impl<O: Owners> Manager<O> {
         if page.has(PageFlags::WRITEBACK) {
             let node = page.node();
             let marked = page.has(PageFlags::RECLAIM);
-            if sc.goal.is_kswapd() && marked && self.nodes[node].writeback {
+            if sc.goal.is_kswapd() && marked && self.mem.pgdat[node].writeback {
                 stat.immediate += self.mem.pages[pfn].nr_pages();
             } else if sc.goal.is_for_group()
                 && self.era.group_reclaim_awaits_writes
                 && marked
                 && (sc.goal.gfp.has(Gfp::FS) || (!file && sc.goal.gfp.has(Gfp::IO)))
             {
-                self.legacy_wait = Some(pfn);
+                self.step.legacy_wait = Some(pfn);
                 return ShrinkVerdict::Keep;
             } else {
                 let page = &mut self.mem.pages[pfn];
@@ -363,7 +363,7 @@ impl<O: Owners> Manager<O> {
         self.writes_files(&sc.goal)
             || (sc.goal.is_kswapd()
                 && page.has(PageFlags::RECLAIM)
-                && self.nodes[page.node()].dirty)
+                && self.mem.pgdat[page.node()].dirty)
     }
 
     /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).

@@ -59,16 +59,16 @@ impl<O: Owners> Manager<O> {
 
     /// The effective value of a group.
     pub(crate) fn shrink_priority(&self, memcg: MemcgId) -> i8 {
-        let own = self.memcgs[memcg].shrink_priority;
+        let own = self.groups.memcgs[memcg].shrink_priority;
         match self.config.shrink_priority {
             ShrinkPriorityPolicy::Off => DEF_PRIORITY,
             ShrinkPriorityPolicy::Posted | ShrinkPriorityPolicy::Guarded => own,
             ShrinkPriorityPolicy::Hierarchical => {
                 let mut least = own;
-                let mut at = self.memcgs[memcg].parent;
+                let mut at = self.groups.memcgs[memcg].parent;
                 while at.is_some() {
-                    least = least.min(self.memcgs[at].shrink_priority);
-                    at = self.memcgs[at].parent;
+                    least = least.min(self.groups.memcgs[at].shrink_priority);
+                    at = self.groups.memcgs[at].parent;
                 }
                 least
             }

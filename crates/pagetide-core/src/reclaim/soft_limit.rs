@@ -103,7 +103,7 @@ impl<O: Owners> Manager<O> {
             if at == target {
                 return false;
             }
-            at = self.memcgs[at].parent;
+            at = self.groups.memcgs[at].parent;
         }
         false
     }
@@ -111,7 +111,7 @@ impl<O: Owners> Manager<O> {
     /// Pages by which a group is over its soft limit: on all nodes or, if limits are local, on
     /// `node`. The root has no soft limit.
     pub(crate) fn soft_limit_excess_on(&self, memcg: MemcgId, node: NodeId) -> u64 {
-        self.groups(node).view(memcg).soft_limit_excess()
+        self.group_views(node).view(memcg).soft_limit_excess()
     }
 }
 
@@ -170,14 +170,14 @@ mod tests {
         let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
         let node = NodeId(1);
         let managed: u64 = machine.mem.nodes[1].zones.iter().map(|zone| zone.managed).sum();
-        machine.memcgs[memcg].soft_limit = 2 * managed;
+        machine.groups.memcgs[memcg].soft_limit = 2 * managed;
         // Usage in tenths of the node, and the limit there in twentieths.
         for (usage, local) in [(20, 20), (25, 16), (80, 5)] {
-            machine.memcgs[memcg].memory.usage = usage * managed / 10;
+            machine.groups.memcgs[memcg].memory.usage = usage * managed / 10;
             let limit = 2 * managed * managed / (usage * managed / 10);
             assert!((limit * 20).abs_diff(local * managed) <= managed / 10, "{limit}");
             for (here, excess) in [(limit, 0), (limit + 5, 5)] {
-                machine.memcgs[memcg].lruvecs[1].subtree[Lru::InactiveAnon as usize] = here;
+                machine.groups.memcgs[memcg].lruvecs[1].subtree[Lru::InactiveAnon as usize] = here;
                 assert_eq!(machine.soft_limit_excess_on(memcg, node), excess);
             }
         }

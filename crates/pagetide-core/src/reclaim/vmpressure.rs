@@ -35,11 +35,11 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let target = goal.target.unwrap_or(ROOT);
-        let Some(group) = self.memcgs.get_mut(target.idx()) else { return };
+        let Some(group) = self.groups.memcgs.get_mut(target.idx()) else { return };
         group.vmpressure_scanned += scanned;
         if group.vmpressure_scanned >= WINDOW {
             group.vmpressure_scanned = 0;
-            self.effects.push(Effect::ScheduleWork);
+            self.step.effects.push(Effect::ScheduleWork);
         }
     }
 }

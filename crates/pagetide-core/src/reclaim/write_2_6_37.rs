@@ -35,7 +35,7 @@ impl<O: Owners> Manager<O> {
         match self.era.congestion_nap {
             CongestionNap::Never => false,
             CongestionNap::IfCongested => {
-                self.nodes[node].congested && self.owners.is_write_congested()
+                self.mem.pgdat[node].congested && self.owners.is_write_congested()
             }
             CongestionNap::Always => true,
         }

@@ -55,7 +55,7 @@ impl<O: Owners> Manager<O> {
         if self.slabs.accounting != SlabAccounting::PerObject {
             return self.alloc_not_owned(cache, memcg, cpu);
         }
-        let owner = self.memcgs.get(memcg.idx())?.objcg;
+        let owner = self.groups.memcgs.get(memcg.idx())?.objcg;
         // The CPU must have enough bytes of the group's owner in stock.
         let stock = self.slabs.objcgs.stock_of(cpu);
         let size = it.charge_size;
@@ -190,7 +190,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
             SlabAccounting::PerObject => {
-                let owner = self.memcgs[ctx.memcg].objcg;
+                let owner = self.groups.memcgs[ctx.memcg].objcg;
                 let (size, reclaimable) = (it.charge_size, it.reclaimable);
                 self.obj_charge(ctx, owner, size, reclaimable, gfp)?;
                 match self.alloc_object(cache, gfp, ctx) {
@@ -294,7 +294,7 @@ impl<O: Owners> Manager<O> {
         page.set(PageFlags::SLAB);
         page.mapping = cache.0;
         page.index = slot;
-        self.nodes[node].stats[stat as usize] += nr;
+        self.mem.pgdat[node].stats[stat as usize] += nr;
         self.return_discarded(ctx.cpu, cache);
         Ok(())
     }
@@ -329,7 +329,7 @@ impl<O: Owners> Manager<O> {
         page.mapping = u32::MAX;
         page.index = 0;
         let node = page.node();
-        self.nodes[node].stats[stat as usize] -= nr;
+        self.mem.pgdat[node].stats[stat as usize] -= nr;
         if memcg.is_some() {
             self.uncharge_kernel_pages(memcg, nr);
         }

@@ -44,7 +44,7 @@ impl<O: Owners> Manager<O> {
             let slot = it.install(cpu, pfn, order, node);
             self.mem.pages[pfn].index = slot;
             let stat = slab_stat(it.reclaimable);
-            self.nodes[node].stats[stat as usize] += 1 << order;
+            self.mem.pgdat[node].stats[stat as usize] += 1 << order;
             let it: &mut KmemCache = &mut self.slabs.caches[cache];
             for _ in 0..it.objects_per_slab() {
                 let next = it.alloc_fast(cpu).or_else(|| it.alloc_slow(cpu, node));

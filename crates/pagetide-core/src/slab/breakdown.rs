@@ -77,7 +77,7 @@ impl<O: Owners> Manager<O> {
     pub fn slabs_by_group(&self) -> Vec<GroupSlabs> {
         let both = |id| [GroupSlabs::new(id, false), GroupSlabs::new(id, true)];
         let mut rows: IdVec<MemcgId, [GroupSlabs; 2]> =
-            (0..self.memcgs.len()).map(|id| both(MemcgId(id as u16))).collect();
+            (0..self.groups.memcgs.len()).map(|id| both(MemcgId(id as u16))).collect();
         for (_, it) in self.slabs.iter() {
             let usage = SlabUsage::of(it);
             if it.memcg.is_some() {
@@ -90,7 +90,7 @@ impl<O: Owners> Manager<O> {
             let mut owned = 0;
             for &owner in it.owners.iter().filter(|&&owner| owner != NO_OWNER) {
                 let (memcg, gone) = self.nearest_online(self.slabs.objcgs.memcg_of(owner));
-                let removed = gone || self.memcgs[memcg].objcg != owner;
+                let removed = gone || self.groups.memcgs[memcg].objcg != owner;
                 rows[memcg][usize::from(removed)].add(1, it.charge_size.into(), it.reclaimable);
                 owned += 1;
             }
@@ -104,12 +104,12 @@ impl<O: Owners> Manager<O> {
             rows[ROOT][0].add(nobodys, bytes, it.reclaimable);
         }
         for id in self.memcg_ids() {
-            let group = &self.memcgs[id];
+            let group = &self.groups.memcgs[id];
             let (memcg, gone) = self.nearest_online(id);
             let row = &mut rows[memcg][usize::from(gone)];
             row.dying_groups += u64::from(gone);
             // A group's counter includes its descendants.
-            if !gone || self.memcgs[group.parent].online {
+            if !gone || self.groups.memcgs[group.parent].online {
                 row.kmem += self.mem.page_size.bytes_of(group.kmem.usage);
             }
             if !gone {
@@ -125,8 +125,8 @@ impl<O: Owners> Manager<O> {
     /// group.
     fn nearest_online(&self, memcg: MemcgId) -> (MemcgId, bool) {
         let mut at = memcg;
-        while !self.memcgs[at].online {
-            at = self.memcgs[at].parent;
+        while !self.groups.memcgs[at].online {
+            at = self.groups.memcgs[at].parent;
         }
         (at, at != memcg)
     }

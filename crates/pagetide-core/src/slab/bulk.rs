@@ -38,7 +38,7 @@ impl<O: Owners> Manager<O> {
         objects: &mut Vec<Object>,
     ) -> Result<(usize, Effects<'_>), SlabError> {
         let got = self.alloc_bulk(cache, asker, account, cpu, nr, objects)?;
-        let nr_over_high = core::mem::take(&mut self.nr_over_high);
+        let nr_over_high = core::mem::take(&mut self.groups.nr_over_high);
         // This function is not a `Call`, so the task pays in its next call.
         self.owners.note_over_high(asker, nr_over_high);
         Ok((got, self.take_effects()))
@@ -110,7 +110,7 @@ impl<O: Owners> Manager<O> {
     ) -> usize {
         let it = &self.slabs.caches[cache];
         let (size, reclaimable) = (it.charge_size, it.reclaimable);
-        let owner = self.memcgs[ctx.memcg].objcg;
+        let owner = self.groups.memcgs[ctx.memcg].objcg;
         let bytes = size * nr as u32;
         if self.obj_charge(ctx, owner, bytes, reclaimable, Gfp::NOWAIT).is_err() {
             return 0;

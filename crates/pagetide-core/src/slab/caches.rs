@@ -20,7 +20,7 @@ impl<O: Owners> Manager<O> {
     /// Whether there are no objects, no groups, and no caches except the kernel's own.
     pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
         let none = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
-        self.memcgs.len() == 1
+        self.groups.memcgs.len() == 1
             && self.slabs.caches.len() == none.caches.len()
             && self.slabs.caches.iter().all(|cache| cache.slabs.is_empty())
     }

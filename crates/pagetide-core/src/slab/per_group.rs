@@ -46,7 +46,7 @@ impl<O: Owners> Manager<O> {
 
     fn defer_slab_work(&mut self, work: DeferredWork) {
         self.slabs.deferred.push_back(work);
-        self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kworker)));
+        self.step.effects.push(Effect::Wake(Token::Daemon(Daemon::Kworker)));
     }
 
     /// Does one item of deferred work: creates or empties a clone. `Done`: none is left.
@@ -80,7 +80,7 @@ impl<O: Owners> Manager<O> {
         };
         let node = self.mem.cpu_node(cpu);
         let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: ROOT };
-        let nr_nodes = self.nodes.len();
+        let nr_nodes = self.mem.pgdat.len();
         let mut parts = alloc::vec::Vec::with_capacity(1 + nr_nodes);
         let [cache_part, node_part] = self.slabs.clone_parts;
         for at in 0..=nr_nodes {
@@ -97,7 +97,7 @@ impl<O: Owners> Manager<O> {
         }
         let it = &self.slabs.caches[root];
         let spec = CacheSpec {
-            name: format!("{}({}:{})", it.name, memcg.0, self.memcgs[memcg].name),
+            name: format!("{}({}:{})", it.name, memcg.0, self.groups.memcgs[memcg].name),
             object_size: it.object_size,
             reclaimable: it.reclaimable,
             account: it.account,
@@ -118,7 +118,7 @@ impl<O: Owners> Manager<O> {
         let id = self.slabs.insert(clone);
         self.slabs.caches[id].root = root;
         self.slabs.caches[root].clones[memcg] = id;
-        let clones = &mut self.memcgs[memcg].clones;
+        let clones = &mut self.groups.memcgs[memcg].clones;
         self.slabs.caches[id].memcg_at = clones.len() as u32;
         clones.push(id);
     }
@@ -139,7 +139,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         let reparents = self.slabs.accounting == SlabAccounting::PerGroupCachesReparent;
-        for clone in self.memcgs[memcg].clones.clone() {
+        for clone in self.groups.memcgs[memcg].clones.clone() {
             let it = &mut self.slabs.caches[clone];
             if !it.dying {
                 it.dying = true;
@@ -150,13 +150,13 @@ impl<O: Owners> Manager<O> {
             if reparents {
                 let it = &mut self.slabs.caches[clone];
                 it.memcg = parent;
-                let clones = &mut self.memcgs[parent].clones;
+                let clones = &mut self.groups.memcgs[parent].clones;
                 it.memcg_at = clones.len() as u32;
                 clones.push(clone);
             }
         }
         if reparents {
-            self.memcgs[memcg].clones.clear();
+            self.groups.memcgs[memcg].clones.clear();
         }
     }
 
@@ -170,7 +170,7 @@ impl<O: Owners> Manager<O> {
         let parts = core::mem::take(&mut it.self_objects);
         it.retire();
         self.slabs.free_ids.push(clone.0);
-        let clones = &mut self.memcgs[memcg].clones;
+        let clones = &mut self.groups.memcgs[memcg].clones;
         clones.swap_remove(at);
         if let Some(moved) = clones.get(at) {
             self.slabs.caches[*moved].memcg_at = at as u32;

@@ -146,7 +146,7 @@ impl<O: Owners> Manager<O> {
     /// The text of a group's memory.kmem.slabinfo (version 1).
     pub(crate) fn slabinfo_of_group(&self, memcg: MemcgId) -> String {
         let mut out = String::new();
-        for clone in &self.memcgs[memcg].clones {
+        for clone in &self.groups.memcgs[memcg].clones {
             let it = &self.slabs.caches[*clone];
             if out.is_empty() {
                 out.push_str(HEADER);

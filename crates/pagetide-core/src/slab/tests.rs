@@ -254,8 +254,8 @@ fn bytes_of_objects_and_stocks_are_the_pages_charged() {
     let objects: Vec<Object> = (0..100).map(|_| alloc(&mut machine, mm, cache)).collect();
     machine.audit().unwrap();
     // 100 x (96 + 8) bytes are 2.5 pages; the rest of the third page is in the stock.
-    assert_eq!(machine.memcgs[memcg].kernel_pages, 3);
-    assert_eq!(machine.memcgs[memcg].kmem.usage, 3);
+    assert_eq!(machine.groups.memcgs[memcg].kernel_pages, 3);
+    assert_eq!(machine.groups.memcgs[memcg].kmem.usage, 3);
     let stat = |machine: &Machine, name| {
         let sizes = machine.memory_stat_sizes(memcg);
         sizes.into_iter().find(|(row, _)| *row == name).unwrap().1
@@ -268,7 +268,7 @@ fn bytes_of_objects_and_stocks_are_the_pages_charged() {
         machine.audit().unwrap();
     }
     assert_eq!(stat(&machine, "slab"), 0);
-    assert!(machine.memcgs[memcg].kernel_pages <= 1, "a page in advance at most");
+    assert!(machine.groups.memcgs[memcg].kernel_pages <= 1, "a page in advance at most");
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn a_stock_adopts_what_its_owner_left_and_gives_back_whole_pages() {
     // And back: they are used before another page is charged.
     let c = alloc(&mut machine, first, cache);
     assert_eq!(left(&machine), [0, 3064]);
-    assert_eq!(machine.memcgs[1].kernel_pages, 1);
+    assert_eq!(machine.groups.memcgs[1].kernel_pages, 1);
     for object in [a, b, c] {
         free(&mut machine, cache, object);
         machine.audit().unwrap();
@@ -324,8 +324,8 @@ fn a_charge_over_the_limit_fails_and_charges_nothing() {
         }
         assert!(got >= 7, "{accounting:?}: {got}");
         machine.audit().unwrap();
-        assert!(machine.memcgs[memcg].memory.usage <= 8);
-        assert!(machine.memcgs[memcg].memory.failcnt > 0);
+        assert!(machine.groups.memcgs[memcg].memory.usage <= 8);
+        assert!(machine.groups.memcgs[memcg].memory.failcnt > 0);
     }
 }
 
@@ -335,8 +335,8 @@ fn the_limit_of_kernel_memory_denies_without_reclaim() {
     machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "8K").unwrap().1.discard();
     let got = (0..10).filter(|_| alloc_on(&mut machine, mm, cache, CPU).is_some()).count();
     assert_eq!(got, 3, "2056 bytes each in two pages");
-    assert_eq!(machine.memcgs[memcg].kmem.failcnt, 7);
-    assert_eq!(machine.memcgs[memcg].memory.failcnt, 0);
+    assert_eq!(machine.groups.memcgs[memcg].kmem.failcnt, 7);
+    assert_eq!(machine.groups.memcgs[memcg].memory.failcnt, 0);
     let busy = machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "4K");
     assert_eq!(busy.unwrap_err().errno, Errno::Ebusy);
     machine.audit().unwrap();
@@ -354,12 +354,12 @@ fn the_root_owns_all_survivors() {
     machine.remove_memcg(inner).unwrap().discard();
     machine.audit().unwrap();
     assert_eq!(machine.memcg_of_object(objects[0]), outer);
-    assert!(machine.memcgs[outer].kmem.usage > 0);
+    assert!(machine.groups.memcgs[outer].kmem.usage > 0);
     machine.remove_memcg(outer).unwrap().discard();
     machine.audit().unwrap();
     assert_eq!(machine.memcg_of_object(objects[99]), ROOT);
     assert_eq!(machine.memcg_ids().count(), 1);
-    assert_eq!(machine.memcgs[ROOT].kernel_pages, 100 * 208 / PAGE_SIZE + 1);
+    assert_eq!(machine.groups.memcgs[ROOT].kernel_pages, 100 * 208 / PAGE_SIZE + 1);
     for object in objects {
         free(&mut machine, cache, object);
         machine.audit().unwrap();
@@ -368,7 +368,7 @@ fn the_root_owns_all_survivors() {
     machine.drain_obj_stocks(ROOT);
     machine.audit().unwrap();
     assert_eq!(machine.slabs.objcgs.iter().count(), 0);
-    assert_eq!(machine.memcgs[ROOT].kernel_pages, 0);
+    assert_eq!(machine.groups.memcgs[ROOT].kernel_pages, 0);
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn remainders_of_two_cpus_that_make_a_page_go_with_their_group() {
         machine.kmem_cache_free(cache, object, OTHER).unwrap();
         leave(&mut machine, memcg, mm);
         machine.audit().unwrap();
-        assert_eq!(machine.memcgs[parent].kernel_pages, 0);
+        assert_eq!(machine.groups.memcgs[parent].kernel_pages, 0);
     }
 }
 
@@ -402,11 +402,11 @@ fn a_group_pays_for_its_clone_only_once_that_is_made() {
     let (mut machine, cache, memcg, mm) = with_group(with(SlabAccounting::PerGroupCaches), 128);
     let early = alloc(&mut machine, mm, cache);
     assert_eq!(machine.memcg_of_object(early), ROOT);
-    assert_eq!(machine.memcgs[memcg].kmem.usage, 0);
+    assert_eq!(machine.groups.memcgs[memcg].kmem.usage, 0);
     work_off(&mut machine);
     let late = alloc(&mut machine, mm, cache);
     assert_eq!(machine.memcg_of_object(late), memcg);
-    assert_eq!(machine.memcgs[memcg].kmem.usage, 1, "a whole page for one object");
+    assert_eq!(machine.groups.memcgs[memcg].kmem.usage, 1, "a whole page for one object");
     let clone = machine.kmem_cache(late.cache).unwrap();
     assert_eq!(clone.name, "thing(1:g)");
     machine.audit().unwrap();
@@ -429,7 +429,7 @@ fn a_clone_outlives_its_group_and_holds_it_or_not() {
         leave(&mut machine, memcg, mm);
         machine.audit().unwrap();
         work_off(&mut machine);
-        assert_eq!(machine.memcgs[memcg].dying, holds, "{accounting:?}");
+        assert_eq!(machine.groups.memcgs[memcg].dying, holds, "{accounting:?}");
         assert_eq!(machine.memcg_ids().count(), 1 + usize::from(holds));
         assert!(!machine.memcg_is_online(memcg));
         let owner = if holds { memcg } else { ROOT };
@@ -483,7 +483,7 @@ fn without_accounting_no_group_is_charged() {
             alloc(&mut machine, mm, cache);
         }
         assert!(machine.slabs.deferred.is_empty());
-        assert_eq!(machine.memcgs[memcg].memory.usage, 0);
+        assert_eq!(machine.groups.memcgs[memcg].memory.usage, 0);
         machine.audit().unwrap();
     }
 }
@@ -601,7 +601,7 @@ fn many_at_once_are_charged_in_one_go() {
     let mut objects = Vec::new();
     assert_eq!(alloc_bulk(&mut machine, cache, mm, 100, &mut objects), Ok(100));
     machine.audit().unwrap();
-    assert_eq!(machine.memcgs[memcg].kernel_pages, 3, "10 400 bytes");
+    assert_eq!(machine.groups.memcgs[memcg].kernel_pages, 3, "10 400 bytes");
     assert_eq!(alloc_bulk(&mut machine, cache, other, 50, &mut objects), Ok(50));
     machine.audit().unwrap();
     let before = machine.digest();
@@ -627,7 +627,7 @@ fn many_at_once_stop_at_a_limit_and_leave_no_charge() {
     let mut objects = Vec::new();
     assert_eq!(alloc_bulk(&mut machine, cache, mm, 100, &mut objects), Ok(0));
     machine.audit().unwrap();
-    assert_eq!(machine.memcgs[memcg].kernel_pages, 0);
+    assert_eq!(machine.groups.memcgs[memcg].kernel_pages, 0);
     assert_eq!(alloc_bulk(&mut machine, cache, mm, 10, &mut objects), Ok(10));
     machine.audit().unwrap();
 }

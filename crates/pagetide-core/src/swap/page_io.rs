@@ -79,7 +79,7 @@ impl<O: Owners> Manager<O> {
             self.rotate_reclaimable(cpu, pfn);
         }
         self.wake_page(pfn);
-        let state = &mut self.nodes[node];
+        let state = &mut self.mem.pgdat[node];
         if state.nr_writeback_throttled > 0 {
             state.nr_written_while_throttled += nr;
             let enough = SWAP_CLUSTER_MAX * u64::from(state.nr_writeback_throttled);

@@ -26,7 +26,7 @@ impl<O: Owners> Manager<O> {
         let nr = nr as u32;
         self.mem.work.bios += 1;
         self.mem.work.bio_pages += nr;
-        self.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
+        self.step.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
     }
 
     /// Reads the page of a slot into a locked page of the swap cache.
@@ -35,6 +35,6 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
         self.mem.work.bios += 1;
         self.mem.work.bio_pages += 1;
-        self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
+        self.step.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
     }
 }

@@ -12,8 +12,8 @@ const NR_SEEDS: u64 = 200;
 fn found(seed: u64, defect: Option<Defect>) -> Option<String> {
     let storm = || {
         let mut storm = Storm::new(seed);
-        storm.world.machine.planted =
-            defect.map(|defect| PlantedDefect { defect, every: 100, nr: 0 });
+        let planted = defect.map(|defect| PlantedDefect { defect, every: 100, nr: 0 });
+        storm.world.machine.plant(planted);
         storm.rage(NR_OPERATIONS);
     };
     let panic = catch_unwind(AssertUnwindSafe(storm)).err()?;

@@ -44,7 +44,7 @@ impl<O: Owners> Manager<O> {
             return self.isolate_pages_of_zone(lru, nr, memcg, node, zone, taken);
         }
         let reclaim_idx = sc.goal.reclaim_idx;
-        let lruvec = &mut self.memcgs[memcg].lruvecs[node];
+        let lruvec = &mut self.groups.memcgs[memcg].lruvecs[node];
         let pages = &mut self.mem.pages;
         let mut isolated = IsolatedBatch { nr_scanned: 0, nr_taken: 0 };
         let mut skipped: Vec<Pfn> = Vec::new();
@@ -67,12 +67,12 @@ impl<O: Owners> Manager<O> {
                 self.mem.vmstat.add(event, nr_pages);
                 skipped.push(pfn);
             } else {
-                self.nodes[node].zone_lru[zone][lru as usize] -= nr_pages;
+                self.mem.pgdat[node].zone_lru[zone][lru as usize] -= nr_pages;
                 isolated.nr_taken += nr_pages;
                 taken.push(pfn);
             }
         }
-        self.nodes[node].stats[lru as usize] -= isolated.nr_taken;
+        self.mem.pgdat[node].stats[lru as usize] -= isolated.nr_taken;
         self.mem.work.pages_scanned += taken.len() as u32;
         self.mem.work.pages_skipped += skipped.len() as u32;
         // Skipped pages go to the head with the oldest last, as after a splice.
@@ -97,10 +97,10 @@ impl<O: Owners> Manager<O> {
     ) -> IsolatedBatch {
         let span = &self.mem.nodes[node].zones[zone];
         let (start, spanned) = (span.start_pfn.0, span.spanned as u32);
-        let lruvec = &mut self.memcgs[memcg].lruvecs[node];
+        let lruvec = &mut self.groups.memcgs[memcg].lruvecs[node];
         let pages = &mut self.mem.pages;
         let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
-        let cursor = self.soft_limit_trees.zone_cursor % spanned.max(1);
+        let cursor = self.groups.soft_limit_trees.zone_cursor % spanned.max(1);
         let mut nr_taken = 0;
         let mut at = lruvec.list(lru).tail;
         while spanned > SMALL_ZONE && nr_taken < nr && at.is_some() {
@@ -129,10 +129,10 @@ impl<O: Owners> Manager<O> {
                 lruvec.remove(pages, pfn, lru);
                 pages[pfn].place = Place::Isolated;
                 taken.push(pfn);
-                self.soft_limit_trees.zone_cursor = at + 1;
+                self.groups.soft_limit_trees.zone_cursor = at + 1;
             }
         }
-        let state = &mut self.nodes[node];
+        let state = &mut self.mem.pgdat[node];
         state.zone_lru[zone][lru as usize] -= nr_taken;
         state.stats[lru as usize] -= nr_taken;
         self.subtree_sizes_changed(memcg, node, lru, -(nr_taken as i64));

@@ -58,7 +58,7 @@ impl<O: Owners> Manager<O> {
         if page.mapcount == 0 {
             return (0, false);
         }
-        let mut within = ReclaimScope::new(&self.memcgs, target);
+        let mut within = ReclaimScope::new(&self.groups.memcgs, target);
         if self.era.forgets_random {
             within = within.without_random();
         }
@@ -81,7 +81,7 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) {
         self.lru_add_drain(ctx.cpu);
-        let mut taken = core::mem::take(&mut self.scratch);
+        let mut taken = core::mem::take(&mut self.step.scratch);
         let IsolatedBatch { nr_scanned, nr_taken } =
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         if !sc.goal.is_for_group() {
@@ -109,10 +109,10 @@ impl<O: Owners> Manager<O> {
             self.putback_page(pfn);
         }
         taken.clear();
-        self.scratch = taken;
+        self.step.scratch = taken;
         self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_referenced);
         self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
-        let events = &mut self.memcgs[memcg].events;
+        let events = &mut self.groups.memcgs[memcg].events;
         events.add(Event::Pgrefill, nr_scanned);
         events.add(Event::Pgdeactivate, nr_deactivate);
         self.mem.events.record(TraceEvent::MmVmscanLruShrinkActive {

@@ -29,7 +29,7 @@ impl<O: Owners> Manager<O> {
         rotated: u64,
     ) {
         if self.era.balances_by_rotation {
-            let Ageing::TwoLists(two) = &mut self.memcgs[memcg].lruvecs[node].ageing;
+            let Ageing::TwoLists(two) = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
             let recent = &mut two.recent;
             recent.recent_scanned[usize::from(file)] += scanned;
             recent.recent_rotated[usize::from(file)] += rotated;
@@ -69,7 +69,7 @@ impl<O: Owners> Manager<O> {
         {
             return ScanBalance::File;
         }
-        let Ageing::TwoLists(two) = &mut self.memcgs[memcg].lruvecs[node].ageing;
+        let Ageing::TwoLists(two) = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
         let recent = &mut two.recent;
         for (kind, pages) in [sizes.anon(), sizes.file()].into_iter().enumerate() {
             if recent.recent_scanned[kind] > pages / 4 {

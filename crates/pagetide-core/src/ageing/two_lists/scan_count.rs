@@ -93,7 +93,7 @@ impl<O: Owners> Manager<O> {
 
     /// Calls [`Self::snapshot_refaults`] for every node, at the end of a descent of direct reclaim.
     pub(crate) fn snapshot_all_refaults(&mut self, target: Option<MemcgId>) {
-        for node in 0..self.nodes.len() {
+        for node in 0..self.mem.pgdat.len() {
             self.snapshot_refaults(target, NodeId(node as u8));
         }
     }
@@ -104,7 +104,7 @@ impl<O: Owners> Manager<O> {
         if !self.memcg_is_online(target) {
             return;
         }
-        let lruvec = &mut self.memcgs[target].lruvecs[node];
+        let lruvec = &mut self.groups.memcgs[target].lruvecs[node];
         // The root's flag is the node's; kswapd clears it when the node is balanced.
         lruvec.congested = false;
         let Ageing::TwoLists(two) = &mut lruvec.ageing;
@@ -142,7 +142,7 @@ impl<O: Owners> Manager<O> {
         sc: &ScanControl,
         plan: GroupPlan,
     ) -> ScanCounts {
-        let group = &self.memcgs[memcg];
+        let group = &self.groups.memcgs[memcg];
         let lruvec = &group.lruvecs[node];
         let zones = match sc.rules.only_zone {
             None => &lruvec.zone_sizes[..=sc.goal.reclaim_idx],

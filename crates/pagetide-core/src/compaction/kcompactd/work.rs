@@ -33,7 +33,7 @@ impl<O: Owners> Manager<O> {
         if order == 0 || self.era.no_kcompactd {
             return;
         }
-        let kcompactd = &mut self.nodes[node].kcompactd;
+        let kcompactd = &mut self.mem.pgdat[node].kcompactd;
         kcompactd.max_order = kcompactd.max_order.max(order);
         kcompactd.highest_zoneidx = kcompactd.highest_zoneidx.min(highest_zoneidx);
         if kcompactd.sleeping && self.is_kcompactd_worth_while(node) {
@@ -42,15 +42,15 @@ impl<O: Owners> Manager<O> {
     }
 
     fn begin_waking_kcompactd(&mut self, node: NodeId) {
-        let kcompactd = &mut self.nodes[node].kcompactd;
+        let kcompactd = &mut self.mem.pgdat[node].kcompactd;
         if core::mem::replace(&mut kcompactd.sleeping, false) {
-            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kcompactd(node))));
+            self.step.effects.push(Effect::Wake(Token::Daemon(Daemon::Kcompactd(node))));
         }
     }
 
     /// Whether compaction would help any zone of the node (Linux `kcompactd_node_suitable`).
     fn is_kcompactd_worth_while(&self, node: NodeId) -> bool {
-        let Kcompactd { max_order, highest_zoneidx, .. } = self.nodes[node].kcompactd;
+        let Kcompactd { max_order, highest_zoneidx, .. } = self.mem.pgdat[node].kcompactd;
         self.mem.nodes[node].zones[..=highest_zoneidx]
             .iter()
             .filter(|zone| zone.is_populated())
@@ -81,23 +81,23 @@ impl<O: Owners> Manager<O> {
 
     /// Asks all kcompactds to compact everything; no task waits for the result.
     pub(crate) fn request_full_compaction(&mut self) {
-        for node in 0..self.nodes.len() {
-            self.nodes[node].kcompactd.explicit = true;
+        for node in 0..self.mem.pgdat.len() {
+            self.mem.pgdat[node].kcompactd.explicit = true;
             self.begin_waking_kcompactd(NodeId(node as u8));
         }
     }
 
     /// Makes every kcompactd check fragmentation, after a write to `vm.compaction_proactiveness`.
     pub(crate) fn wake_all_kcompactds(&mut self) {
-        for node in 0..self.nodes.len() {
-            self.nodes[node].kcompactd.proactive_trigger = true;
+        for node in 0..self.mem.pgdat.len() {
+            self.mem.pgdat[node].kcompactd.proactive_trigger = true;
             self.begin_waking_kcompactd(NodeId(node as u8));
         }
     }
 
     /// Whether the node's kcompactd is compacting a zone.
     pub fn kcompactd_is_compacting(&self, node: NodeId) -> bool {
-        let node = self.nodes.get(node.idx());
+        let node = self.mem.pgdat.get(node.idx());
         node.is_some_and(|node| {
             matches!(node.kcompactd.stage, KcompactdStage::Zone { run: Some(_), .. })
         })
@@ -105,7 +105,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the node's kcompactd is asleep.
     pub fn kcompactd_is_sleeping(&self, node: NodeId) -> bool {
-        self.nodes.get(node.idx()).is_none_or(|node| node.kcompactd.sleeping)
+        self.mem.pgdat.get(node.idx()).is_none_or(|node| node.kcompactd.sleeping)
     }
 
     /// Time until the first step of each kcompactd, unless it is woken earlier.
@@ -123,20 +123,20 @@ impl<O: Owners> Manager<O> {
         now: Nanos,
     ) -> Step<DaemonRest> {
         let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: MemcgId(0) };
-        self.nodes[node].kcompactd.sleeping = false;
+        self.mem.pgdat[node].kcompactd.sleeping = false;
         self.kcompactd_work(&ctx)
     }
 
     fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
         let node = ctx.node;
-        match self.nodes[node].kcompactd.stage {
+        match self.mem.pgdat[node].kcompactd.stage {
             KcompactdStage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
             KcompactdStage::Zone { work, at, run: Some(id) } => match self.compact_step(id, ctx) {
                 Step::Continue => Step::Continue,
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(end) => {
                     self.kcompactd_zone_done(node, work, at, end);
-                    self.nodes[node].kcompactd.stage =
+                    self.mem.pgdat[node].kcompactd.stage =
                         KcompactdStage::Zone { work, at: at + 1, run: None };
                     Step::Continue
                 }
@@ -148,7 +148,7 @@ impl<O: Owners> Manager<O> {
     /// Chooses the work after waking up.
     fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<DaemonRest> {
         let node = ctx.node;
-        let kcompactd = &mut self.nodes[node].kcompactd;
+        let kcompactd = &mut self.mem.pgdat[node].kcompactd;
         let triggered = core::mem::take(&mut kcompactd.proactive_trigger);
         let work = if core::mem::take(&mut kcompactd.explicit) {
             Some(KcompactdWork::Explicit)
@@ -163,7 +163,8 @@ impl<O: Owners> Manager<O> {
         };
         match work {
             Some(work) => {
-                self.nodes[node].kcompactd.stage = KcompactdStage::Zone { work, at: 0, run: None };
+                self.mem.pgdat[node].kcompactd.stage =
+                    KcompactdStage::Zone { work, at: 0, run: None };
                 Step::Continue
             }
             None => self.kcompactd_sleep(ctx, CHECK_INTERVAL),
@@ -172,7 +173,7 @@ impl<O: Owners> Manager<O> {
 
     fn kcompactd_sleep(&mut self, ctx: &Ctx, timeout: Nanos) -> Step<DaemonRest> {
         let timeout = if self.is_proactive() { timeout } else { Nanos::MAX };
-        let kcompactd = &mut self.nodes[ctx.node].kcompactd;
+        let kcompactd = &mut self.mem.pgdat[ctx.node].kcompactd;
         kcompactd.stage = KcompactdStage::Sleep { until: ctx.now.saturating_add(timeout) };
         if kcompactd.max_order > 0 || kcompactd.explicit || kcompactd.proactive_trigger {
             return Step::Continue;
@@ -197,7 +198,7 @@ impl<O: Owners> Manager<O> {
                 continue;
             }
             if let Some(run) = self.kcompactd_begin_zone(node, work, zone, ctx) {
-                self.nodes[node].kcompactd.stage =
+                self.mem.pgdat[node].kcompactd.stage =
                     KcompactdStage::Zone { work, at: zone, run: Some(run) };
                 return Step::Continue;
             }
@@ -292,7 +293,7 @@ impl<O: Owners> Manager<O> {
             KcompactdWork::Request { order, highest_zoneidx } => {
                 // Whatever the result, the request counts as served, unless a larger one has
                 // arrived.
-                let kcompactd = &mut self.nodes[node].kcompactd;
+                let kcompactd = &mut self.mem.pgdat[node].kcompactd;
                 if kcompactd.max_order <= order {
                     kcompactd.max_order = 0;
                 }
@@ -311,7 +312,7 @@ impl<O: Owners> Manager<O> {
 
     fn should_compact_proactively(&self, node: NodeId) -> bool {
         self.is_proactive()
-            && self.nodes[node].kswapd.sleeping
+            && self.mem.pgdat[node].kswapd.sleeping
             && self.fragmentation_score_node(node) > fragmentation_score_wmark(&self.config, false)
     }
 

@@ -238,7 +238,7 @@ impl<O: Owners> Manager<O> {
             });
         }
         if goal.by == Compactor::Proactive {
-            if !self.nodes[goal.zone.node].kswapd.sleeping {
+            if !self.mem.pgdat[goal.zone.node].kswapd.sleeping {
                 return Some(CompactResult::PartialSkipped);
             }
             let low = crate::compaction::kcompactd::fragmentation_score_wmark(&self.config, true);

@@ -94,7 +94,7 @@ impl<O: Owners> Manager<O> {
         let GroupControlWrite { control, value } = write;
         let refuse = |errno, what| Err(control.refuse(errno, &value.to_string(), what));
         let (pages, number) = (self.pages_of(value), value.number());
-        let group = &mut self.memcgs[memcg];
+        let group = &mut self.groups.memcgs[memcg];
         let kind = match control {
             GroupControl::Min => {
                 let low = group.memory.low;
@@ -135,7 +135,7 @@ impl<O: Owners> Manager<O> {
             }
             GroupControl::SoftLimitInBytes => {
                 group.soft_limit = pages;
-                self.idle_groups.forget();
+                self.groups.idle_groups.forget();
                 if pages != UNLIMITED {
                     self.use_soft_limits();
                 }
@@ -156,7 +156,7 @@ impl<O: Owners> Manager<O> {
                     return refuse(Errno::Einval, "is out of range");
                 }
                 group.shrink_priority = number as i8;
-                self.idle_groups.forget();
+                self.groups.idle_groups.forget();
                 return Ok(None);
             }
             GroupControl::Reclaim => {
@@ -187,7 +187,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the write must still reclaim, or has yet to set its limit.
     fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
-        let counter = &mut self.memcgs[memcg].memory;
+        let counter = &mut self.groups.memcgs[memcg].memory;
         match write.kind {
             GroupReclaimGoal::Max => counter.usage > counter.max,
             GroupReclaimGoal::High => counter.usage > counter.high,
@@ -237,7 +237,7 @@ impl<O: Owners> Manager<O> {
             self.lru_add_drain_all();
             return Step::Continue;
         }
-        let counter = &self.memcgs[memcg].memory;
+        let counter = &self.groups.memcgs[memcg].memory;
         let nr = match write.kind {
             GroupReclaimGoal::Max => counter.usage - counter.max,
             GroupReclaimGoal::High => counter.usage - counter.high,
@@ -296,12 +296,12 @@ impl<O: Owners> Manager<O> {
         let mut before = alloc::vec::Vec::new();
         let mut at = Some(memcg);
         while let Some(id) = at {
-            before.push((id, self.memcgs[id].swappiness.replace(swappiness)));
+            before.push((id, self.groups.memcgs[id].swappiness.replace(swappiness)));
             at = self.next_memcg(memcg, id);
         }
         let result = work(self);
         for (id, swappiness) in before {
-            self.memcgs[id].swappiness = swappiness;
+            self.groups.memcgs[id].swappiness = swappiness;
         }
         result
     }

@@ -66,18 +66,18 @@ impl<O: Owners> Manager<O> {
 
     /// The sizes of memory.stat, in bytes. O(pages of the group). Empty for a removed group.
     pub fn memory_stat_sizes(&self, memcg: MemcgId) -> Vec<CounterRow> {
-        if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
+        if self.groups.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
             return Vec::new();
         }
-        let members: IdVec<MemcgId, bool> = (0..self.memcgs.len())
+        let members: IdVec<MemcgId, bool> = (0..self.groups.memcgs.len())
             .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
             .collect();
         let usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
-        let groups = self.memcgs.iter().zip(&members).filter(|(_, &is_member)| is_member);
+        let groups = self.groups.memcgs.iter().zip(&members).filter(|(_, &is_member)| is_member);
         let slabs: u64 = groups.map(|(group, _)| group.kernel_pages).sum();
         // The root's counter lacks the memory that removed groups have passed to it.
-        let of_root = if memcg == ROOT { self.memcgs[ROOT].kernel_pages } else { 0 };
-        let kernel = self.memcgs[memcg].kmem.usage + of_root;
+        let of_root = if memcg == ROOT { self.groups.memcgs[ROOT].kernel_pages } else { 0 };
+        let kernel = self.groups.memcgs[memcg].kmem.usage + of_root;
         let mut sizes = Vec::from([
             ("anon", usage.anon),
             ("file", usage.file),
@@ -105,7 +105,7 @@ impl<O: Owners> Manager<O> {
         let mut sums = [0; 2];
         let ids = (0..members.len()).filter(|&id| members[id]).map(|id| MemcgId(id as u16));
         for id in ids.clone() {
-            let own = self.memcgs[id].slab_bytes;
+            let own = self.groups.memcgs[id].slab_bytes;
             sums.iter_mut().zip(own).for_each(|(sum, bytes)| *sum += bytes);
         }
         for (_, stock) in self.slabs.objcgs.stocks() {
@@ -113,7 +113,7 @@ impl<O: Owners> Manager<O> {
                 sums.iter_mut().zip(stock.slab_bytes).for_each(|(sum, bytes)| *sum += bytes);
             }
         }
-        for clone in ids.flat_map(|id| &self.memcgs[id].clones) {
+        for clone in ids.flat_map(|id| &self.groups.memcgs[id].clones) {
             let cache = &self.slabs.caches[*clone];
             sums[usize::from(cache.reclaimable)] += cache.bytes() as i64;
         }
@@ -126,7 +126,7 @@ impl<O: Owners> Manager<O> {
         let huge = if memcg == ROOT {
             self.global_node_stat(NodeStat::NrAnonTransparentHugepages)
         } else {
-            let members: IdVec<MemcgId, bool> = (0..self.memcgs.len())
+            let members: IdVec<MemcgId, bool> = (0..self.groups.memcgs.len())
                 .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
                 .collect();
             let mut huge = 0;
@@ -170,7 +170,7 @@ impl<O: Owners> Manager<O> {
     /// page is on a list of its group, in a CPU's batch, or being moved to another frame.
     fn for_each_user_page(&self, members: &IdVec<MemcgId, bool>, mut f: impl FnMut(&Page)) {
         let pages = &self.mem.pages;
-        let groups = self.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
+        let groups = self.groups.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
         let lists = groups.flat_map(|(group, _)| &group.lruvecs).flat_map(|lruvec| lruvec.lists());
         for pfn in lists.flat_map(|list| list.iter(pages)) {
             f(&pages[pfn]);

@@ -54,7 +54,7 @@ impl<O: Owners> Manager<O> {
                         put!(out, "\n      {name:<12} {value}");
                     }
                     put_pagesets(&mut out, zone);
-                    let failures = self.nodes[node.id].kswapd.failures;
+                    let failures = self.mem.pgdat[node.id].kswapd.failures;
                     let unreclaimable = u8::from(failures >= MAX_RECLAIM_RETRIES);
                     put!(out, "\n  node_unreclaimable:  {unreclaimable}");
                     put!(out, "\n  start_pfn:           {}", zone.start_pfn.0);
@@ -80,7 +80,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn zone_rows(&self, zone: &Zone, write_pending: u64) -> impl Iterator<Item = CounterRow> {
-        let state = &self.nodes[zone.node];
+        let state = &self.mem.pgdat[zone.node];
         let mlocked = state.nr_mlock[zone.index];
         [("nr_free_pages", zone.free_pages())]
             .into_iter()

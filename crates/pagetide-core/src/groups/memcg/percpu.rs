@@ -41,13 +41,14 @@ impl<O: Owners> Manager<O> {
         if !exists || self.slabs.accounting != SlabAccounting::PerObject {
             return;
         }
-        let parent = self.memcgs[memcg].parent;
-        let has_none = self.memcgs[memcg].counters_owner == NO_OWNER;
+        let parent = self.groups.memcgs[memcg].parent;
+        let has_none = self.groups.memcgs[memcg].counters_owner == NO_OWNER;
         if parent.is_none() || parent == super::ROOT || !has_none {
             return;
         }
-        let objcg = self.memcgs[parent].objcg;
-        let bytes = counters_size(self.stocks.len() as u64, self.nodes.len() as u64) as u32;
+        let objcg = self.groups.memcgs[parent].objcg;
+        let bytes =
+            counters_size(self.groups.stocks.len() as u64, self.mem.pgdat.len() as u64) as u32;
         let node = self.mem.cpu_node(cpu);
         let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: parent };
         // The charge may exceed the group's limit. Only a limit of kernel memory (version 1)
@@ -58,12 +59,12 @@ impl<O: Owners> Manager<O> {
             Err(_) => self.obj_force_charge(cpu, objcg, bytes, false),
         }
         self.slabs.objcgs.add_counter_bytes(cpu, objcg, bytes);
-        let group = &mut self.memcgs[memcg];
+        let group = &mut self.groups.memcgs[memcg];
         (group.counters_owner, group.counters_bytes) = (objcg, bytes);
     }
 
     pub(super) fn uncharge_counters(&mut self, memcg: MemcgId) {
-        let group = &mut self.memcgs[memcg];
+        let group = &mut self.groups.memcgs[memcg];
         let objcg = core::mem::replace(&mut group.counters_owner, NO_OWNER);
         let bytes = core::mem::take(&mut group.counters_bytes);
         if objcg != NO_OWNER {
@@ -74,7 +75,7 @@ impl<O: Owners> Manager<O> {
 
     /// Bytes of counters charged to groups (`percpu` in memory.stat).
     pub(crate) fn memcg_percpu_bytes(&self, members: &IdVec<MemcgId, bool>) -> u64 {
-        let charged = self.memcgs.iter().filter(|group| group.counters_owner != NO_OWNER);
+        let charged = self.groups.memcgs.iter().filter(|group| group.counters_owner != NO_OWNER);
         let of_members =
             charged.filter(|group| members[self.slabs.objcgs.memcg_of(group.counters_owner)]);
         of_members.map(|group| u64::from(group.counters_bytes)).sum()

@@ -29,33 +29,33 @@ impl<O: Owners> Manager<O> {
         if has_owner && !self.slabs.objcgs.has_room() {
             return Err(Errno::Enospc);
         }
-        let nr_nodes = self.nodes.len();
+        let nr_nodes = self.mem.pgdat.len();
         let mut group = Memcg::new(name, parent, nr_nodes);
-        group.swappiness = self.memcgs[parent].swappiness;
-        let id = match self.free_memcgs.pop() {
+        group.swappiness = self.groups.memcgs[parent].swappiness;
+        let id = match self.groups.free_memcgs.pop() {
             Some(id) => {
-                group.generation = self.memcgs[id].generation;
-                self.memcgs[id] = group;
-                self.parents[id] = parent;
+                group.generation = self.groups.memcgs[id].generation;
+                self.groups.memcgs[id] = group;
+                self.groups.parents[id] = parent;
                 id
             }
             None => {
-                let id = MemcgId(u16::try_from(self.memcgs.len()).unwrap_or(u16::MAX));
+                let id = MemcgId(u16::try_from(self.groups.memcgs.len()).unwrap_or(u16::MAX));
                 if id.is_none() {
                     return Err(Errno::Enospc);
                 }
-                self.memcgs.push(group);
-                self.parents.push(parent);
+                self.groups.memcgs.push(group);
+                self.groups.parents.push(parent);
                 id
             }
         };
-        self.idle_groups.forget();
-        let last = core::mem::replace(&mut self.memcgs[parent].last_child, id);
-        self.memcgs[id].prev_sibling = last;
+        self.groups.idle_groups.forget();
+        let last = core::mem::replace(&mut self.groups.memcgs[parent].last_child, id);
+        self.groups.memcgs[id].prev_sibling = last;
         if last.is_some() {
-            self.memcgs[last].next_sibling = id;
+            self.groups.memcgs[last].next_sibling = id;
         } else {
-            self.memcgs[parent].first_child = id;
+            self.groups.memcgs[parent].first_child = id;
         }
         if has_owner {
             self.create_objcg(id);
@@ -67,30 +67,31 @@ impl<O: Owners> Manager<O> {
         if !self.memcg_is_online(id) {
             return Err(Errno::Enoent);
         }
-        let group = &self.memcgs[id];
+        let group = &self.groups.memcgs[id];
         if id == ROOT || group.nr_tasks > 0 || self.children(id).any(|child| child.online) {
             return Err(Errno::Ebusy);
         }
         let parent = group.parent;
-        self.idle_groups.forget();
+        self.groups.idle_groups.forget();
         self.set_protection(id, 0, 0);
         self.drain_all_stock(id);
         self.lru_add_drain_all();
         self.reparent_lists(id, parent);
         self.reparent_tables(id, parent);
         // The parent's counts include these pages.
-        self.memcgs[id].file_dirty = 0;
-        self.memcgs[id].writeback = 0;
+        self.groups.memcgs[id].file_dirty = 0;
+        self.groups.memcgs[id].writeback = 0;
         O::group_removed(self, id, parent);
         // In version 1 the counter may lack slots of pages that are in memory.
-        if self.memcgs[id].swap.usage > 0 || self.era.counts_memory_and_swap && self.swap.used() > 0
+        if self.groups.memcgs[id].swap.usage > 0
+            || self.era.counts_memory_and_swap && self.swap.used() > 0
         {
             self.swap.reparent(id, parent);
         }
         self.forget_soft_limit(id);
-        self.memcgs[id].soft_limit = UNLIMITED;
+        self.groups.memcgs[id].soft_limit = UNLIMITED;
         self.reparent_kernel_memory(id, parent);
-        let group = &mut self.memcgs[id];
+        let group = &mut self.groups.memcgs[id];
         debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
         group.online = false;
         group.dying = true;
@@ -119,19 +120,19 @@ impl<O: Owners> Manager<O> {
             }
         };
         if !keeps {
-            let pages = core::mem::take(&mut self.memcgs[id].kernel_pages);
-            self.memcgs[parent].kernel_pages += pages;
+            let pages = core::mem::take(&mut self.groups.memcgs[id].kernel_pages);
+            self.groups.memcgs[parent].kernel_pages += pages;
         }
         // Memory of dying children stays charged.
-        let kept = self.memcgs[id].kernel_pages
+        let kept = self.groups.memcgs[id].kernel_pages
             + self.children(id).map(|child| child.memory.usage).sum::<u64>();
-        let group = &mut self.memcgs[id];
+        let group = &mut self.groups.memcgs[id];
         let memory = core::mem::replace(&mut group.memory.usage, kept) - kept;
         let kmem = core::mem::replace(&mut group.kmem.usage, kept) - kept;
         let swap = core::mem::take(&mut group.swap.usage);
         if parent == ROOT {
             // The root's own pages and slots are not charged.
-            let root = &mut self.memcgs[ROOT];
+            let root = &mut self.groups.memcgs[ROOT];
             root.memory.usage -= memory;
             root.kmem.usage -= kmem;
             root.swap.usage -= swap;
@@ -139,15 +140,15 @@ impl<O: Owners> Manager<O> {
     }
 
     fn children(&self, id: MemcgId) -> impl Iterator<Item = &Memcg> {
-        let first = self.memcgs[id].first_child;
-        core::iter::successors(self.memcgs.get(first.idx()), |child| {
-            self.memcgs.get(child.next_sibling.idx())
+        let first = self.groups.memcgs[id].first_child;
+        core::iter::successors(self.groups.memcgs.get(first.idx()), |child| {
+            self.groups.memcgs.get(child.next_sibling.idx())
         })
     }
 
     /// Releases the id of a removed group that nothing keeps alive.
     pub(crate) fn release_memcg_if_unused(&mut self, id: MemcgId) {
-        let group = &self.memcgs[id];
+        let group = &self.groups.memcgs[id];
         if !group.dying || !group.clones.is_empty() || group.first_child.is_some() {
             return;
         }
@@ -155,48 +156,48 @@ impl<O: Owners> Manager<O> {
         self.uncharge_counters(id);
         self.forget_positions(id);
         self.unlink(id);
-        let group = &mut self.memcgs[id];
+        let group = &mut self.groups.memcgs[id];
         debug_assert!(group.kernel_pages == 0 && group.memory.usage == 0, "{id:?} has memory");
         let mut events = group.events;
         events.add_all(&group.removed_events);
         let generation = group.generation + 1;
-        self.memcgs[id] =
+        self.groups.memcgs[id] =
             Memcg { online: false, generation, ..Memcg::new(String::new(), MemcgId::NONE, 0) };
-        self.parents[id] = MemcgId::NONE;
-        self.memcgs[parent].removed_events.add_all(&events);
-        self.free_memcgs.push(id);
+        self.groups.parents[id] = MemcgId::NONE;
+        self.groups.memcgs[parent].removed_events.add_all(&events);
+        self.groups.free_memcgs.push(id);
         self.release_memcg_if_unused(parent);
     }
 
     fn unlink(&mut self, id: MemcgId) {
-        self.idle_groups.forget();
-        let Memcg { parent, prev_sibling, next_sibling, .. } = self.memcgs[id];
+        self.groups.idle_groups.forget();
+        let Memcg { parent, prev_sibling, next_sibling, .. } = self.groups.memcgs[id];
         if prev_sibling.is_some() {
-            self.memcgs[prev_sibling].next_sibling = next_sibling;
+            self.groups.memcgs[prev_sibling].next_sibling = next_sibling;
         } else {
-            self.memcgs[parent].first_child = next_sibling;
+            self.groups.memcgs[parent].first_child = next_sibling;
         }
         if next_sibling.is_some() {
-            self.memcgs[next_sibling].prev_sibling = prev_sibling;
+            self.groups.memcgs[next_sibling].prev_sibling = prev_sibling;
         } else {
-            self.memcgs[parent].last_child = prev_sibling;
+            self.groups.memcgs[parent].last_child = prev_sibling;
         }
     }
 
     /// Moves the pages on a group's lists to the tails of its parent's lists.
     fn reparent_lists(&mut self, id: MemcgId, parent: MemcgId) {
-        for node in 0..self.nodes.len() {
+        for node in 0..self.mem.pgdat.len() {
             let moved = self.reparent_lruvec(id, parent, NodeId(node as u8));
-            self.memcgs[id].charged -= moved;
-            self.memcgs[parent].charged += moved;
+            self.groups.memcgs[id].charged -= moved;
+            self.groups.memcgs[parent].charged += moved;
         }
         // Pages that compaction has isolated will return to the parent's lists.
         for (pfn, _) in self.compactions.in_flight() {
             let page = &mut self.mem.pages[pfn];
             if page.memcg == id {
                 page.memcg = parent;
-                self.memcgs[id].charged -= 1;
-                self.memcgs[parent].charged += 1;
+                self.groups.memcgs[id].charged -= 1;
+                self.groups.memcgs[parent].charged += 1;
             }
         }
     }
@@ -204,10 +205,10 @@ impl<O: Owners> Manager<O> {
     /// Moves the charges of page tables to the parent. A task that moves to another group leaves
     /// its page tables charged to the old group until that group is removed.
     fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
-        if self.memcgs[id].charged == 0 {
+        if self.groups.memcgs[id].charged == 0 {
             return;
         }
-        let (pages, memcgs) = (&mut self.mem.pages, &mut self.memcgs);
+        let (pages, memcgs) = (&mut self.mem.pages, &mut self.groups.memcgs);
         self.owners.for_each_table_frame(&mut |table| {
             let page = &mut pages[table];
             if page.memcg == id {
@@ -220,7 +221,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the group exists and has not been removed.
     pub fn memcg_is_online(&self, id: MemcgId) -> bool {
-        self.memcgs.get(id.idx()).is_some_and(|memcg| memcg.online)
+        self.groups.memcgs.get(id.idx()).is_some_and(|memcg| memcg.online)
     }
 
     /// Ids of all groups in walk order, the root first.
@@ -231,13 +232,13 @@ impl<O: Owners> Manager<O> {
     /// The group after `at` in a walk over `root` and its descendants, parents first (Linux
     /// `css_next_descendant_pre`).
     pub(crate) fn next_memcg(&self, root: MemcgId, at: MemcgId) -> Option<MemcgId> {
-        let child = self.memcgs[at].first_child;
+        let child = self.groups.memcgs[at].first_child;
         if child.is_some() {
             return Some(child);
         }
         let mut at = at;
         while at != root {
-            let group = &self.memcgs[at];
+            let group = &self.groups.memcgs[at];
             if group.next_sibling.is_some() {
                 return Some(group.next_sibling);
             }
@@ -248,15 +249,15 @@ impl<O: Owners> Manager<O> {
 
     /// Whether `memcg` is `ancestor` or its descendant.
     pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
-        ReclaimScope::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
+        ReclaimScope::new(&self.groups.memcgs, Some(ancestor)).contains(|| memcg)
     }
 
     /// Number of descendants of a group, and of removed descendants that still exist (cgroup.stat).
     pub fn nr_descendants(&self, memcg: MemcgId) -> (u64, u64) {
         let (mut living, mut dying) = (0, 0);
-        let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
+        let mut at = Some(memcg).filter(|id| id.idx() < self.groups.memcgs.len());
         while let Some(next) = at.and_then(|at| self.next_memcg(memcg, at)) {
-            let group = &self.memcgs[next];
+            let group = &self.groups.memcgs[next];
             living += u64::from(group.online);
             dying += u64::from(group.dying);
             at = Some(next);
@@ -265,18 +266,18 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn position_of(&self, id: MemcgId) -> MemcgPosition {
-        MemcgPosition { id, generation: self.memcgs[id].generation }
+        MemcgPosition { id, generation: self.groups.memcgs[id].generation }
     }
 
     /// The group of a position, unless it was removed.
     pub(crate) fn at_position(&self, position: MemcgPosition) -> Option<MemcgId> {
-        let group = &self.memcgs[position.id];
+        let group = &self.groups.memcgs[position.id];
         (group.online && group.generation == position.generation).then_some(position.id)
     }
 
     /// The same for a walk, which also visits removed groups that their caches keep alive.
     pub(crate) fn at_position_in_walk(&self, position: MemcgPosition) -> Option<MemcgId> {
-        let group = &self.memcgs[position.id];
+        let group = &self.groups.memcgs[position.id];
         let exists = group.online || group.dying;
         (exists && group.generation == position.generation).then_some(position.id)
     }
@@ -286,7 +287,7 @@ impl<O: Owners> Manager<O> {
     fn forget_positions(&mut self, id: MemcgId) {
         let mut at = id;
         while at.is_some() {
-            let group = &mut self.memcgs[at];
+            let group = &mut self.groups.memcgs[at];
             for lruvec in &mut group.lruvecs {
                 if lruvec.reclaim_position == id {
                     lruvec.reclaim_position = MemcgId::NONE;
@@ -298,7 +299,7 @@ impl<O: Owners> Manager<O> {
 
     /// Swappiness of a group: its own (version 1), or the machine's.
     pub(crate) fn memcg_swappiness(&self, memcg: MemcgId) -> u32 {
-        self.memcgs[memcg].swappiness.unwrap_or(self.config.swappiness)
+        self.groups.memcgs[memcg].swappiness.unwrap_or(self.config.swappiness)
     }
 
     /// Slots that a group may still use (Linux `mem_cgroup_get_nr_swap_pages`). In version 1 swap
@@ -310,35 +311,35 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while left > 0 && at.is_some() && at != ROOT {
-            left = left.min(self.memcgs[at].swap.margin());
-            at = self.memcgs[at].parent;
+            left = left.min(self.groups.memcgs[at].swap.margin());
+            at = self.groups.memcgs[at].parent;
         }
         left
     }
 
     /// Counts an event of memory.events in a group and its ancestors.
     pub(crate) fn memory_event(&mut self, memcg: MemcgId, event: MemoryEvent) {
-        self.memcgs[memcg].memory_events_local[event as usize] += 1;
+        self.groups.memcgs[memcg].memory_events_local[event as usize] += 1;
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at].memory_events[event as usize] += 1;
-            at = self.memcgs[at].parent;
+            self.groups.memcgs[at].memory_events[event as usize] += 1;
+            at = self.groups.memcgs[at].parent;
         }
     }
 
     /// Counters of a group and its descendants, including removed groups (memory.stat).
     pub fn memcg_events(&self, memcg: MemcgId) -> MemcgEvents {
         let mut sum = MemcgEvents::default();
-        let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
+        let mut at = Some(memcg).filter(|id| id.idx() < self.groups.memcgs.len());
         while let Some(id) = at {
-            sum.add_all(&self.memcgs[id].events);
-            sum.add_all(&self.memcgs[id].removed_events);
+            sum.add_all(&self.groups.memcgs[id].events);
+            sum.add_all(&self.groups.memcgs[id].removed_events);
             at = self.next_memcg(memcg, id);
         }
         sum
     }
 
     pub(crate) fn lruvec(&self, memcg: MemcgId, node: NodeId) -> &Lruvec {
-        &self.memcgs[memcg].lruvecs[node]
+        &self.groups.memcgs[memcg].lruvecs[node]
     }
 }

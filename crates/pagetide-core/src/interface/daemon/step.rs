@@ -33,9 +33,9 @@ impl<O: Owners> Manager<O> {
             return (Step::Done(DaemonRest::UNTIL_WOKEN), self.take_effects());
         }
         let at = daemon.idx(self.nr_nodes());
-        let counted = self.daemon_sleeps[at].take();
+        let counted = self.step.daemon_sleeps[at].take();
         self.leave_queue(counted);
-        self.plugged = false;
+        self.step.plugged = false;
         let step = match daemon {
             Daemon::Kswapd(node) => self.kswapd_step(node, cpu, now),
             Daemon::Kcompactd(node) => self.kcompactd_step(node, cpu, now),
@@ -43,12 +43,12 @@ impl<O: Owners> Manager<O> {
             Daemon::Flusher | Daemon::Khugepaged => O::daemon_step(self, daemon, cpu, now),
         };
         // A daemon's charges above `memory.high` are not paid for by any task.
-        self.nr_over_high = 0;
+        self.groups.nr_over_high = 0;
         match step {
             // The common result is built here, in place. Copying `step` would read the whole value
             // right after it was written in parts, which stalls the processor.
             Step::Continue => return (Step::Continue, self.take_effects()),
-            Step::Wait(sleep) => self.daemon_sleeps[at] = self.enter_queue(sleep),
+            Step::Wait(sleep) => self.step.daemon_sleeps[at] = self.enter_queue(sleep),
             Step::Done(_) => {}
         }
         (step, self.take_effects())
@@ -66,7 +66,7 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn enter_queue(&mut self, sleep: Sleep) -> ThrottleQueue {
         let Token::Throttled(node, reason) = sleep.token else { return None };
-        let state = &mut self.nodes[node];
+        let state = &mut self.mem.pgdat[node];
         match reason {
             Throttle::Writeback => {
                 if state.nr_writeback_throttled == 0 {
@@ -90,7 +90,7 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn leave_queue(&mut self, counted: ThrottleQueue) {
         let Some((node, reason)) = counted else { return };
-        let state = &mut self.nodes[node];
+        let state = &mut self.mem.pgdat[node];
         match reason {
             Throttle::Writeback => state.nr_writeback_throttled -= 1,
             _ => state.nr_reserve_throttled -= 1,
@@ -99,13 +99,13 @@ impl<O: Owners> Manager<O> {
 
     /// Number of daemons that sleep in a node's queue.
     pub fn nr_daemons_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
-        self.daemon_sleeps.iter().filter(|&&at| at == Some((node, reason))).count() as u32
+        self.step.daemon_sleeps.iter().filter(|&&at| at == Some((node, reason))).count() as u32
     }
 
     /// Number of calls and daemons that sleep in a node's queue of [`Throttle::Writeback`] or
     /// [`Throttle::Reserves`]. Other reasons are not counted.
     pub fn nr_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
-        let Some(state) = self.nodes.get(node.idx()) else { return 0 };
+        let Some(state) = self.mem.pgdat.get(node.idx()) else { return 0 };
         match reason {
             Throttle::Writeback => state.nr_writeback_throttled,
             Throttle::Reserves => state.nr_reserve_throttled,

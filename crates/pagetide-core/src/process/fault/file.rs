@@ -62,7 +62,7 @@ impl Machine {
                 if !looked {
                     fault.major = true;
                     self.mem.vmstat.count(Event::Pgmajfault);
-                    self.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
+                    self.groups.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
                     let window = match advice {
                         Advice::Random => None,
                         _ if max == 0 => None,

@@ -72,10 +72,10 @@ impl Machine {
             return self.begin_pte_fault(fault, ctx);
         }
         self.mem.work.pages_zeroed += HPAGE_PMD_NR as u32;
-        self.effects.push_contents(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
+        self.step.effects.push_contents(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
         self.map_huge(fault.vma, start, pfn, ctx.memcg, ctx.cpu);
         self.mem.vmstat.count(Event::ThpFaultAlloc);
-        self.memcgs[ctx.memcg].events.count(Event::ThpFaultAlloc);
+        self.groups.memcgs[ctx.memcg].events.count(Event::ThpFaultAlloc);
         let own = Pfn(pfn.0 + (fault.page - start) as u32);
         Some(fault.got(own, Contents::Fresh))
     }

@@ -136,7 +136,7 @@ impl Machine {
                 Some(slot) if self.swap[slot].cached(slot).is_none() => {
                     match self.read_swap_page(slot, wanted, slow, ctx) {
                         Err(Some(step)) => {
-                            self.plugged |= !fault.read_alone;
+                            self.step.plugged |= !fault.read_alone;
                             return Some(step);
                         }
                         Err(None) if wanted => return Some(Step::Done(Outcome::NoMemory)),
@@ -167,7 +167,7 @@ impl Machine {
         if fault.swap_window.active {
             fault.swap_window.active = false;
             self.mem.vmstat.count(Event::Pgmajfault);
-            self.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
+            self.groups.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
         }
         fault.stage = FaultStage::SwapLocked(pfn);
         None

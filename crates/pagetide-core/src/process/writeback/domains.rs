@@ -86,8 +86,8 @@ impl Machine {
     fn headroom(&self, memcg: MemcgId) -> u64 {
         let mut headroom = u64::MAX;
         let mut at = memcg;
-        while self.memcgs[at].parent.is_some() {
-            let group = &self.memcgs[at];
+        while self.groups.memcgs[at].parent.is_some() {
+            let group = &self.groups.memcgs[at];
             let ceiling = group.memory.max.min(group.memory.high);
             headroom = headroom.min(ceiling.saturating_sub(group.memory.usage));
             at = group.parent;

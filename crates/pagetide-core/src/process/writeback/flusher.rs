@@ -37,7 +37,7 @@ impl Machine {
         run.wake_at = run.wake_at.min(at);
         if at < writeback.rests_until {
             writeback.rests_until = 0;
-            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Flusher)));
+            self.step.effects.push(Effect::Wake(Token::Daemon(Daemon::Flusher)));
         }
     }
 
@@ -232,7 +232,7 @@ impl Machine {
         let machine = self.machine_levels();
         let group = self
             .domain_of(wb)
-            .map(|memcg| self.group_levels(memcg, self.memcgs[memcg].file_dirty, &machine));
+            .map(|memcg| self.group_levels(memcg, self.groups.memcgs[memcg].file_dirty, &machine));
         let Writeback { machine: domain, wbs, .. } = &mut self.owners.writeback;
         let it = &mut wbs[wb];
         [Some(machine), group].into_iter().flatten().any(|level| {

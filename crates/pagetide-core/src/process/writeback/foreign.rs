@@ -55,7 +55,7 @@ impl Machine {
             let Some(wb) = self.owners.writeback.existing_wb(bdi, owner) else { continue };
             let dirty = match owner {
                 ROOT => self.machine_levels().dirty,
-                owner => self.memcgs[owner].file_dirty,
+                owner => self.groups.memcgs[owner].file_dirty,
             };
             self.owners.writeback.foreign_records(memcg)[at].in_flight = true;
             let work = FlushWork {

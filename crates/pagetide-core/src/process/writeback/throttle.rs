@@ -72,7 +72,7 @@ impl Machine {
         let nr_dirty = machine.dirty;
         machine.dirty += self.global_node_stat(NodeStat::NrWriteback);
         let group = self.domain_of(wb).map(|memcg| {
-            let counts = &self.memcgs[memcg];
+            let counts = &self.groups.memcgs[memcg];
             self.group_levels(memcg, counts.file_dirty + counts.writeback, &machine)
         });
         if nr_dirty > machine.background && self.config.laptop_mode == 0 {
@@ -110,7 +110,7 @@ impl Machine {
         let pauses = Pauses::new(speed, stricter.wb_dirty, task_rate, poll_pages);
         let dirty_ratelimit = speed.dirty_ratelimit;
         // The error of Linux's counters (`wb_stat_error`): with so few dirty pages a task goes on.
-        let nr_cpus = self.stocks.len() as u64;
+        let nr_cpus = self.groups.stocks.len() as u64;
         let few = nr_cpus * 8 * u64::from(1 + nr_cpus.ilog2());
         let account = &mut self.owners.mms[ctx.asker].dirty;
         let period = (HZ * pages_dirtied).checked_div(task_rate);

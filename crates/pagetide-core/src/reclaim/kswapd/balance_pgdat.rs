@@ -41,7 +41,7 @@ impl<O: Owners> Manager<O> {
         highest_zoneidx: usize,
         can_direct_reclaim: bool,
     ) {
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         if kswapd.highest_zoneidx.is_none_or(|zone| zone < highest_zoneidx) {
             kswapd.highest_zoneidx = Some(highest_zoneidx);
         }
@@ -65,18 +65,18 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.count(Event::MmVmscanWakeupKswapd);
         let zid = highest_zoneidx as u8;
         self.mem.events.record(TraceEvent::MmVmscanWakeupKswapd { nid: node, zid, order });
-        self.nodes[node].kswapd.sleeping = false;
-        self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
+        self.mem.pgdat[node].kswapd.sleeping = false;
+        self.step.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
     }
 
     /// Reserves are low: kswapd must run, for zones up to Normal.
     pub(crate) fn wake_kswapd_for_reserves(&mut self, node: NodeId) {
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         if kswapd.sleeping {
             let zone = kswapd.highest_zoneidx.unwrap_or(crate::frames::zone::ZONE_NORMAL);
             kswapd.highest_zoneidx = Some(zone.min(crate::frames::zone::ZONE_NORMAL));
             kswapd.sleeping = false;
-            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
+            self.step.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
         }
     }
 
@@ -132,7 +132,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the node's kswapd is napping or asleep.
     pub fn kswapd_is_sleeping(&self, node: NodeId) -> bool {
-        self.nodes.get(node.idx()).is_none_or(|node| node.kswapd.sleeping)
+        self.mem.pgdat.get(node.idx()).is_none_or(|node| node.kswapd.sleeping)
     }
 
     fn kswapd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
@@ -141,7 +141,7 @@ impl<O: Owners> Manager<O> {
         // state stays in place except the scan control during a pass, so that new requests can
         // update it.
         let mut stage =
-            core::mem::replace(&mut self.nodes[node].kswapd.stage, KswapdStage::TrySleep);
+            core::mem::replace(&mut self.mem.pgdat[node].kswapd.stage, KswapdStage::TrySleep);
         let result = loop {
             match stage {
                 KswapdStage::TrySleep => match self.kswapd_try_to_nap(ctx) {
@@ -149,21 +149,21 @@ impl<O: Owners> Manager<O> {
                     None => stage = KswapdStage::Begin,
                 },
                 KswapdStage::Nap { until } => {
-                    self.nodes[node].kswapd.sleeping = false;
+                    self.mem.pgdat[node].kswapd.sleeping = false;
                     match self.kswapd_nap_ended(ctx, ctx.now < until) {
                         Some((next, step)) => break (next, step),
                         None => stage = KswapdStage::Begin,
                     }
                 }
                 KswapdStage::Sleep => {
-                    self.nodes[node].kswapd.sleeping = false;
+                    self.mem.pgdat[node].kswapd.sleeping = false;
                     self.set_percpu_threshold(node, true);
                     stage = KswapdStage::Begin;
                 }
                 KswapdStage::Begin => {
                     self.kswapd_begin(node);
                     stage = if self.era.kswapd_by_zone {
-                        let zoneidx = self.nodes[node].kswapd.zoneidx;
+                        let zoneidx = self.mem.pgdat[node].kswapd.zoneidx;
                         KswapdStage::Balance(Box::new(ZoneDescent::new(zoneidx)))
                     } else {
                         KswapdStage::Round
@@ -199,9 +199,9 @@ impl<O: Owners> Manager<O> {
                     }
                 },
                 KswapdStage::Shrink(ref mut pass) => {
-                    let mut sc = self.nodes[node].kswapd.sc.take();
+                    let mut sc = self.mem.pgdat[node].kswapd.sc.take();
                     let step = self.shrink_node_step(pass, &mut sc, ctx);
-                    self.nodes[node].kswapd.sc.put_back(sc);
+                    self.mem.pgdat[node].kswapd.sc.put_back(sc);
                     match step {
                         NodeStep::Continue => break (stage, Step::Continue),
                         NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
@@ -216,7 +216,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
         };
-        self.nodes[node].kswapd.stage = result.0;
+        self.mem.pgdat[node].kswapd.stage = result.0;
         result.1
     }
 
@@ -231,16 +231,16 @@ impl<O: Owners> Manager<O> {
 
     /// Whether kswapd may sleep: balanced, or hopeless. Ends the reserve throttle in both cases.
     fn prepare_kswapd_sleep(&mut self, node: NodeId) -> bool {
-        if self.nodes[node].nr_reserve_throttled > 0 {
+        if self.mem.pgdat[node].nr_reserve_throttled > 0 {
             self.wake_throttled(node, Throttle::Reserves);
         }
-        let kswapd = &self.nodes[node].kswapd;
+        let kswapd = &self.mem.pgdat[node].kswapd;
         if kswapd.failures >= MAX_RECLAIM_RETRIES {
             return true;
         }
         let (order, zoneidx) = (kswapd.reclaim_order, kswapd.zoneidx);
         if self.pgdat_balanced(node, order, zoneidx) {
-            let state = &mut self.nodes[node];
+            let state = &mut self.mem.pgdat[node];
             state.dirty = false;
             state.writeback = false;
             state.congested = false;
@@ -252,7 +252,7 @@ impl<O: Owners> Manager<O> {
     fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(KswapdStage, Step<DaemonRest>)> {
         let node = ctx.node;
         if self.prepare_kswapd_sleep(node) {
-            let kswapd = &mut self.nodes[node].kswapd;
+            let kswapd = &mut self.mem.pgdat[node].kswapd;
             kswapd.sleeping = true;
             let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
             if !self.era.kcompactd_after_nap {
@@ -275,7 +275,7 @@ impl<O: Owners> Manager<O> {
     ) -> Option<(KswapdStage, Step<DaemonRest>)> {
         let node = ctx.node;
         if early {
-            let kswapd = &mut self.nodes[node].kswapd;
+            let kswapd = &mut self.mem.pgdat[node].kswapd;
             kswapd.highest_zoneidx = Some(kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx));
             kswapd.order = kswapd.order.max(kswapd.reclaim_order);
             self.mem.vmstat.count(Event::KswapdLowWmarkHitQuickly);
@@ -285,12 +285,12 @@ impl<O: Owners> Manager<O> {
             self.mem.vmstat.count(Event::MmVmscanKswapdSleep);
             self.mem.events.record(TraceEvent::MmVmscanKswapdSleep { nid: node });
             if self.era.kcompactd_after_nap {
-                let kswapd = &self.nodes[node].kswapd;
+                let kswapd = &self.mem.pgdat[node].kswapd;
                 let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
                 self.reset_isolation_suitable(node);
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
-            self.nodes[node].kswapd.sleeping = true;
+            self.mem.pgdat[node].kswapd.sleeping = true;
             self.set_percpu_threshold(node, false);
             return Some((KswapdStage::Sleep, Step::Done(DaemonRest::UNTIL_WOKEN)));
         }
@@ -323,9 +323,9 @@ impl<O: Owners> Manager<O> {
     fn kswapd_begin(&mut self, node: NodeId) {
         self.mem.vmstat.count(Event::MmVmscanKswapdWake);
         self.mem.vmstat.count(Event::Pageoutrun);
-        let Memory { nodes, events, .. } = &mut self.mem;
+        let Memory { nodes, pgdat, events, .. } = &mut self.mem;
         let zones = &mut nodes[node].zones;
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut pgdat[node].kswapd;
         kswapd.alloc_order = kswapd.order;
         kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
         kswapd.request_zoneidx = kswapd.zoneidx;
@@ -347,10 +347,10 @@ impl<O: Owners> Manager<O> {
 
     fn kswapd_round(&mut self, ctx: &Ctx) -> RoundStart {
         let node = ctx.node;
-        let kswapd = &self.nodes[node].kswapd;
+        let kswapd = &self.mem.pgdat[node].kswapd;
         let balanced = self.pgdat_balanced(node, kswapd.sc.goal.order, kswapd.zoneidx);
         let laptop = self.config.laptop_mode != 0;
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         if !balanced && kswapd.nr_boost_reclaim > 0 {
             // A real shortage: drops the boost and restarts at full priority.
             kswapd.nr_boost_reclaim = 0;
@@ -379,18 +379,18 @@ impl<O: Owners> Manager<O> {
         }
         let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
         kswapd.needs_compaction = compacts;
-        let sc = *self.nodes[ctx.node].kswapd.sc;
+        let sc = *self.mem.pgdat[ctx.node].kswapd.sc;
         self.kswapd_age_node(&sc, ctx);
         if compacts {
             let has_block = self.node_has_block(node, order, zoneidx, zoneidx);
-            self.nodes[node].kswapd.needs_compaction = !has_block;
+            self.mem.pgdat[node].kswapd.needs_compaction = !has_block;
             if !self.aim_at_zones_without_pages(node) {
                 // Keep the priority, as after a round that has scanned enough.
-                self.nodes[node].kswapd.raise_priority = false;
+                self.mem.pgdat[node].kswapd.raise_priority = false;
                 return RoundStart::Nothing;
             }
         } else {
-            self.nodes[node].kswapd.sc.goal.reclaim_idx = zoneidx;
+            self.mem.pgdat[node].kswapd.sc.goal.reclaim_idx = zoneidx;
         }
         RoundStart::Shrink
     }
@@ -398,14 +398,14 @@ impl<O: Owners> Manager<O> {
     /// After a node pass: the next stage, and a wait.
     fn kswapd_round_end(&mut self, ctx: &Ctx) -> (KswapdStage, Option<Sleep>) {
         let node = ctx.node;
-        if self.nodes[node].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
+        if self.mem.pgdat[node].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
             self.wake_throttled(node, Throttle::Reserves);
         }
         if self.era.kswapd_restarts {
             let (more, sleep) = self.kswapd_round_end_2_6_37(ctx);
             return (self.kswapd_next(node, more), sleep);
         }
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         let sc = &mut kswapd.sc;
         if sc.goal.order > 0 && sc.found.nr_reclaimed >= 2 << sc.goal.order {
             sc.goal.order = 0;
@@ -425,14 +425,14 @@ impl<O: Owners> Manager<O> {
 
     /// The end of a round: lowers the priority or stops. Returns whether to continue.
     fn kswapd_lower_priority(&mut self, node: NodeId) -> bool {
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         let sc = &mut kswapd.sc;
         let reclaimed = sc.found.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
             // Reclaim has not failed as long as a group was spared.
             let is_vain = sc.found.nr_reclaimed == 0 && !sc.has_spared();
             if is_vain && !self.is_no_failure(node) {
-                self.nodes[node].kswapd.failures += 1;
+                self.mem.pgdat[node].kswapd.failures += 1;
             }
             return false;
         }
@@ -450,7 +450,7 @@ impl<O: Owners> Manager<O> {
             return true;
         }
         if sc.found.nr_reclaimed == 0 && !self.is_no_failure(node) {
-            self.nodes[node].kswapd.failures += 1;
+            self.mem.pgdat[node].kswapd.failures += 1;
         }
         false
     }
@@ -458,7 +458,7 @@ impl<O: Owners> Manager<O> {
     /// A descent without progress is not a failure if there was nothing to reclaim: the node has
     /// enough pages but no block, and a kswapd that compacts does not reclaim from such a node.
     fn is_no_failure(&self, node: NodeId) -> bool {
-        let kswapd = &self.nodes[node].kswapd;
+        let kswapd = &self.mem.pgdat[node].kswapd;
         self.era.kswapd_compacts
             && kswapd.alloc_order > 0
             && self.pgdat_balanced(node, 0, kswapd.zoneidx)
@@ -468,7 +468,7 @@ impl<O: Owners> Manager<O> {
     /// newest request.
     fn kswapd_end(&mut self, node: NodeId) {
         self.kswapd_end_balance(node);
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         if kswapd.reclaim_order >= kswapd.alloc_order {
             kswapd.alloc_order = kswapd.order;
             kswapd.reclaim_order = kswapd.order;
@@ -478,7 +478,7 @@ impl<O: Owners> Manager<O> {
 
     /// Last part of `balance_pgdat`: removes the boost for which this descent reclaimed.
     pub(in crate::reclaim) fn kswapd_end_balance(&mut self, node: NodeId) {
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         let boosted = kswapd.boosts.iter().any(|&boost| boost > 0);
         let zoneidx = kswapd.zoneidx;
         kswapd.reclaim_order = kswapd.sc.goal.order;

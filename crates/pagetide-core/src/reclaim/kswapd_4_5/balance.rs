@@ -80,7 +80,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn zone_reclaimable(&self, node: NodeId, zone: usize) -> bool {
-        self.nodes[node].kswapd.of_4_5.pages_scanned[zone]
+        self.mem.pgdat[node].kswapd.of_4_5.pages_scanned[zone]
             < self.zone_reclaimable_pages(node, zone) * 6
     }
 
@@ -110,9 +110,9 @@ impl<O: Owners> Manager<O> {
             }
             ZoneDescentStage::Shrink(zone, pass) => {
                 let zone = *zone;
-                let mut sc = self.nodes[node].kswapd.sc.take();
+                let mut sc = self.mem.pgdat[node].kswapd.sc.take();
                 let step = self.shrink_node_step(pass, &mut sc, ctx);
-                self.nodes[node].kswapd.sc.put_back(sc);
+                self.mem.pgdat[node].kswapd.sc.put_back(sc);
                 match step {
                     NodeStep::Continue => {}
                     NodeStep::Wait(wait) => return Step::Wait(wait),
@@ -126,11 +126,12 @@ impl<O: Owners> Manager<O> {
                 }
             }
             ZoneDescentStage::AfterZones => {
-                if self.nodes[node].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
+                if self.mem.pgdat[node].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node)
+                {
                     self.wake_throttled(node, Throttle::Reserves);
                 }
                 let compacts = self.era.kswapd_compacts;
-                let sc = &mut self.nodes[node].kswapd.sc;
+                let sc = &mut self.mem.pgdat[node].kswapd.sc;
                 let order = sc.goal.order;
                 if compacts && order > 0 && sc.found.nr_reclaimed >= 2 << order {
                     // Perhaps permanently fragmented: settle for order 0.
@@ -151,17 +152,17 @@ impl<O: Owners> Manager<O> {
                 Step::Done(()) => state.at = ZoneDescentStage::End,
             },
             ZoneDescentStage::End => {
-                let sc = &mut self.nodes[node].kswapd.sc;
+                let sc = &mut self.mem.pgdat[node].kswapd.sc;
                 state.reclaimed += sc.found.nr_reclaimed;
                 if state.raise_priority || sc.found.nr_reclaimed == 0 {
                     sc.goal.priority -= 1;
                 }
                 let order = sc.goal.order;
-                let zoneidx = self.nodes[node].kswapd.zoneidx;
+                let zoneidx = self.mem.pgdat[node].kswapd.zoneidx;
                 if self.pgdat_balanced_4_5(node, order, zoneidx) {
                     return Step::Done(());
                 }
-                let sc = &mut self.nodes[node].kswapd.sc;
+                let sc = &mut self.mem.pgdat[node].kswapd.sc;
                 if sc.goal.priority < 1 {
                     // Last try: lift the exemptions of policies that 4.5 did not have.
                     if state.reclaimed > 0 {
@@ -183,7 +184,7 @@ impl<O: Owners> Manager<O> {
     fn begin_round(&mut self, state: &mut ZoneDescent, ctx: &Ctx) -> bool {
         let node = ctx.node;
         self.mem.work.lruvecs_visited += 1;
-        let sc = &mut self.nodes[node].kswapd.sc;
+        let sc = &mut self.mem.pgdat[node].kswapd.sc;
         sc.found.nr_reclaimed = 0;
         if sc.goal.priority < DEF_PRIORITY - 2 {
             sc.may.writepage = true;
@@ -200,9 +201,9 @@ impl<O: Owners> Manager<O> {
         });
         let Some(end) = end else { return false };
         state.end_zone = end;
-        let sc = *self.nodes[ctx.node].kswapd.sc;
+        let sc = *self.mem.pgdat[ctx.node].kswapd.sc;
         self.kswapd_age_node(&sc, ctx);
-        let zoneidx = self.nodes[node].kswapd.zoneidx;
+        let zoneidx = self.mem.pgdat[node].kswapd.zoneidx;
         let has_block = self.node_has_block(node, order, end, zoneidx);
         state.needs_compaction &= !has_block;
         true
@@ -211,7 +212,7 @@ impl<O: Owners> Manager<O> {
     /// Whether to shrink a zone (Linux `kswapd_shrink_zone`, first part).
     fn begin_zone(&mut self, state: &mut ZoneDescent, node: NodeId, index: usize) -> bool {
         let zone = &self.mem.nodes[node].zones[index];
-        let Kswapd { sc, .. } = &self.nodes[node].kswapd;
+        let Kswapd { sc, .. } = &self.mem.pgdat[node].kswapd;
         let reclaimable = sc.goal.priority == DEF_PRIORITY || self.zone_reclaimable(node, index);
         if !zone.is_populated() || !reclaimable {
             return false;
@@ -224,7 +225,7 @@ impl<O: Owners> Manager<O> {
         let gap = balance_gap(zone);
         let balanced = self.zone_balanced(zone, order, false, gap, state.end_zone);
         let nr_to_reclaim = zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
-        let sc = &mut self.nodes[node].kswapd.sc;
+        let sc = &mut self.mem.pgdat[node].kswapd.sc;
         sc.found.nr_scanned = 0;
         sc.goal.nr_to_reclaim = nr_to_reclaim;
         sc.rules.only_zone = Some(index);
@@ -237,7 +238,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn end_zone(&mut self, state: &mut ZoneDescent, node: NodeId, zone: usize) {
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         let sc = &mut kswapd.sc;
         sc.rules.only_zone = None;
         state.nr_attempted += sc.goal.nr_to_reclaim;
@@ -255,7 +256,7 @@ impl<O: Owners> Manager<O> {
     /// that kswapd has balanced decide whether it sleeps.
     pub(in crate::reclaim) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
         self.kswapd_end_balance(node);
-        let kswapd = &mut self.nodes[node].kswapd;
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
         if kswapd.order > kswapd.alloc_order {
             return true;
         }

@@ -38,8 +38,8 @@ fn a_quarter_of_a_node_is_enough_for_blocks_and_all_of_it_is_wanted_for_pages() 
         let mut machine = machine(KswapdPolicy::Linux45, mib);
         exhaust(&mut machine, Gfp::KERNEL.with(Gfp::DMA32), 1);
         // A zone without pages to reclaim counts as balanced, so give one some.
-        machine.nodes[0].zone_lru[1][2] = 1000;
-        machine.nodes[0].kswapd.of_4_5.pages_scanned = [0; MAX_NR_ZONES];
+        machine.mem.pgdat[0].zone_lru[1][2] = 1000;
+        machine.mem.pgdat[0].kswapd.of_4_5.pages_scanned = [0; MAX_NR_ZONES];
         assert!(!machine.pgdat_balanced_4_5(NODE, 0, 1), "{mib} MiB");
         let dma_only = machine.mem.nodes[0].zones[0].free_pages() > 1000;
         assert_eq!(machine.pgdat_balanced_4_5(NODE, 3, 1), enough && dma_only, "{mib} MiB");
@@ -60,7 +60,7 @@ fn kswapd_descends_to_priority_1_and_a_task_to_0() {
     assert_eq!(machine.take_work().lruvecs_visited, 13);
     machine.wakeup_kswapd(NODE, 0, 2, true);
     machine.take_effects().discard();
-    while machine.nodes[0].kswapd.failures == 0 {
+    while machine.mem.pgdat[0].kswapd.failures == 0 {
         let (_, effects) = machine.step_daemon(Daemon::Kswapd(NODE), Cpu(0), 0);
         effects.discard();
     }

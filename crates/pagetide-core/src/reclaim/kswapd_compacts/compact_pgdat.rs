@@ -18,7 +18,7 @@ use crate::units::{NodeId, Order, SWAP_CLUSTER_MAX};
 impl<O: Owners> Manager<O> {
     /// Whether the node's kswapd is compacting.
     pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
-        self.nodes.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
+        self.mem.pgdat.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
     }
 
     /// Whether the zone has a block of `order`, or compaction could make one.
@@ -57,7 +57,7 @@ impl<O: Owners> Manager<O> {
     /// too few pages for compaction. `false`: there is no such zone, so the round has nothing to
     /// reclaim.
     pub(in crate::reclaim) fn aim_at_zones_without_pages(&mut self, node: NodeId) -> bool {
-        let kswapd = &self.nodes[node].kswapd;
+        let kswapd = &self.mem.pgdat[node].kswapd;
         let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
         let (mut reclaim_idx, mut nr_to_reclaim) = (zoneidx, 0);
         for (index, zone) in self.mem.nodes[node].zones[..=zoneidx].iter().enumerate() {
@@ -66,7 +66,7 @@ impl<O: Owners> Manager<O> {
                 nr_to_reclaim += zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
             }
         }
-        let sc = &mut self.nodes[node].kswapd.sc;
+        let sc = &mut self.mem.pgdat[node].kswapd.sc;
         sc.goal.reclaim_idx = reclaim_idx;
         sc.goal.nr_to_reclaim = nr_to_reclaim;
         nr_to_reclaim > 0
@@ -87,7 +87,7 @@ impl<O: Owners> Manager<O> {
         order: Order,
     ) -> CompactZones {
         self.mem.vmstat.count(Event::CompactKswapd);
-        self.nodes[node].kswapd.of_4_5.compacting = true;
+        self.mem.pgdat[node].kswapd.of_4_5.compacting = true;
         CompactZones { order, zone: 0, run: None }
     }
 
@@ -140,7 +140,7 @@ impl<O: Owners> Manager<O> {
             }
             *zone += 1;
         }
-        self.nodes[node].kswapd.of_4_5.compacting = false;
+        self.mem.pgdat[node].kswapd.of_4_5.compacting = false;
         Step::Done(())
     }
 }

@@ -10,7 +10,6 @@ use crate::ageing::lruvec::LruSizes;
 use crate::ageing::lruvec::{Lru, Lruvec};
 use crate::config::{Config, SoftLimitNode};
 use crate::frames::page_alloc::Memory;
-use crate::frames::pgdat::NodeState;
 use crate::groups::memcg::{Memcg, ROOT};
 use crate::groups::page_counter::UNLIMITED;
 use crate::reclaim::Reclaimer;
@@ -94,7 +93,6 @@ pub struct GroupWalk {
 #[derive(Clone, Copy)]
 pub(crate) struct GroupViews<'m> {
     pub memcgs: &'m IdVec<MemcgId, Memcg>,
-    pub nodes: &'m IdVec<NodeId, NodeState>,
     pub mem: &'m Memory,
     pub config: &'m Config,
     pub node: NodeId,
@@ -244,7 +242,7 @@ impl<'m> GroupView<'m> {
     /// Sizes of the lists of the group and its descendants, on this node.
     pub fn sizes_below(self) -> LruSizes {
         if self.is_root() {
-            let stats = &self.of.nodes[self.of.node].stats;
+            let stats = &self.of.mem.pgdat[self.of.node].stats;
             return LruSizes(Lru::ALL.map(|lru| stats[lru.stat() as usize]));
         }
         LruSizes(self.lruvec().subtree)

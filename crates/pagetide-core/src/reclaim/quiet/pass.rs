@@ -25,27 +25,27 @@ impl<O: Owners> Manager<O> {
     pub(in crate::reclaim) fn walk_begins(&mut self) {
         // Rebuilding costs as much as a walk. So it waits until the number of visits without the
         // order reaches the number of groups.
-        let is_due =
-            self.idle_groups.rules.is_none() && self.idle_groups.looked_at >= self.memcgs.len();
+        let is_due = self.groups.idle_groups.rules.is_none()
+            && self.groups.idle_groups.looked_at >= self.groups.memcgs.len();
         let has_changed =
-            self.idle_groups.rules.is_some_and(|rules| rules != self.rules_of_walks());
+            self.groups.idle_groups.rules.is_some_and(|rules| rules != self.rules_of_walks());
         if is_due || has_changed {
             self.rebuild_walk_order();
         }
     }
 
     fn rebuild_walk_order(&mut self) {
-        let mut quiet = core::mem::take(&mut self.idle_groups);
+        let mut quiet = core::mem::take(&mut self.groups.idle_groups);
         quiet.order.clear();
         quiet.order.extend(self.memcg_ids());
         let nr = quiet.order.len();
         let rules = self.rules_of_walks();
         quiet.places.clear();
-        quiet.places.resize(self.memcgs.len(), 0);
+        quiet.places.resize(self.groups.memcgs.len(), 0);
         quiet.has_rules.clear();
         for (place, &id) in quiet.order.iter().enumerate() {
             quiet.places[id] = place as u32;
-            let parent = self.memcgs[id].parent;
+            let parent = self.groups.memcgs[id].parent;
             let above = parent.is_some() && quiet.has_rules[quiet.places[parent] as usize];
             quiet.has_rules.push(above || self.is_set_apart(id, rules));
         }
@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
         quiet.ends.clear();
         quiet.ends.extend(1..=nr as u32);
         for place in (1..nr).rev() {
-            let parent = self.memcgs[quiet.order[place]].parent;
+            let parent = self.groups.memcgs[quiet.order[place]].parent;
             let above = quiet.places[parent] as usize;
             quiet.ends[above] = quiet.ends[above].max(quiet.ends[place]);
         }
@@ -65,12 +65,12 @@ impl<O: Owners> Manager<O> {
         }
         quiet.rules = Some(rules);
         quiet.looked_at = 0;
-        self.idle_groups = quiet;
+        self.groups.idle_groups = quiet;
     }
 
     /// Whether a setting of a group can change the plan for it and its descendants.
     fn is_set_apart(&self, memcg: MemcgId, rules: IdleRules) -> bool {
-        let group = &self.memcgs[memcg];
+        let group = &self.groups.memcgs[memcg];
         let counter = &group.memory;
         let heeds_soft_limits = match rules.soft_limit {
             SoftLimitPolicy::Off | SoftLimitPolicy::Tree => false,
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
     fn may_pass(&self, goal: &ReclaimGoal) -> bool {
         // Old kernels age their counts of a group at each visit. The first of two passes records
         // which groups it skips. Plug-ins are asked about each group.
-        self.idle_groups.rules == Some(self.rules_of_walks())
+        self.groups.idle_groups.rules == Some(self.rules_of_walks())
             && goal.priority >= 0
             && !self.era.balances_by_rotation
             && self.config.soft_limit != SoftLimitPolicy::TwoPass
@@ -107,7 +107,7 @@ impl<O: Owners> Manager<O> {
         if !self.may_pass(&sc.goal) {
             return None;
         }
-        let quiet = &self.idle_groups;
+        let quiet = &self.groups.idle_groups;
         let place = quiet.places[memcg] as usize;
         let end = quiet.ends[quiet.places[root] as usize] as usize;
         let end = end.min(place + most as usize);
@@ -122,23 +122,23 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(in crate::reclaim) fn has_no_rules(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
         self.may_pass(&sc.goal)
-            && !self.idle_groups.has_rules[self.idle_groups.places[memcg] as usize]
+            && !self.groups.idle_groups.has_rules[self.groups.idle_groups.places[memcg] as usize]
     }
 
     #[inline]
     pub(in crate::reclaim) fn note_group_visit(&mut self) {
-        self.idle_groups.looked_at += 1;
+        self.groups.idle_groups.looked_at += 1;
     }
 
     /// A visit has found nothing. Records the least priority at which the next one finds nothing.
     pub(in crate::reclaim) fn note_idle_group(&mut self, memcg: MemcgId, node: NodeId) {
-        if self.idle_groups.rules.is_none() {
+        if self.groups.idle_groups.rules.is_none() {
             return;
         }
         let (largest, departures) = self.idle_lists(memcg, node).unwrap_or((u64::MAX, 0));
-        let place = self.idle_groups.places[memcg] as usize;
+        let place = self.groups.idle_groups.places[memcg] as usize;
         let from = idle_priority(largest);
-        let quiet = &mut self.idle_groups.nodes[node];
+        let quiet = &mut self.groups.idle_groups.nodes[node];
         quiet.from[place] = from;
         quiet.margins[place] = IdleMargin {
             arrivals: as_margin(arrivals_until(from, largest)),
@@ -149,15 +149,15 @@ impl<O: Owners> Manager<O> {
     /// For a group that is idle while its lists are too small to be scanned: the size of its
     /// largest list, and how many pages may leave while the group stays idle. `None`: always visit.
     fn idle_lists(&self, memcg: MemcgId, node: NodeId) -> Option<(u64, u64)> {
-        let group = &self.memcgs[memcg];
-        let place = self.idle_groups.places[memcg] as usize;
+        let group = &self.groups.memcgs[memcg];
+        let place = self.groups.idle_groups.places[memcg] as usize;
         let lruvec = group.lruvecs.get(node.idx())?;
         let kept = group.cached.get(node.idx())?;
         let listed = lruvec.sizes().0.iter().sum::<u64>();
         let departures = listed.checked_sub(kept.nr_shadow_nodes() * PAGES_A_SHADOW_NODE)?;
         // A visit to the root has no early exit, so the root is always visited.
         let must_look = memcg == ROOT
-            || self.idle_groups.has_rules[place]
+            || self.groups.idle_groups.has_rules[place]
             || kept.nr_unused() > 0
             || self.must_age_anon(memcg, node);
         (!must_look).then_some((lruvec.largest_evictable(), departures))
@@ -165,7 +165,7 @@ impl<O: Owners> Manager<O> {
 
     /// Checks that the order is the walk order and that no byte is too small.
     pub(crate) fn audit_idle_groups(&self) -> Result<(), alloc::string::String> {
-        let quiet = &self.idle_groups;
+        let quiet = &self.groups.idle_groups;
         if quiet.rules != Some(self.rules_of_walks()) {
             return Ok(());
         }
@@ -178,7 +178,7 @@ impl<O: Owners> Manager<O> {
             if quiet.ends[place] as usize != place + nr || quiet.places[id] as usize != place {
                 return Err(alloc::format!("{id:?} is at {place}, with {nr} groups"));
             }
-            let parent = self.memcgs[id].parent;
+            let parent = self.groups.memcgs[id].parent;
             let above = parent.is_some() && quiet.has_rules[quiet.places[parent] as usize];
             let set_apart = above || self.is_set_apart(id, self.rules_of_walks());
             if set_apart && !quiet.has_rules[place] {

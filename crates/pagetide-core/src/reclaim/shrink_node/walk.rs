@@ -237,7 +237,7 @@ impl<O: Owners> Manager<O> {
     /// group waits for a page that it meets a second time under writeback. (kswapd waits for any
     /// write.)
     fn legacy_wait(&mut self, goal: &ReclaimGoal, node: NodeId) -> NodeStep {
-        match self.legacy_wait.take() {
+        match self.step.legacy_wait.take() {
             None => NodeStep::Continue,
             Some(_) if goal.is_kswapd() => {
                 NodeStep::Wait(self.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
@@ -260,7 +260,7 @@ impl<O: Owners> Manager<O> {
             return None;
         }
         if self.walks_in_part(&sc.goal) {
-            let remembered = self.memcgs[root].lruvecs[pass.node].reclaim_position;
+            let remembered = self.groups.memcgs[root].lruvecs[pass.node].reclaim_position;
             if remembered.is_some() {
                 return self.next_memcg(root, remembered).or(Some(root));
             }
@@ -280,7 +280,7 @@ impl<O: Owners> Manager<O> {
         if self.walks_in_part(&sc.goal) {
             let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
             let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
-            self.memcgs[root].lruvecs[pass.node].reclaim_position = remembered;
+            self.groups.memcgs[root].lruvecs[pass.node].reclaim_position = remembered;
             if enough {
                 return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
             }
@@ -317,7 +317,7 @@ impl<O: Owners> Manager<O> {
             ScanBatch::Aged => {}
             ScanBatch::Done => return true,
         }
-        self.plugged = true;
+        self.step.plugged = true;
         false
     }
 
@@ -326,7 +326,7 @@ impl<O: Owners> Manager<O> {
         self.vmpressure(&sc.goal, sc.found.nr_scanned.saturating_sub(pass.scanned_before));
         let tally = &sc.found.tally;
         let node = pass.node;
-        let state = &mut self.nodes[node];
+        let state = &mut self.mem.pgdat[node];
         let mut wait = None;
         if sc.goal.is_kswapd() {
             if tally.writeback > 0 && tally.writeback == tally.taken {
@@ -341,8 +341,10 @@ impl<O: Owners> Manager<O> {
         }
         // A group of version 1 stalls in writeback itself, page by page.
         let is_congested = tally.dirty > 0 && tally.dirty == tally.congested;
-        let target =
-            sc.goal.target.and_then(|target| self.memcgs[target].lruvecs.get_mut(node.idx()));
+        let target = sc
+            .goal
+            .target
+            .and_then(|target| self.groups.memcgs[target].lruvecs.get_mut(node.idx()));
         let congested = match target {
             None => &mut state.congested,
             Some(lruvec) => &mut lruvec.congested,

@@ -32,8 +32,8 @@ impl<O: Owners> Manager<O> {
         if self.config.soft_limit != SoftLimitPolicy::Tree {
             return;
         }
-        let nr_cpus = self.stocks.len();
-        let events = &mut self.memcgs[memcg].cpu_events;
+        let nr_cpus = self.groups.stocks.len();
+        let events = &mut self.groups.memcgs[memcg].cpu_events;
         if events.is_empty() {
             events.resize(nr_cpus, Default::default());
         }
@@ -51,34 +51,34 @@ impl<O: Owners> Manager<O> {
         // The root has no soft limit, whatever value is set there.
         let mut at = memcg;
         while at != ROOT {
-            let excess = self.memcgs[at].soft_limit_excess();
-            let on_tree = self.memcgs[at].lruvecs[node].soft_limit_key.is_some();
+            let excess = self.groups.memcgs[at].soft_limit_excess();
+            let on_tree = self.groups.memcgs[at].lruvecs[node].soft_limit_key.is_some();
             if excess > 0 || on_tree {
                 self.take_off_tree(at, node);
                 self.put_on_tree(at, node, excess);
             }
-            at = self.memcgs[at].parent;
+            at = self.groups.memcgs[at].parent;
         }
     }
 
     /// A soft limit was set: counts charges from here on.
     pub(crate) fn use_soft_limits(&mut self) {
-        self.soft_limit_trees.in_use = true;
+        self.groups.soft_limit_trees.in_use = true;
     }
 
     /// A task was killed, perhaps while it held the worst group off the tree. Puts missing groups
     /// back.
     pub(crate) fn restore_soft_limits(&mut self) {
-        if !self.soft_limit_trees.in_use || self.config.soft_limit != SoftLimitPolicy::Tree {
+        if !self.groups.soft_limit_trees.in_use || self.config.soft_limit != SoftLimitPolicy::Tree {
             return;
         }
         // A removed group is on no tree, even if its caches keep it alive.
-        let ids = (1..self.memcgs.len()).map(|id| MemcgId(id as u16));
+        let ids = (1..self.groups.memcgs.len()).map(|id| MemcgId(id as u16));
         let there: alloc::vec::Vec<_> = ids.filter(|&id| self.memcg_is_online(id)).collect();
         for id in there {
-            let excess = self.memcgs[id].soft_limit_excess();
-            for node in 0..self.memcgs[id].lruvecs.len() {
-                if self.memcgs[id].lruvecs[node].soft_limit_key.is_none() {
+            let excess = self.groups.memcgs[id].soft_limit_excess();
+            for node in 0..self.groups.memcgs[id].lruvecs.len() {
+                if self.groups.memcgs[id].lruvecs[node].soft_limit_key.is_none() {
                     self.put_on_tree(id, NodeId(node as u8), excess);
                 }
             }
@@ -91,23 +91,23 @@ impl<O: Owners> Manager<O> {
             let Some(memcg) = self.at_position(held).filter(|&id| self.memcg_is_online(id)) else {
                 continue;
             };
-            if self.memcgs[memcg].lruvecs[state.node].soft_limit_key.is_none() {
-                let excess = self.memcgs[memcg].soft_limit_excess();
+            if self.groups.memcgs[memcg].lruvecs[state.node].soft_limit_key.is_none() {
+                let excess = self.groups.memcgs[memcg].soft_limit_excess();
                 self.put_on_tree(memcg, state.node, excess);
             }
         }
     }
 
     pub(crate) fn forget_soft_limit(&mut self, memcg: MemcgId) {
-        for node in 0..self.nodes.len() {
+        for node in 0..self.mem.pgdat.len() {
             self.take_off_tree(memcg, NodeId(node as u8));
         }
     }
 
     fn take_off_tree(&mut self, memcg: MemcgId, node: NodeId) {
-        let lruvec = &mut self.memcgs[memcg].lruvecs[node];
+        let lruvec = &mut self.groups.memcgs[memcg].lruvecs[node];
         if let Some(key) = lruvec.soft_limit_key.take() {
-            self.soft_limit_trees.trees[node].remove(&key);
+            self.groups.soft_limit_trees.trees[node].remove(&key);
         }
     }
 
@@ -115,23 +115,23 @@ impl<O: Owners> Manager<O> {
     /// (`__mem_cgroup_insert_exceeded`): charges may have put back the group that a reclaimer took
     /// off.
     fn put_on_tree(&mut self, memcg: MemcgId, node: NodeId, excess: u64) {
-        let is_on = self.memcgs[memcg].lruvecs[node].soft_limit_key.is_some();
+        let is_on = self.groups.memcgs[memcg].lruvecs[node].soft_limit_key.is_some();
         if excess == 0 || is_on {
             return;
         }
-        let trees = &mut self.soft_limit_trees;
+        let trees = &mut self.groups.soft_limit_trees;
         trees.arrivals += 1;
         let key = (excess, trees.arrivals);
         trees.trees[node].insert(key, memcg);
-        self.memcgs[memcg].lruvecs[node].soft_limit_key = Some(key);
+        self.groups.memcgs[memcg].lruvecs[node].soft_limit_key = Some(key);
     }
 
     /// Takes the group with the largest key off the tree, if it is still over its limit.
     fn largest_soft_limit(&mut self, node: NodeId) -> Option<MemcgId> {
         loop {
-            let (_, &memcg) = self.soft_limit_trees.trees[node].last_key_value()?;
+            let (_, &memcg) = self.groups.soft_limit_trees.trees[node].last_key_value()?;
             self.take_off_tree(memcg, node);
-            if self.memcgs[memcg].soft_limit_excess() > 0 {
+            if self.groups.memcgs[memcg].soft_limit_excess() > 0 {
                 return Some(memcg);
             }
         }
@@ -143,7 +143,7 @@ impl<O: Owners> Manager<O> {
         let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
             && sc.goal.target.is_none()
             && sc.goal.order == 0
-            && !self.soft_limit_trees.trees[node].is_empty();
+            && !self.groups.soft_limit_trees.trees[node].is_empty();
         if !wanted {
             return None;
         }
@@ -235,7 +235,7 @@ impl<O: Owners> Manager<O> {
                 let Some(memcg) = next.or_else(|| self.largest_soft_limit(state.node)) else {
                     return true;
                 };
-                let excess = self.memcgs[memcg].soft_limit_excess();
+                let excess = self.groups.memcgs[memcg].soft_limit_excess();
                 state.top = Some((self.position_of(memcg), excess));
                 state.turns = 0;
                 state.total = 0;
@@ -276,7 +276,7 @@ impl<O: Owners> Manager<O> {
     fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
         let Some((top, excess)) = state.top else { return true };
         let Some(top) = self.at_position(top) else { return true };
-        if self.memcgs[top].soft_limit_excess() == 0 {
+        if self.groups.memcgs[top].soft_limit_excess() == 0 {
             return true;
         }
         let next = self.next_memcg(top, victim);
@@ -302,7 +302,7 @@ impl<O: Owners> Manager<O> {
         state.next = next.map(|next| self.position_of(next));
         if let Some(top) = self.at_position(top) {
             self.take_off_tree(top, state.node);
-            let excess = self.memcgs[top].soft_limit_excess();
+            let excess = self.groups.memcgs[top].soft_limit_excess();
             self.put_on_tree(top, state.node, excess);
         }
         state.tried += 1;
@@ -313,7 +313,7 @@ impl<O: Owners> Manager<O> {
         if over {
             // The group taken off for the next try goes back.
             if let Some(next) = next {
-                let excess = self.memcgs[next].soft_limit_excess();
+                let excess = self.groups.memcgs[next].soft_limit_excess();
                 self.put_on_tree(next, state.node, excess);
             }
         }
@@ -337,19 +337,24 @@ mod tests {
         let config = Config { soft_limit: SoftLimitPolicy::Tree, ..Config::default() };
         let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
         let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
-        machine.memcgs[memcg].soft_limit = 0;
-        machine.memcgs[memcg].memory.usage = 8;
+        machine.groups.memcgs[memcg].soft_limit = 0;
+        machine.groups.memcgs[memcg].memory.usage = 8;
         machine.put_on_tree(memcg, node, 8);
         let ctx = Ctx { cpu: Cpu(0), node, now: 0, asker: MmId::NONE, memcg: ROOT };
         let sc = ScanControl::new(Reclaimer::Kswapd, SWAP_CLUSTER_MAX, Gfp::KERNEL, 0);
         let mut stage = machine.begin_soft_reclaim(node, &sc).unwrap();
         assert!(!machine.soft_reclaim_step(&mut stage, &ctx));
-        assert_eq!(machine.soft_limit_trees.of_node(0).count(), 0, "taken off to be worked on");
+        assert_eq!(
+            machine.groups.soft_limit_trees.of_node(0).count(),
+            0,
+            "taken off to be worked on"
+        );
         // The group has nothing to free: it is tried again and again, and each try puts it back.
         machine.put_on_tree(memcg, node, 9);
         while !machine.soft_reclaim_step(&mut stage, &ctx) {}
-        let on_tree: Vec<_> = machine.soft_limit_trees.of_node(0).map(|(key, _)| key).collect();
-        let known = machine.memcgs[memcg].lruvecs[0].soft_limit_key;
+        let on_tree: Vec<_> =
+            machine.groups.soft_limit_trees.of_node(0).map(|(key, _)| key).collect();
+        let known = machine.groups.memcgs[memcg].lruvecs[0].soft_limit_key;
         assert_eq!(on_tree, Vec::from_iter(known));
     }
 }

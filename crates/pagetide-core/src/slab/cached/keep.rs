@@ -49,11 +49,11 @@ impl<O: Owners> Manager<O> {
             self.note_entry(holds, at);
         }
         let (memcg, node) = self.list_of(object);
-        let lists = &mut self.memcgs[memcg].cached[node];
+        let lists = &mut self.groups.memcgs[memcg].cached[node];
         self.slabs.cached.push_back(&mut lists.lists[list], at);
         match list {
-            SHADOW_NODES => self.idle_groups.pages_removed(memcg, node, PAGES_A_SHADOW_NODE),
-            _ => self.idle_groups.must_visit(memcg, node),
+            SHADOW_NODES => self.groups.idle_groups.pages_removed(memcg, node, PAGES_A_SHADOW_NODE),
+            _ => self.groups.idle_groups.must_visit(memcg, node),
         }
         at
     }
@@ -106,7 +106,7 @@ impl<O: Owners> Manager<O> {
     pub(super) fn take_entry(&mut self, at: u32) -> (Object, Object) {
         let CachedEntry { object, holds, list, .. } = self.slabs.cached.entries[at as usize];
         let (memcg, node) = self.list_of(object);
-        let list = &mut self.memcgs[memcg].cached[node].lists[list];
+        let list = &mut self.groups.memcgs[memcg].cached[node].lists[list];
         self.slabs.cached.remove(list, at);
         self.slabs.cached.entries[at as usize].object = Object::NONE;
         self.slabs.cached.free.push(at);
@@ -123,17 +123,17 @@ impl<O: Owners> Manager<O> {
         let mut memcg = self.memcg_of_object(object);
         // Objects of a removed group are on the lists of its parent, even if the group's caches
         // still exist.
-        while self.memcgs[memcg].dying {
-            memcg = self.memcgs[memcg].parent;
+        while self.groups.memcgs[memcg].dying {
+            memcg = self.groups.memcgs[memcg].parent;
         }
         (memcg, self.node_of_object(object))
     }
 
     /// Moves the cached objects of a removed group to its parent.
     pub(crate) fn reparent_cached(&mut self, memcg: MemcgId, parent: MemcgId) {
-        for node in 0..self.nodes.len() {
-            let mut from = core::mem::take(&mut self.memcgs[memcg].cached[node]);
-            let to = &mut self.memcgs[parent].cached[node];
+        for node in 0..self.mem.pgdat.len() {
+            let mut from = core::mem::take(&mut self.groups.memcgs[memcg].cached[node]);
+            let to = &mut self.groups.memcgs[parent].cached[node];
             for (from, to) in from.lists.iter_mut().zip(&mut to.lists) {
                 self.slabs.cached.splice(from, to);
             }
@@ -153,7 +153,7 @@ impl<O: Owners> Manager<O> {
     ) -> (u64, u64) {
         let (mut seen, mut freed) = (0, 0);
         while seen < nr {
-            let list = &mut self.memcgs[memcg].cached[node].lists[kind as usize];
+            let list = &mut self.groups.memcgs[memcg].cached[node].lists[kind as usize];
             let at = list.head;
             if at == NONE {
                 break;
@@ -187,7 +187,7 @@ impl<O: Owners> Manager<O> {
     /// Frees an object that may still have readers (RCU).
     pub(crate) fn free_by_rcu(&mut self, object: Object, cpu: Cpu) {
         match self.slabs.defers_frees {
-            true => self.effects.push(Effect::FreeLate { object, cpu }),
+            true => self.step.effects.push(Effect::FreeLate { object, cpu }),
             false => self.free_known(object, cpu),
         }
     }
@@ -201,7 +201,7 @@ impl<O: Owners> Manager<O> {
 
     /// Number of cached objects of a kind in a group itself.
     pub fn nr_cached(&self, memcg: MemcgId, kind: CachedKind) -> u64 {
-        let lists = self.memcgs.get(memcg.idx()).into_iter().flat_map(|memcg| &memcg.cached);
+        let lists = self.groups.memcgs.get(memcg.idx()).into_iter().flat_map(|memcg| &memcg.cached);
         lists.map(|lists| lists.lists[kind as usize].len).sum()
     }
 

@@ -43,13 +43,13 @@ impl<O: Owners> Manager<O> {
 
     /// Shadow nodes of all groups (`workingset_nodes`).
     pub(crate) fn nr_shadow_nodes(&self, node: NodeId) -> u64 {
-        let lists = self.memcgs.iter().filter_map(|memcg| memcg.cached.get(node.idx()));
+        let lists = self.groups.memcgs.iter().filter_map(|memcg| memcg.cached.get(node.idx()));
         lists.map(|lists| lists.nr_shadow_nodes()).sum()
     }
 
     /// Number of shadow nodes of a group beyond those that it needs.
     pub(crate) fn count_shadow_nodes(&self, memcg: MemcgId, node: NodeId) -> u64 {
-        let group = &self.memcgs[memcg];
+        let group = &self.groups.memcgs[memcg];
         let Some(lists) = group.cached.get(node.idx()).filter(|it| it.nr_shadow_nodes() > 0) else {
             return 0;
         };
@@ -75,7 +75,7 @@ impl<O: Owners> Manager<O> {
         cpu: Cpu,
     ) -> u64 {
         for freed in 0..nr {
-            let at = self.memcgs[memcg].cached[node].lists[SHADOW_NODES].head;
+            let at = self.groups.memcgs[memcg].cached[node].lists[SHADOW_NODES].head;
             if at == NONE {
                 return freed;
             }
@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
             self.take_entry(at);
             O::forget_shadows(self, tree, index, cpu);
             self.mem.vmstat.count(Event::WorkingsetNodereclaim);
-            self.memcgs[memcg].events.count(Event::WorkingsetNodereclaim);
+            self.groups.memcgs[memcg].events.count(Event::WorkingsetNodereclaim);
         }
         nr
     }

@@ -15,7 +15,7 @@ use crate::units::{Cpu, MemcgId};
 impl<O: Owners> Manager<O> {
     /// Creates a group's owner. The table must have room for it.
     pub(crate) fn create_objcg(&mut self, memcg: MemcgId) {
-        let group = &mut self.memcgs[memcg];
+        let group = &mut self.groups.memcgs[memcg];
         let id = self.slabs.objcgs.create(memcg, group.objcgs.len() as u32);
         group.objcg = id;
         group.objcgs.push(id);
@@ -115,7 +115,7 @@ impl<O: Owners> Manager<O> {
         let owner = &mut self.slabs.objcgs.table[usize::from(stock.objcg)];
         owner.nr_charged_bytes += stock.nr_bytes % page_size;
         owner.bytes += stock.slab_bytes[0] + stock.slab_bytes[1];
-        let group = &mut self.memcgs[owner.memcg];
+        let group = &mut self.groups.memcgs[owner.memcg];
         for (sum, bytes) in group.slab_bytes.iter_mut().zip(stock.slab_bytes) {
             *sum += bytes;
         }
@@ -146,7 +146,7 @@ impl<O: Owners> Manager<O> {
         if nr > 0 {
             self.uncharge_object_pages(cpu, objcg, nr.into());
         }
-        let list = &mut self.memcgs[owner.memcg].objcgs;
+        let list = &mut self.groups.memcgs[owner.memcg].objcgs;
         list.swap_remove(owner.at as usize);
         if let Some(&moved) = list.get(owner.at as usize) {
             self.slabs.objcgs.table[usize::from(moved)].at = owner.at;
@@ -158,19 +158,19 @@ impl<O: Owners> Manager<O> {
     /// Moves a group's owners, and with them its objects, to its parent, in O(owners) (Linux
     /// `memcg_reparent_objcgs`). The group's stocks must be empty.
     pub(crate) fn reparent_objcgs(&mut self, memcg: MemcgId, parent: MemcgId) {
-        let group = &mut self.memcgs[memcg];
+        let group = &mut self.groups.memcgs[memcg];
         let owners = core::mem::take(&mut group.objcgs);
         let own = core::mem::replace(&mut group.objcg, NO_OWNER);
         let bytes = core::mem::take(&mut group.slab_bytes);
         // This comes before the loop, in which owners without objects return the pages of their
         // remainders.
         let pages = core::mem::take(&mut group.kernel_pages);
-        self.memcgs[parent].kernel_pages += pages;
-        for (sum, bytes) in self.memcgs[parent].slab_bytes.iter_mut().zip(bytes) {
+        self.groups.memcgs[parent].kernel_pages += pages;
+        for (sum, bytes) in self.groups.memcgs[parent].slab_bytes.iter_mut().zip(bytes) {
             *sum += bytes;
         }
         for id in owners {
-            let list = &mut self.memcgs[parent].objcgs;
+            let list = &mut self.groups.memcgs[parent].objcgs;
             let owner = &mut self.slabs.objcgs.table[usize::from(id)];
             owner.memcg = parent;
             owner.at = list.len() as u32;

@@ -35,7 +35,7 @@ impl<O: Owners> Manager<O> {
         gfp: Gfp,
     ) -> Option<ShrinkSlab> {
         // A removed group has no lists.
-        let lists = self.memcgs[memcg].cached.get(node.idx())?;
+        let lists = self.groups.memcgs[memcg].cached.get(node.idx())?;
         let freeable = match shrinker {
             Shrinker::ShadowNodes => self.count_shadow_nodes(memcg, node),
             Shrinker::SuperBlock => {
@@ -103,7 +103,7 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         let owed = state.owed.saturating_sub(state.scanned).min(2 * state.freeable);
-        let lists = &mut self.memcgs[state.memcg].cached[state.node];
+        let lists = &mut self.groups.memcgs[state.memcg].cached[state.node];
         let deferred = &mut lists.deferred[state.shrinker as usize];
         *deferred = deferred.saturating_sub(state.deferred) + owed;
         let new_scan = *deferred;
@@ -128,7 +128,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn super_cache_scan(&mut self, memcg: MemcgId, node: NodeId, nr: u64, cpu: Cpu) -> u64 {
-        let lists = &self.memcgs[memcg].cached[node].lists;
+        let lists = &self.groups.memcgs[memcg].cached[node].lists;
         let [dentries, inodes] = [lists[0].len, lists[1].len];
         let total = (dentries + inodes).max(1);
         let mut freed = 0;
@@ -152,7 +152,7 @@ impl<O: Owners> Manager<O> {
         for round in 0..u64::BITS {
             let mut freed = 0;
             for memcg in self.memcg_ids().collect::<alloc::vec::Vec<_>>() {
-                for node in 0..self.nodes.len() {
+                for node in 0..self.mem.pgdat.len() {
                     let node = NodeId(node as u8);
                     let Some(mut state) = self.begin_shrink_slab(memcg, node, 0, Gfp::KERNEL)
                     else {

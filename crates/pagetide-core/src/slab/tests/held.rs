@@ -12,7 +12,7 @@ fn a_removed_group_is_on_no_soft_limit_tree_whatever_holds_it() {
     let objects: Vec<Object> = (0..40).map(|_| alloc(&mut machine, mm, cache)).collect();
     leave(&mut machine, memcg, mm);
     work_off(&mut machine);
-    assert!(machine.memcgs[memcg].dying);
+    assert!(machine.groups.memcgs[memcg].dying);
     // As after an OOM kill.
     machine.restore_soft_limits();
     machine.audit().unwrap();
@@ -44,7 +44,7 @@ fn a_removed_group_counts_no_pages_whatever_holds_it() {
     let object = alloc(&mut machine, mm, cache);
     // The page cache outlives the task and goes to the root.
     leave(&mut machine, memcg, mm);
-    assert!(machine.memcgs[memcg].dying);
+    assert!(machine.groups.memcgs[memcg].dying);
     let here = machine.lru_sizes_below(memcg, NodeId(0)).cold_file();
     assert_eq!(here, 0);
     assert!(machine.global_node_stat(NodeStat::NrInactiveFile) > 0);

@@ -30,7 +30,7 @@ fn kept_objects_are_freed_under_pressure_unless_used() {
     }
     // 3000 >> 1, times 4 / 2: all; 2 batches of 1024, the rest is deferred.
     assert_eq!(machine.mem.vmstat.get(Event::SlabsScanned), 2048);
-    assert_eq!(machine.memcgs[memcg].cached[0].deferred[1], 3000 - 2048);
+    assert_eq!(machine.groups.memcgs[memcg].cached[0].deferred[1], 3000 - 2048);
     assert!(machine.use_cached(kept[0]), "a used object is skipped once");
     assert!(!machine.use_cached(kept[1]));
     assert!(machine.nr_cached(memcg, CachedKind::Inode) > 0, "inodes wait on a list of their own");
@@ -57,7 +57,7 @@ fn reclaim_that_may_not_enter_file_systems_defers_their_objects() {
         while !machine.shrink_slab_step(&mut state, CPU) {}
         assert_eq!(machine.mem.vmstat.get(Event::SlabsScanned), 0);
         // 2000 >> 2, times 4 / 2.
-        assert_eq!(machine.memcgs[memcg].cached[0].deferred[1], round * 1000);
+        assert_eq!(machine.groups.memcgs[memcg].cached[0].deferred[1], round * 1000);
     }
     let mut state = machine.begin_shrink_slab(memcg, NodeId(0), 0, Gfp::KERNEL).unwrap();
     while !machine.shrink_slab_step(&mut state, CPU) {}

@@ -73,7 +73,7 @@ impl<O: Owners> Manager<O> {
         };
         if !lru.is_active() {
             self.lru_add_drain(ctx.cpu);
-            let mut taken = core::mem::take(&mut self.scratch);
+            let mut taken = core::mem::take(&mut self.step.scratch);
             let IsolatedBatch { nr_scanned, nr_taken } =
                 self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
             let file = lru.is_file();
