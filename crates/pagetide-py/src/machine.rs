@@ -276,7 +276,7 @@ impl Machine {
     fn __repr__(&self, py: Python<'_>) -> String {
         let (free, groups) = self
             .state
-            .with(py, |state| (state.executor.manager.nr_free_pages(), state.groups.len()));
+            .with(py, |state| (state.executor.manager.mem.nr_free_pages(), state.groups.len()));
         let free = (free * PageSize::default().bytes()) >> 20;
         format!("<pagetide.core.Machine: {free} MiB free, {groups} groups>")
     }

@@ -19,9 +19,9 @@ pub(crate) fn populate(
 ) -> Result<(), (String, SlabError)> {
     let mut left = [boot.unreclaimable_pages, boot.reclaimable_pages];
     for BootCache { name, active, slabs } in &boot.caches {
-        let Some(id) = machine.find_cache(name) else { continue };
+        let Some(id) = machine.slabs.find_cache(name) else { continue };
         machine.populate_cache(id, *slabs, *active);
-        if let Some(it) = machine.kmem_cache(id) {
+        if let Some(it) = machine.slabs.kmem_cache(id) {
             let kind = &mut left[usize::from(it.reclaimable)];
             *kind = kind.saturating_sub(it.nr_pages);
         }
@@ -31,7 +31,8 @@ pub(crate) fn populate(
     for ((name, reclaimable), pages) in others.into_iter().zip(left) {
         if pages > 0 {
             let id = other(machine, name, page, reclaimable).map_err(|e| (name.to_owned(), e))?;
-            let per_slab = machine.kmem_cache(id).map_or(1, |it| u64::from(it.objects_per_slab()));
+            let per_slab =
+                machine.slabs.kmem_cache(id).map_or(1, |it| u64::from(it.objects_per_slab()));
             machine.populate_cache(id, pages / per_slab, pages);
         }
     }

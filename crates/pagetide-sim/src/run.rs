@@ -504,9 +504,10 @@ pub(crate) fn choose_policies(
 pub(crate) fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<CacheId>, SimError> {
     let mut caches = Vec::new();
     for cache in &setup.caches {
-        let found = machine.find_cache(&cache.name);
-        let same = found
-            .filter(|&id| machine.kmem_cache(id).is_some_and(|it| it.size == cache.object_size));
+        let found = machine.slabs.find_cache(&cache.name);
+        let same = found.filter(|&id| {
+            machine.slabs.kmem_cache(id).is_some_and(|it| it.size == cache.object_size)
+        });
         caches.push(match same {
             Some(id) => id,
             None => {
@@ -541,8 +542,8 @@ pub(crate) fn file_caches_of(
 pub(crate) fn tune_cache(machine: &mut Machine, model: &model::CacheSetup) -> Result<(), SimError> {
     let refused =
         |what: String, hint: String| Err(SimError::Tuning { name: model.name.clone(), what, hint });
-    let Some(cache) = machine.find_cache(&model.name) else {
-        let hint = match machine.similar_cache(&model.name) {
+    let Some(cache) = machine.slabs.find_cache(&model.name) else {
+        let hint = match machine.slabs.similar_cache(&model.name) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`pagetide inspect FILE slab-caches` lists them".into(),
         };

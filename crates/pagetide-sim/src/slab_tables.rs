@@ -18,9 +18,9 @@ pub(crate) fn files(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> Vec
         ("/pagetide/slab-groups".to_owned(), groups(machine, paths)),
         ("/pagetide/slab-caches".to_owned(), caches(machine)),
     ];
-    for (id, cache) in machine.kmem_caches() {
+    for (id, cache) in machine.slabs.kmem_caches() {
         // A group's clone has the files of its cache.
-        if machine.find_cache(&cache.name) != Some(id) {
+        if machine.slabs.find_cache(&cache.name) != Some(id) {
             continue;
         }
         for file in Machine::cache_control_names().filter(|file| *file != "shrink") {
@@ -81,14 +81,14 @@ fn groups(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> String {
 /// Table of caches, sorted by slab size, largest first.
 fn caches(machine: &Machine) -> String {
     let rows = machine.slabs_by_cache();
-    let names = rows.iter().filter_map(|(id, _)| machine.kmem_cache(*id));
+    let names = rows.iter().filter_map(|(id, _)| machine.slabs.kmem_cache(*id));
     let width = names.map(|cache| cache.name.chars().count()).max().unwrap_or(0).max(5);
     let mut out = format!(
         "{:<width$} {:>8} {:>8} {:>12} {:>11}\n",
         "cache", "objects", "slabs", "bytes", "utilisation"
     );
     for (id, usage) in rows {
-        let Some(cache) = machine.kmem_cache(id) else { continue };
+        let Some(cache) = machine.slabs.kmem_cache(id) else { continue };
         let utilisation = match usage.bytes {
             0 => "-".to_owned(),
             bytes => format!("{:.1}%", usage.active_bytes as f64 * 100.0 / bytes as f64),

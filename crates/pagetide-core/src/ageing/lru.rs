@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
         for pfn in batch.drain(..) {
             self.lruvec_add(pfn);
             if self.mem.pages[pfn].has(PageFlags::MLOCKED) {
-                self.note_culled(pfn);
+                self.mem.note_culled(pfn);
             }
         }
         self.lru_batches[cpu].add = batch;
@@ -109,7 +109,7 @@ impl<O: Owners> Manager<O> {
             page.clear(PageFlags::REFERENCED);
             let (memcg, node) = (page.memcg, page.node());
             self.activate_page(cpu, pfn);
-            self.workingset_age_nonresident(memcg, node, 1);
+            self.groups.workingset_age_nonresident(memcg, node, 1);
         }
     }
 
@@ -228,7 +228,7 @@ impl<O: Owners> Manager<O> {
             let size = &mut sizes[lru as usize];
             *size = size.wrapping_add_signed(change);
             let [inactive, active, ..] = *sizes;
-            if may_unbalance && self.inactive_is_short(inactive, active) {
+            if may_unbalance && self.mem.inactive_is_short(inactive, active) {
                 self.groups.idle_groups.must_visit(at, node);
             }
             at = self.groups.parents[at];
@@ -311,9 +311,9 @@ impl<O: Owners> Manager<O> {
         let (nr, locked) = (page.nr_pages(), page.has(PageFlags::MLOCKED));
         self.lruvec_add(pfn);
         if locked {
-            self.note_culled(pfn);
+            self.mem.note_culled(pfn);
         } else if active {
-            self.workingset_age_nonresident(memcg, node, nr);
+            self.groups.workingset_age_nonresident(memcg, node, nr);
         }
     }
 

@@ -14,10 +14,40 @@
 //! parts of huge pages), and `nr_mlock` counts these pages by node and zone.
 
 use crate::frames::page::{Page, PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{OwnerSlot, Owners};
 use crate::stats::vmstat::Event;
 use crate::units::{Pfn, HPAGE_PMD_NR};
+
+impl Memory {
+    /// Clears the active flag of a page that was put on the unevictable list (Linux `lru_add_fn`).
+    #[cold]
+    pub(crate) fn note_culled(&mut self, pfn: Pfn) {
+        let page = &mut self.pages[pfn];
+        if page.place == Place::Unevictable {
+            page.clear(PageFlags::ACTIVE);
+            let nr = page.nr_pages();
+            self.vmstat.add(Event::UnevictablePgsCulled, nr);
+        }
+    }
+
+    /// Clears the mark of a page that is freed (Linux `__page_cache_release`).
+    pub(crate) fn clear_mlocked(&mut self, pfn: Pfn) {
+        let page = &mut self.pages[pfn];
+        if page.test_clear(PageFlags::MLOCKED) {
+            let nr = page.nr_pages();
+            self.count_mlock(pfn, -(nr as i64));
+            self.vmstat.add(Event::UnevictablePgsCleared, nr);
+        }
+    }
+
+    fn count_mlock(&mut self, pfn: Pfn, change: i64) {
+        let page = &self.pages[pfn];
+        let count = &mut self.pgdat[page.node()].nr_mlock[page.zone()];
+        *count = count.wrapping_add_signed(change);
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Locked pages of the machine (`nr_mlock`).
@@ -34,13 +64,13 @@ impl<O: Owners> Manager<O> {
         }
         page.set(PageFlags::MLOCKED);
         let (nr, on_list) = (page.nr_pages(), page.place.is_lru());
-        self.count_mlock(pfn, nr as i64);
+        self.mem.count_mlock(pfn, nr as i64);
         self.mem.vmstat.add(Event::UnevictablePgsMlocked, nr);
         // A page that is off its list will be put back on the right list later.
         if on_list {
             self.lruvec_remove(pfn);
             self.lruvec_add(pfn);
-            self.note_culled(pfn);
+            self.mem.note_culled(pfn);
         }
     }
 
@@ -51,7 +81,7 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let (nr, place) = (page.nr_pages(), page.place);
-        self.count_mlock(pfn, -(nr as i64));
+        self.mem.count_mlock(pfn, -(nr as i64));
         if place == Place::Isolated {
             // The page is isolated; it will be put back on the right list.
             self.mem.vmstat.add(Event::UnevictablePgsStranded, nr);
@@ -84,32 +114,5 @@ impl<O: Owners> Manager<O> {
                 self.mlock_page(pfn);
             }
         }
-    }
-
-    /// Clears the active flag of a page that was put on the unevictable list (Linux `lru_add_fn`).
-    #[cold]
-    pub(crate) fn note_culled(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn];
-        if page.place == Place::Unevictable {
-            page.clear(PageFlags::ACTIVE);
-            let nr = page.nr_pages();
-            self.mem.vmstat.add(Event::UnevictablePgsCulled, nr);
-        }
-    }
-
-    /// Clears the mark of a page that is freed (Linux `__page_cache_release`).
-    pub(crate) fn clear_mlocked(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn];
-        if page.test_clear(PageFlags::MLOCKED) {
-            let nr = page.nr_pages();
-            self.count_mlock(pfn, -(nr as i64));
-            self.mem.vmstat.add(Event::UnevictablePgsCleared, nr);
-        }
-    }
-
-    fn count_mlock(&mut self, pfn: Pfn, change: i64) {
-        let page = &self.mem.pages[pfn];
-        let count = &mut self.mem.pgdat[page.node()].nr_mlock[page.zone()];
-        *count = count.wrapping_add_signed(change);
     }
 }

@@ -4,6 +4,7 @@
 //! about the lists (6.1).
 
 use super::lruvec::{Lru, LruSizes, NR_LRU_LISTS};
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -33,7 +34,7 @@ pub(crate) const MEMINFO_LINES: [(&str, &[Lru]); 7] = [
     ("Unevictable:", &[Lru::Unevictable]),
 ];
 
-impl<O: Owners> Manager<O> {
+impl Memory {
     /// Sizes of the lists of a node.
     pub fn node_lru_sizes(&self, node: NodeId) -> LruSizes {
         LruSizes(Lru::ALL.map(|lru| self.node_stat(node, lru.stat())))
@@ -43,12 +44,14 @@ impl<O: Owners> Manager<O> {
     pub fn global_lru_sizes(&self) -> LruSizes {
         LruSizes(Lru::ALL.map(|lru| self.global_node_stat(lru.stat())))
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Sizes of the lists of a group and its descendants on one node.
     pub(crate) fn lru_sizes_below(&self, memcg: MemcgId, node: NodeId) -> LruSizes {
         match memcg == ROOT {
-            true => self.node_lru_sizes(node),
-            false => LruSizes(self.lruvec(memcg, node).subtree),
+            true => self.mem.node_lru_sizes(node),
+            false => LruSizes(self.groups.lruvec(memcg, node).subtree),
         }
     }
 

@@ -11,21 +11,24 @@
 use crate::ageing::shadow::{Shadow, AGE_MASK};
 use crate::frames::page::PageFlags;
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn};
 
-impl<O: Owners> Manager<O> {
+impl Groups {
     /// Advances the clock of a lruvec and of its ancestors (Linux `workingset_age_nonresident`).
     pub(crate) fn workingset_age_nonresident(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            self.groups.memcgs[at].lruvecs[node].nonresident_age += nr;
-            at = self.groups.parents[at];
+            self.memcgs[at].lruvecs[node].nonresident_age += nr;
+            at = self.parents[at];
         }
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// The shadow of a page that is being evicted. It uses the clock of the group that is short of
     /// memory, or of the root if the machine is (Linux `workingset_eviction`).
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {
@@ -38,8 +41,8 @@ impl<O: Owners> Manager<O> {
         let node = page.node();
         let (workingset, nr) = (page.has(PageFlags::WORKINGSET), page.nr_pages());
         let target = target.unwrap_or(ROOT);
-        let age = self.lruvec(target, node).nonresident_age;
-        self.workingset_age_nonresident(target, node, nr);
+        let age = self.groups.lruvec(target, node).nonresident_age;
+        self.groups.workingset_age_nonresident(target, node, nr);
         Shadow::pack(target, node, age, workingset)
     }
 
@@ -55,7 +58,7 @@ impl<O: Owners> Manager<O> {
         // The evicted page's group is gone, so the distance is unknown and the page does not count
         // as a refault. As in Linux, the id may belong to a newer group; then the distance is
         // meaningless.
-        if !self.memcg_is_online(evicted_memcg) {
+        if !self.groups.memcg_is_online(evicted_memcg) {
             return;
         }
         let event = pick(file, Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile);
@@ -78,7 +81,7 @@ impl<O: Owners> Manager<O> {
             return;
         }
         self.mem.pages[pfn].set(PageFlags::ACTIVE);
-        self.workingset_age_nonresident(memcg, node, 1);
+        self.groups.workingset_age_nonresident(memcg, node, 1);
         let event = pick(file, Event::WorkingsetActivateAnon, Event::WorkingsetActivateFile);
         self.mem.vmstat.count(event);
         self.groups.memcgs[memcg].events.count(event);

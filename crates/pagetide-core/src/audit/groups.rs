@@ -129,7 +129,7 @@ impl<O: Owners> Manager<O> {
         self.owners.for_each_table_frame(&mut |table| {
             tables[self.mem.pages[table].memcg] += 1;
         });
-        self.audit_kmem(&ids, &tables)?;
+        self.groups.audit_kmem(&ids, &tables)?;
         self.audit_soft_limits()
     }
 

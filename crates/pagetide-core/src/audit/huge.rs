@@ -4,17 +4,16 @@
 
 use super::{check, Violation};
 use crate::frames::page::{PageFlags, Place};
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::frames::page_alloc::Memory;
 use crate::swap::SWAPFILE_CLUSTER;
 use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 
-impl<O: Owners> Manager<O> {
+impl Memory {
     /// Checks the state of the first frame of every huge page, and of the 511 frames after it.
     /// Checks that no other frame is marked as part of a huge page.
     pub(super) fn audit_huge_pages(&self) -> Result<(), Violation> {
         let (mut heads, mut tails) = (0, 0);
-        for (pfn, page) in self.mem.pages.opened() {
+        for (pfn, page) in self.pages.opened() {
             tails += u64::from(page.place == Place::HugeTail);
             if page.has(PageFlags::HEAD) {
                 heads += 1;
@@ -27,7 +26,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn audit_huge_page(&self, head: Pfn) -> Result<(), Violation> {
-        let page = &self.mem.pages[head];
+        let page = &self.pages[head];
         check!(
             page.order == HPAGE_PMD_ORDER && head.0.trailing_zeros() >= HPAGE_PMD_ORDER.into(),
             "{head:?}: not the first frame of a huge page: {page:?}"
@@ -50,7 +49,7 @@ impl<O: Owners> Manager<O> {
         );
         check!(page.memcg.is_some(), "{head:?}: a huge page charged to no group");
         for behind in head.0 + 1..head.0 + HPAGE_PMD_NR as u32 {
-            let tail = &self.mem.pages[behind as usize];
+            let tail = &self.pages[behind as usize];
             check!(
                 tail.place == Place::HugeTail
                     && tail.flags == PageFlags::EMPTY

@@ -33,7 +33,7 @@ impl<O: Owners> Manager<O> {
         self.audit_effects()?;
         self.audit_lists()?;
         O::audit(self)?;
-        self.audit_huge_pages()?;
+        self.mem.audit_huge_pages()?;
         self.audit_held_pages()?;
         self.audit_swap()?;
         self.audit_counts()?;
@@ -224,7 +224,7 @@ impl<O: Owners> Manager<O> {
             unpaid = unpaid.or(page.memcg.is_none().then_some(table));
         });
         check!(unpaid.is_none(), "{unpaid:?}: a page table charged to no group");
-        self.count_slab_pages(&mut stats);
+        self.slabs.count_slab_pages(&mut stats);
         for (id, memcg) in self.groups.memcgs.iter().enumerate() {
             check!(
                 memcg.charged == charged[id],

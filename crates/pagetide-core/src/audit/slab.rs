@@ -6,6 +6,7 @@ use super::{check, Violation};
 use crate::config::SlabAccounting;
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::cpu_slab::{kept_bits, low_bits};
@@ -13,17 +14,61 @@ use crate::slab::kmem_cache::{KmemCache, SlabSeat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;
 use crate::slab::object::Object;
 use crate::slab::partial::chain;
+use crate::slab::Slabs;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{CacheId, IdVec, MemcgId, NodeId};
 use alloc::vec;
 use alloc::vec::Vec;
+
+impl Groups {
+    /// Checks the kernel memory of each group, descendants included.
+    pub(super) fn audit_kmem(
+        &self,
+        ids: &[MemcgId],
+        tables: &IdVec<MemcgId, u64>,
+    ) -> Result<(), Violation> {
+        let mut kmem: IdVec<MemcgId, u64> = vec![0; self.memcgs.len()].into();
+        for &id in ids.iter().rev() {
+            let group = &self.memcgs[id];
+            if id != ROOT {
+                kmem[id] += group.kernel_pages + tables[id];
+            }
+            let (usage, found) = (group.kmem.usage, kmem[id]);
+            check!(usage == found, "{id:?}: {usage} pages of kernel memory, {found} found");
+            if group.parent.is_some() {
+                kmem[group.parent] += found;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Slabs {
+    pub(crate) fn audit_in_use(&self, object: Object, what: &str) -> Result<(), Violation> {
+        let cache = self.kmem_cache(object.cache);
+        let state = cache.map(|cache| cache.check_in_use(object.number));
+        check!(state == Some(Ok(())), "{what}, {object:?}, is not in use: {state:?}");
+        Ok(())
+    }
+
+    pub(super) fn count_slab_pages(&self, stats: &mut IdVec<NodeId, [u64; NodeStat::COUNT]>) {
+        for (_, cache) in self.kmem_caches() {
+            let stat = crate::slab::allocate::slab_stat(cache.reclaimable) as usize;
+            let slabs: Vec<_> =
+                cache.slabs.iter().filter(|slab| slab.seat != SlabSeat::Gone).collect();
+            for slab in slabs {
+                stats[slab.node][stat] += 1 << slab.order;
+            }
+        }
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Checks caches, owners, cached objects and clones. O(objects).
     pub(super) fn audit_slabs(&self) -> Result<(), Violation> {
         check!(self.slabs.discarded.is_empty(), "discarded slabs were not freed");
         let mut nr_slab_frames = 0;
-        for (id, cache) in self.kmem_caches() {
+        for (id, cache) in self.slabs.kmem_caches() {
             self.audit_cache(id, cache)?;
             nr_slab_frames += u64::from(cache.nr_slabs);
             let root = &self.slabs.caches[cache.root];
@@ -144,19 +189,12 @@ impl<O: Owners> Manager<O> {
                 && page.place == Place::Allocated;
             check!(is_ours, "{id:?} slab {slot}: {:?} is {page:?}", slab.pfn);
             if slab.owner_vector.is_some() {
-                self.audit_in_use(slab.owner_vector, "an owner vector")?;
+                self.slabs.audit_in_use(slab.owner_vector, "an owner vector")?;
             }
         }
         let found = (slabs, pages, objects);
         let known = (cache.nr_slabs, cache.nr_pages, cache.nr_objects);
         check!(found == known, "{id:?}: {known:?} slabs, pages and objects, {found:?} found");
-        Ok(())
-    }
-
-    pub(crate) fn audit_in_use(&self, object: Object, what: &str) -> Result<(), Violation> {
-        let cache = self.kmem_cache(object.cache);
-        let state = cache.map(|cache| cache.check_in_use(object.number));
-        check!(state == Some(Ok(())), "{what}, {object:?}, is not in use: {state:?}");
         Ok(())
     }
 
@@ -187,7 +225,7 @@ impl<O: Owners> Manager<O> {
         let mut total: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
         let mut unwritten = vec![0i64; nr_ids];
         // A remainder too small for the next object stays in the stock; later charges add to it.
-        let sizes = self.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
+        let sizes = self.slabs.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
         let most = sizes.max().unwrap_or(0).max(page_size) + page_size;
         for (cpu, stock) in slabs.objcgs.stocks() {
             let memcg = self.slabs.objcgs.memcg_of(stock.objcg);
@@ -216,7 +254,7 @@ impl<O: Owners> Manager<O> {
             bytes[at] = 0;
         }
         check!(bytes.iter().all(|&bytes| bytes == 0), "objects have an owner that was removed");
-        for (_, cache) in self.kmem_caches().filter(|(_, cache)| cache.memcg.is_some()) {
+        for (_, cache) in self.slabs.kmem_caches().filter(|(_, cache)| cache.memcg.is_some()) {
             pages[cache.memcg] += cache.nr_pages;
         }
         for (at, group) in self.groups.memcgs.iter().enumerate() {
@@ -240,7 +278,7 @@ impl<O: Owners> Manager<O> {
                     let mut found = 0;
                     for (object, holds) in self.slabs.cached.objects(list) {
                         found += 1;
-                        self.audit_in_use(object, "a kept object")?;
+                        self.slabs.audit_in_use(object, "a kept object")?;
                         let place = self.list_of(object);
                         let here = (MemcgId(at as u16), NodeId(node as u8));
                         check!(place == here, "{object:?} is cached on {here:?}, not on {place:?}");
@@ -258,6 +296,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         let marked: usize = self
+            .slabs
             .kmem_caches()
             .map(|(_, cache)| cache.entries.iter().filter(|&&entry| entry != u32::MAX).count())
             .sum();
@@ -268,14 +307,14 @@ impl<O: Owners> Manager<O> {
     fn audit_clones(&self) -> Result<(), Violation> {
         for (at, group) in self.groups.memcgs.iter().enumerate() {
             for clone in &group.clones {
-                let cache = self.kmem_cache(*clone);
+                let cache = self.slabs.kmem_cache(*clone);
                 let owner = cache.map(|cache| cache.memcg);
                 check!(owner == Some(MemcgId(at as u16)), "memcg{at} has {clone:?} of {owner:?}");
             }
         }
-        for (id, cache) in self.kmem_caches() {
+        for (id, cache) in self.slabs.kmem_caches() {
             for part in &cache.self_objects {
-                self.audit_in_use(*part, "a part of a clone")?;
+                self.slabs.audit_in_use(*part, "a part of a clone")?;
             }
             if cache.memcg.is_some() {
                 let clones = &self.groups.memcgs[cache.memcg].clones;
@@ -287,38 +326,6 @@ impl<O: Owners> Manager<O> {
                     SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent
                 );
                 check!(may, "{id:?} is a group's clone, and accounting is {kind:?}");
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn count_slab_pages(&self, stats: &mut IdVec<NodeId, [u64; NodeStat::COUNT]>) {
-        for (_, cache) in self.kmem_caches() {
-            let stat = crate::slab::allocate::slab_stat(cache.reclaimable) as usize;
-            let slabs: Vec<_> =
-                cache.slabs.iter().filter(|slab| slab.seat != SlabSeat::Gone).collect();
-            for slab in slabs {
-                stats[slab.node][stat] += 1 << slab.order;
-            }
-        }
-    }
-
-    /// Checks the kernel memory of each group, descendants included.
-    pub(super) fn audit_kmem(
-        &self,
-        ids: &[MemcgId],
-        tables: &IdVec<MemcgId, u64>,
-    ) -> Result<(), Violation> {
-        let mut kmem: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
-        for &id in ids.iter().rev() {
-            let group = &self.groups.memcgs[id];
-            if id != ROOT {
-                kmem[id] += group.kernel_pages + tables[id];
-            }
-            let (usage, found) = (group.kmem.usage, kmem[id]);
-            check!(usage == found, "{id:?}: {usage} pages of kernel memory, {found} found");
-            if group.parent.is_some() {
-                kmem[group.parent] += found;
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ use super::run::CompactRunId;
 use super::{CompactGoal, CompactMode, CompactResult, Compactor};
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::node::ZoneRef;
+use crate::frames::page_alloc::Memory;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
 use crate::interface::manager::Manager;
@@ -76,6 +77,12 @@ impl DirectCompaction {
     }
 }
 
+impl Memory {
+    fn compaction_of(&mut self, at: ZoneRef) -> &mut super::ZoneCompaction {
+        &mut self.nodes[at.node].zones[usize::from(at.zone)].compaction
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Runs one batch. `Done` holds the result and the allocated block, if any.
     pub(crate) fn direct_compact_step(
@@ -118,7 +125,7 @@ impl<O: Owners> Manager<O> {
                 continue;
             }
             let thorough = state.priority == CompactPriority::SyncFull;
-            if !thorough && self.compaction_of(zone).is_deferred(state.order) {
+            if !thorough && self.mem.compaction_of(zone).is_deferred(state.order) {
                 state.result = state.result.max(CompactResult::Deferred);
                 state.at += 1;
                 continue;
@@ -149,10 +156,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    fn compaction_of(&mut self, at: ZoneRef) -> &mut super::ZoneCompaction {
-        &mut self.mem.nodes[at.node].zones[usize::from(at.zone)].compaction
-    }
-
     /// Notes the result of one zone. Returns whether to stop trying further zones.
     fn zone_was_compacted(
         &mut self,
@@ -173,13 +176,13 @@ impl<O: Owners> Manager<O> {
         };
         if success {
             state.result = state.result.max(CompactResult::Success);
-            self.compaction_of(at).defer_reset(order, false);
+            self.mem.compaction_of(at).defer_reset(order, false);
             return true;
         }
         let exhausted = matches!(result, CompactResult::Complete | CompactResult::PartialSkipped);
         if state.priority != CompactPriority::Async && exhausted {
             // Only a synchronous failure shows that no block can be made.
-            self.compaction_of(at).defer(order);
+            self.mem.compaction_of(at).defer(order);
         }
         state.priority == CompactPriority::Async && self.step.need_resched
     }
@@ -212,7 +215,7 @@ impl<O: Owners> Manager<O> {
             Some(pfn) => {
                 let page = &self.mem.pages[pfn];
                 let at = ZoneRef { node: page.node(), zone: page.zone() as u8 };
-                let compaction = self.compaction_of(at);
+                let compaction = self.mem.compaction_of(at);
                 compaction.blockskip_flush = false;
                 compaction.defer_reset(state.order, true);
                 self.mem.vmstat.count(Event::CompactSuccess);

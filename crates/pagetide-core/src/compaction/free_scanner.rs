@@ -12,69 +12,16 @@ use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, COMPACT_CLUSTER_MAX};
 use crate::frames::gfp::MigrateType;
 use crate::frames::page::Place;
+use crate::frames::page_alloc::Memory;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 
-impl<O: Owners> Manager<O> {
-    /// Fills the run's list with up to `wanted` frames, one for each page to move.
-    pub(super) fn isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
-        let linear = self.era.scans_linearly;
-        if !linear && run.goal.order.is_some_and(|order| order > 0) {
-            self.fast_isolate_freepages(run, wanted);
-            if !run.freepages.is_empty() {
-                split_map_pages(run);
-                return;
-            }
-        }
-        let low = pageblock_end(run.migrate_pfn);
-        let zone_start = self.compact_zone_of(&run.goal).start_pfn.0;
-        let mut at = run.free_pfn;
-        let mut block = pageblock_start(at);
-        let longest = if linear { 1 } else { COMPACT_CLUSTER_MAX };
-        let mut stride = if run.goal.mode == CompactMode::Async { longest } else { 1 };
-        while block >= low && block + PAGEBLOCK_NR_PAGES > zone_start {
-            let end = block_end_in(self.compact_zone_of(&run.goal), block);
-            if at < block || at >= end {
-                at = block.max(zone_start);
-            }
-            if self.is_migration_target(run, block.max(zone_start)) {
-                let (stopped, nr) = self.isolate_freepages_block(run, at, end, wanted, stride);
-                at = stopped;
-                if stopped >= end && (!linear || nr == 0) {
-                    self.update_free_skip(run, block.max(zone_start));
-                }
-                if run.freepages.len() as u32 >= wanted {
-                    // Leave a block that is used up. In any other case the next scan continues
-                    // inside the block.
-                    if at >= end {
-                        at = block.saturating_sub(PAGEBLOCK_NR_PAGES);
-                    }
-                    break;
-                }
-                if at < end {
-                    // Taking more would bring the zone below its watermark.
-                    break;
-                }
-                stride = if nr > 0 { 1 } else { longest.min(stride << 1) };
-            }
-            let Some(next) = block.checked_sub(PAGEBLOCK_NR_PAGES) else {
-                at = zone_start;
-                break;
-            };
-            block = next;
-            at = block;
-        }
-        run.free_pfn = at.max(zone_start);
-        if !linear {
-            split_map_pages(run);
-        }
-    }
-
+impl Memory {
     /// Whether the block may receive pages (Linux `suitable_migration_target`, and its skip bit).
     fn is_migration_target(&mut self, run: &CompactControl, pfn: u32) -> bool {
-        let page = self.mem.pages.peek(pfn as usize);
+        let page = self.pages.peek(pfn as usize);
         let whole = page.place == Place::Buddy && page.private >= PAGEBLOCK_ORDER.into();
         // Only a task's last attempt (`SyncFull`) takes blocks of any migrate type.
         let thorough = run.goal.thorough && run.is_direct();
@@ -84,16 +31,6 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         thorough || zone.block_type(Pfn(pfn)) == MigrateType::Movable
-    }
-
-    /// Sets the skip bit of a block that was scanned to its end.
-    fn update_free_skip(&mut self, run: &CompactControl, pfn: u32) {
-        if self.era.scans_linearly && run.ignore_skip_hint {
-            return;
-        }
-        let zone = self.compact_zone_of(&run.goal);
-        zone.compaction.set_skip(pfn);
-        zone.compaction.cached_free = zone.compaction.cached_free.min(pfn);
     }
 
     /// Takes free blocks from `start..end` until the run has `wanted` frames. Returns where it
@@ -108,15 +45,15 @@ impl<O: Owners> Manager<O> {
     ) -> (u32, u32) {
         let (mut at, mut nr_scanned, mut nr_isolated) = (start, 0u32, 0u32);
         // The descriptors of a pageblock are all fresh (never written since boot), or none is.
-        let is_fresh = self.mem.pages.is_fresh(start as usize);
+        let is_fresh = self.pages.is_fresh(start as usize);
         while at < end {
             nr_scanned += 1;
             let peeked;
             let page = if is_fresh {
-                peeked = self.mem.pages.peek(at as usize);
+                peeked = self.pages.peek(at as usize);
                 &peeked
             } else {
-                &self.mem.pages[at as usize]
+                &self.pages[at as usize]
             };
             if page.place != Place::Buddy {
                 // Skip a compound page as a whole.
@@ -133,19 +70,19 @@ impl<O: Owners> Manager<O> {
             }
         }
         run.free_scanned += u64::from(nr_scanned);
-        self.mem.vmstat.add(Event::CompactFreeScanned, nr_scanned.into());
-        self.mem.work.compact_scanned += nr_scanned;
+        self.vmstat.add(Event::CompactFreeScanned, nr_scanned.into());
+        self.work.compact_scanned += nr_scanned;
         (at.min(end), nr_isolated)
     }
 
     /// Takes the free block that starts at `pfn` and puts its frames on the run's list. Returns
     /// `None` if the zone would fall below its watermark.
     fn take_free_block(&mut self, run: &mut CompactControl, pfn: Pfn) -> Option<Order> {
-        let zone = &mut self.mem.nodes[run.goal.zone.node].zones[usize::from(run.goal.zone.zone)];
-        let order = zone.isolate_free_block(&mut self.mem.pages, pfn)?;
-        self.mem.work.buddy_ops += 1;
+        let zone = &mut self.nodes[run.goal.zone.node].zones[usize::from(run.goal.zone.zone)];
+        let order = zone.isolate_free_block(&mut self.pages, pfn)?;
+        self.work.buddy_ops += 1;
         run.freepages.extend((pfn.0..pfn.0 + (1 << order)).map(Pfn));
-        self.mem.vmstat.add(Event::CompactIsolated, 1 << order);
+        self.vmstat.add(Event::CompactIsolated, 1 << order);
         Some(order)
     }
 
@@ -169,8 +106,7 @@ impl<O: Owners> Manager<O> {
         let mut found = None;
         while let Some(this) = at_order.filter(|_| found.is_none()) {
             let (mut order_scanned, mut high) = (0u32, None);
-            let zone =
-                &mut self.mem.nodes[run.goal.zone.node].zones[usize::from(run.goal.zone.zone)];
+            let zone = &mut self.nodes[run.goal.zone.node].zones[usize::from(run.goal.zone.zone)];
             let list = &zone.free_area[usize::from(this)].lists[MigrateType::Movable];
             let mut at = list.tail;
             while at.is_some() {
@@ -193,12 +129,12 @@ impl<O: Owners> Manager<O> {
                 if order_scanned >= limit {
                     break;
                 }
-                at = self.mem.pages[at].prev;
+                at = self.pages[at].prev;
             }
             found = found.or(high);
             // The next search starts at the entries that this search has not seen.
             if let Some(last) = found.or(Some(at).filter(|at| at.is_some())) {
-                zone.rotate_free_list_back(&mut self.mem.pages, this, MigrateType::Movable, last);
+                zone.rotate_free_list_back(&mut self.pages, this, MigrateType::Movable, last);
             }
             if let Some(block) = found {
                 match self.take_free_block(run, block) {
@@ -234,8 +170,8 @@ impl<O: Owners> Manager<O> {
             zone.compaction.cached_free = below.max(zone_start);
         }
         run.free_scanned += u64::from(nr_scanned);
-        self.mem.vmstat.add(Event::CompactFreeScanned, nr_scanned.into());
-        self.mem.work.compact_scanned += nr_scanned;
+        self.vmstat.add(Event::CompactFreeScanned, nr_scanned.into());
+        self.work.compact_scanned += nr_scanned;
         if let Some(pfn) = around {
             self.fast_isolate_around(run, pfn, wanted);
         }
@@ -254,6 +190,72 @@ impl<O: Owners> Manager<O> {
         if stopped >= end {
             self.compact_zone_of(&run.goal).compaction.set_skip(start);
         }
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// Fills the run's list with up to `wanted` frames, one for each page to move.
+    pub(super) fn isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
+        let linear = self.era.scans_linearly;
+        if !linear && run.goal.order.is_some_and(|order| order > 0) {
+            self.mem.fast_isolate_freepages(run, wanted);
+            if !run.freepages.is_empty() {
+                split_map_pages(run);
+                return;
+            }
+        }
+        let low = pageblock_end(run.migrate_pfn);
+        let zone_start = self.mem.compact_zone_of(&run.goal).start_pfn.0;
+        let mut at = run.free_pfn;
+        let mut block = pageblock_start(at);
+        let longest = if linear { 1 } else { COMPACT_CLUSTER_MAX };
+        let mut stride = if run.goal.mode == CompactMode::Async { longest } else { 1 };
+        while block >= low && block + PAGEBLOCK_NR_PAGES > zone_start {
+            let end = block_end_in(self.mem.compact_zone_of(&run.goal), block);
+            if at < block || at >= end {
+                at = block.max(zone_start);
+            }
+            if self.mem.is_migration_target(run, block.max(zone_start)) {
+                let (stopped, nr) = self.mem.isolate_freepages_block(run, at, end, wanted, stride);
+                at = stopped;
+                if stopped >= end && (!linear || nr == 0) {
+                    self.update_free_skip(run, block.max(zone_start));
+                }
+                if run.freepages.len() as u32 >= wanted {
+                    // Leave a block that is used up. In any other case the next scan continues
+                    // inside the block.
+                    if at >= end {
+                        at = block.saturating_sub(PAGEBLOCK_NR_PAGES);
+                    }
+                    break;
+                }
+                if at < end {
+                    // Taking more would bring the zone below its watermark.
+                    break;
+                }
+                stride = if nr > 0 { 1 } else { longest.min(stride << 1) };
+            }
+            let Some(next) = block.checked_sub(PAGEBLOCK_NR_PAGES) else {
+                at = zone_start;
+                break;
+            };
+            block = next;
+            at = block;
+        }
+        run.free_pfn = at.max(zone_start);
+        if !linear {
+            split_map_pages(run);
+        }
+    }
+
+    /// Sets the skip bit of a block that was scanned to its end.
+    fn update_free_skip(&mut self, run: &CompactControl, pfn: u32) {
+        if self.era.scans_linearly && run.ignore_skip_hint {
+            return;
+        }
+        let zone = self.mem.compact_zone_of(&run.goal);
+        zone.compaction.set_skip(pfn);
+        zone.compaction.cached_free = zone.compaction.cached_free.min(pfn);
     }
 }
 

@@ -23,6 +23,7 @@ use super::run::CompactRunId;
 use super::CompactControl;
 use crate::frames::buddy::clear_page;
 use crate::frames::page::{PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::interface::effect::{Effect, Effects};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -30,6 +31,21 @@ use crate::interface::owners::{OwnerSlot, UnmapTarget};
 use crate::interface::planted::Defect;
 use crate::stats::vmstat::Event;
 use crate::units::{Cpu, Pfn, SwapSlot};
+
+impl Memory {
+    /// Whether an isolated page can be moved now. Linux waits for locks and, in a synchronous run
+    /// that is not direct, for writeback. Here a busy page is skipped.
+    fn is_migratable(&self, pfn: Pfn) -> bool {
+        let busy = PageFlags::LOCKED
+            .with(PageFlags::WRITEBACK)
+            .with(PageFlags::PINNED)
+            .with(PageFlags::BATCHED);
+        let page = &self.pages[pfn];
+        // `buffer_migrate_folio_norefs`: the journal holds a reference to each unwritten buffer.
+        let held = page.has(PageFlags::METADATA.with(PageFlags::DIRTY));
+        !held && !page.flags.any(busy)
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Begins to move the isolated pages of a run, as long as there are target frames.
@@ -45,7 +61,7 @@ impl<O: Owners> Manager<O> {
                 self.putback_isolated(pfn);
                 continue;
             }
-            if !self.is_migratable(pfn) {
+            if !self.mem.is_migratable(pfn) {
                 self.putback_isolated(pfn);
                 run.nr_failed += 1;
                 self.mem.vmstat.count(Event::PgmigrateFail);
@@ -77,19 +93,6 @@ impl<O: Owners> Manager<O> {
         run.migratepages = pages;
     }
 
-    /// Whether an isolated page can be moved now. Linux waits for locks and, in a synchronous run
-    /// that is not direct, for writeback. Here a busy page is skipped.
-    fn is_migratable(&self, pfn: Pfn) -> bool {
-        let busy = PageFlags::LOCKED
-            .with(PageFlags::WRITEBACK)
-            .with(PageFlags::PINNED)
-            .with(PageFlags::BATCHED);
-        let page = &self.mem.pages[pfn];
-        // `buffer_migrate_folio_norefs`: the journal holds a reference to each unwritten buffer.
-        let held = page.has(PageFlags::METADATA.with(PageFlags::DIRTY));
-        !held && !page.flags.any(busy)
-    }
-
     /// Unmaps a page and asks the world to copy it. `false`: the page is pinned; nothing changed.
     fn begin_migration(&mut self, id: CompactRunId, pfn: Pfn, frame: Pfn) -> bool {
         debug_assert_eq!(self.mem.pages[pfn].place, Place::Isolated);
@@ -118,7 +121,7 @@ impl<O: Owners> Manager<O> {
             return None;
         }
         for _ in 0..unmapped.nr {
-            self.page_remove_rmap(pfn);
+            self.mem.page_remove_rmap(pfn);
         }
         self.mem.work.rmap_walks += unmapped.nr_entries_read;
         self.mem.work.ptes_set += u32::from(unmapped.nr);
@@ -129,7 +132,7 @@ impl<O: Owners> Manager<O> {
 
     pub(crate) fn do_copy_done(&mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'_> {
         let page = self.mem.pages.get(from.idx());
-        if self.has_cpu(cpu) && page.is_some_and(|page| page.has(PageFlags::MIGRATING)) {
+        if self.groups.has_cpu(cpu) && page.is_some_and(|page| page.has(PageFlags::MIGRATING)) {
             self.end_migration(from, ok, cpu);
         }
         self.take_effects()
@@ -143,7 +146,7 @@ impl<O: Owners> Manager<O> {
         page.prev = Pfn::NONE;
         page.next = Pfn::NONE;
         let stat = isolated_stat(page);
-        self.stat_dec(from, stat);
+        self.mem.stat_dec(from, stat);
         let young = self.mem.pages[frame].private != 0;
         clear_page(&mut self.mem.pages[frame], Place::Isolated);
         let event = if ok { Event::PgmigrateSuccess } else { Event::PgmigrateFail };
@@ -155,7 +158,7 @@ impl<O: Owners> Manager<O> {
         self.mem.pages[home].place = Place::Allocated;
         let nr = self.owners.moved(OwnerSlot::of(&self.mem.pages[home]), from, home, young);
         for _ in 0..nr {
-            self.page_add_rmap(home);
+            self.mem.page_add_rmap(home);
         }
         self.mem.work.rmap_walks += u32::from(nr);
         self.mem.work.ptes_set += u32::from(nr);

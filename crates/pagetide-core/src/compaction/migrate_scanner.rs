@@ -13,6 +13,7 @@ use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, Compactor, FastStart, COMPACT_CLUSTER_MAX};
 use crate::frames::gfp::{Gfp, MigrateType};
 use crate::frames::page::{Page, PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::{Event, NodeStat};
@@ -24,13 +25,39 @@ pub(super) const fn freelist_scan_limit(run: &CompactControl) -> u32 {
     (COMPACT_CLUSTER_MAX >> shift) + 1
 }
 
+impl Memory {
+    /// Whether this request may move pages out of the block (Linux `suitable_migration_source`): an
+    /// asynchronous task uses only blocks of its own migrate type.
+    fn is_migration_source(&mut self, run: &CompactControl, pfn: u32) -> bool {
+        let page = self.pages.get(pfn as usize);
+        let is_huge =
+            |page: &Page| page.has(PageFlags::HEAD) && Order::from(page.order) >= PAGEBLOCK_ORDER;
+        if page.is_some_and(is_huge) {
+            return false;
+        }
+        if run.goal.mode != CompactMode::Async || !run.is_direct() {
+            return true;
+        }
+        self.compact_zone_of(&run.goal).block_type(Pfn(pfn)) == run.goal.mt
+    }
+
+    /// Whether more pages are isolated than half of those on the lists.
+    fn is_too_many_isolated(&self, run: &CompactControl) -> bool {
+        let stats = &self.pgdat[run.goal.zone.node].stats;
+        let of = |stat: NodeStat| stats[stat as usize];
+        let isolated = of(NodeStat::NrIsolatedAnon) + of(NodeStat::NrIsolatedFile);
+        let sizes = self.node_lru_sizes(run.goal.zone.node);
+        isolated > (sizes.anon() + sizes.file()) / 2
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Isolates pages of the next suitable pageblock, if any.
     pub(super) fn isolate_migratepages(&mut self, run: &mut CompactControl) {
         let searched = run.migrate_pfn;
         let mut low = self.fast_find_migrateblock(run);
         let mut fast_found = low != searched && run.fast_search_fail == 0;
-        let zone = self.compact_zone_of(&run.goal);
+        let zone = self.mem.compact_zone_of(&run.goal);
         let zone_start = zone.start_pfn.0;
         let mut looked_at = 0;
         loop {
@@ -46,7 +73,7 @@ impl<O: Owners> Manager<O> {
                 run.migrate_pfn = low;
                 return;
             }
-            let zone = self.compact_zone_of(&run.goal);
+            let zone = self.mem.compact_zone_of(&run.goal);
             let at_start = low.is_multiple_of(PAGEBLOCK_NR_PAGES) || low == zone_start;
             let looked_for = core::mem::take(&mut fast_found);
             let skipped =
@@ -55,7 +82,7 @@ impl<O: Owners> Manager<O> {
                 low = end;
                 continue;
             }
-            if !self.is_migration_source(run, low) {
+            if !self.mem.is_migration_source(run, low) {
                 self.update_cached_migrate(run, end);
                 low = end;
                 continue;
@@ -63,21 +90,6 @@ impl<O: Owners> Manager<O> {
             self.isolate_migratepages_block(run, low, end);
             return;
         }
-    }
-
-    /// Whether this request may move pages out of the block (Linux `suitable_migration_source`): an
-    /// asynchronous task uses only blocks of its own migrate type.
-    fn is_migration_source(&mut self, run: &CompactControl, pfn: u32) -> bool {
-        let page = self.mem.pages.get(pfn as usize);
-        let is_huge =
-            |page: &Page| page.has(PageFlags::HEAD) && Order::from(page.order) >= PAGEBLOCK_ORDER;
-        if page.is_some_and(is_huge) {
-            return false;
-        }
-        if run.goal.mode != CompactMode::Async || !run.is_direct() {
-            return true;
-        }
-        self.compact_zone_of(&run.goal).block_type(Pfn(pfn)) == run.goal.mt
     }
 
     /// Notes that the scanner has reached `end`, the end of a block. As in Linux, the saved
@@ -89,7 +101,7 @@ impl<O: Owners> Manager<O> {
         }
         let end = if self.era.scans_linearly { end } else { pageblock_end(end) };
         let sync = run.goal.mode != CompactMode::Async;
-        let cached = &mut self.compact_zone_of(&run.goal).compaction.cached_migrate;
+        let cached = &mut self.mem.compact_zone_of(&run.goal).compaction.cached_migrate;
         cached[0] = cached[0].max(end);
         if sync {
             cached[1] = cached[1].max(end);
@@ -172,7 +184,7 @@ impl<O: Owners> Manager<O> {
 
     /// Isolates up to 32 pages of one block (Linux `isolate_migratepages_block`).
     fn isolate_migratepages_block(&mut self, run: &mut CompactControl, start: u32, end: u32) {
-        if self.is_too_many_isolated(run) {
+        if self.mem.is_too_many_isolated(run) {
             run.contended = true;
             return;
         }
@@ -204,7 +216,7 @@ impl<O: Owners> Manager<O> {
             }
             nr_scanned += 1;
             let heeds_bit = low == start && aligned && !linear && !run.ignore_skip_hint;
-            if heeds_bit && self.compact_zone_of(&run.goal).compaction.is_skipped(low) {
+            if heeds_bit && self.mem.compact_zone_of(&run.goal).compaction.is_skipped(low) {
                 low = end;
                 break;
             }
@@ -230,7 +242,7 @@ impl<O: Owners> Manager<O> {
                     && !run.ignore_skip_hint
                     && !linear
                 {
-                    self.compact_zone_of(&run.goal).compaction.set_skip(low);
+                    self.mem.compact_zone_of(&run.goal).compaction.set_skip(low);
                 }
                 self.isolate_migratepage(run, Pfn(low));
                 nr_isolated += 1;
@@ -257,7 +269,7 @@ impl<O: Owners> Manager<O> {
         if low == end && (nr_isolated == 0 || run.rescan) {
             let marks = if linear { !run.ignore_skip_hint } else { aligned && !skip_updated };
             if marks {
-                self.compact_zone_of(&run.goal).compaction.set_skip(start);
+                self.mem.compact_zone_of(&run.goal).compaction.set_skip(start);
             }
             self.update_cached_migrate(run, end);
         }
@@ -266,15 +278,6 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.add(Event::CompactIsolated, nr_isolated.into());
         self.mem.work.compact_scanned += nr_scanned;
         run.migrate_pfn = low;
-    }
-
-    /// Whether more pages are isolated than half of those on the lists.
-    fn is_too_many_isolated(&self, run: &CompactControl) -> bool {
-        let stats = &self.mem.pgdat[run.goal.zone.node].stats;
-        let of = |stat: NodeStat| stats[stat as usize];
-        let isolated = of(NodeStat::NrIsolatedAnon) + of(NodeStat::NrIsolatedFile);
-        let sizes = self.node_lru_sizes(run.goal.zone.node);
-        isolated > (sizes.anon() + sizes.file()) / 2
     }
 
     fn is_isolatable(&self, page: &Page, run: &CompactControl) -> bool {
@@ -307,7 +310,7 @@ impl<O: Owners> Manager<O> {
         let page = &mut self.mem.pages[pfn];
         page.place = Place::Isolated;
         let stat = isolated_stat(page);
-        self.stat_inc(pfn, stat);
+        self.mem.stat_inc(pfn, stat);
         run.migratepages.push(pfn);
     }
 
@@ -321,7 +324,7 @@ impl<O: Owners> Manager<O> {
         let page = &mut self.mem.pages[pfn];
         page.place = Place::Allocated;
         let stat = isolated_stat(page);
-        self.stat_dec(pfn, stat);
+        self.mem.stat_dec(pfn, stat);
         self.lruvec_add(pfn);
     }
 }

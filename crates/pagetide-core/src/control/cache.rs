@@ -15,6 +15,7 @@ use crate::config::{ControlFile, ControlForm, ControlOrigin};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::kmem_cache::SlabSeat;
+use crate::slab::Slabs;
 use crate::slab::{CacheTuning, KmemCache};
 use crate::units::errno::Errno;
 use crate::units::page_size::PageSize;
@@ -172,24 +173,7 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-impl<O: Owners> Manager<O> {
-    /// The cache with the most similar name; `None` if no name is similar.
-    pub fn similar_cache(&self, name: &str) -> Option<&str> {
-        const NAME_MAX: usize = 64;
-        if name.len() > NAME_MAX {
-            return None;
-        }
-        let near = name.chars().count() / 3;
-        let names = self.slabs.roots().map(|id| self.slabs.caches[id].name.as_str());
-        let measured = names.map(|known| (distance(name, known), known));
-        measured.min().filter(|&(distance, _)| distance <= near).map(|(_, known)| known)
-    }
-
-    /// Names of the files of every cache, the last part of `slab.CACHE.FILE`.
-    pub fn cache_control_names() -> impl Iterator<Item = &'static str> {
-        CacheControl::ALL.iter().map(|control| control.file().name)
-    }
-
+impl Slabs {
     pub(super) fn find_cache_control(
         &self,
         name: &str,
@@ -240,6 +224,25 @@ impl<O: Owners> Manager<O> {
         Ok((id, write))
     }
 
+    /// The cache with the most similar name; `None` if no name is similar.
+    pub fn similar_cache(&self, name: &str) -> Option<&str> {
+        const NAME_MAX: usize = 64;
+        if name.len() > NAME_MAX {
+            return None;
+        }
+        let near = name.chars().count() / 3;
+        let names = self.roots().map(|id| self.caches[id].name.as_str());
+        let measured = names.map(|known| (distance(name, known), known));
+        measured.min().filter(|&(distance, _)| distance <= near).map(|(_, known)| known)
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// Names of the files of every cache, the last part of `slab.CACHE.FILE`.
+    pub fn cache_control_names() -> impl Iterator<Item = &'static str> {
+        CacheControl::ALL.iter().map(|control| control.file().name)
+    }
+
     pub(super) fn apply_cache_write(
         &mut self,
         id: CacheId,
@@ -252,7 +255,7 @@ impl<O: Owners> Manager<O> {
             }
             CacheWrite::Tune(tuning) => tuning,
         };
-        let all = self.kmem_caches().filter(|(_, it)| it.root == id && !it.dying);
+        let all = self.slabs.kmem_caches().filter(|(_, it)| it.root == id && !it.dying);
         let all: Vec<CacheId> = all.map(|(id, _)| id).collect();
         for id in all {
             // The values were checked against the cache, and a clone has the same bounds.
@@ -266,7 +269,7 @@ impl<O: Owners> Manager<O> {
 
     /// Reads a file of a cache; counts include the groups' clones.
     pub(super) fn read_cache_control(&self, name: &str) -> Result<String, ControlError> {
-        let (id, control) = self.find_cache_control(name)?;
+        let (id, control) = self.slabs.find_cache_control(name)?;
         let it = &self.slabs.caches[id];
         Ok(match control {
             CacheControl::MinPartial => format!("{}\n", it.min_partial),
@@ -279,7 +282,7 @@ impl<O: Owners> Manager<O> {
             | CacheControl::Partial
             | CacheControl::CpuSlabs => {
                 let mut sums: NodeSums = alloc::vec![0; self.mem.pgdat.len()].into();
-                for (_, it) in self.kmem_caches().filter(|(_, it)| it.root == id) {
+                for (_, it) in self.slabs.kmem_caches().filter(|(_, it)| it.root == id) {
                     count(it, control, &mut sums);
                 }
                 by_node(&sums)
@@ -289,7 +292,7 @@ impl<O: Owners> Manager<O> {
 
     /// Minimum and maximum of the cache's tunable order, for the message about a refused write.
     pub fn order_bounds(&self, cache: CacheId) -> Option<(u8, u8)> {
-        let it = self.kmem_cache(cache)?;
+        let it = self.slabs.kmem_cache(cache)?;
         let orders = it.min_order..=crate::units::MAX_PAGE_ORDER;
         let most = |order: &u8| {
             (it.page_size() << order) / u64::from(it.size) <= crate::slab::order::MAX_OBJECTS

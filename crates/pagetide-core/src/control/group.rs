@@ -20,6 +20,7 @@ use crate::config::ControlOrigin::{Linux, Patch};
 use crate::config::{CgroupVersion, ControlFile, ControlForm, ControlValue};
 use crate::groups::memcg::{MemoryEvent, NR_MEMORY_EVENTS, ROOT};
 use crate::groups::page_counter::UNLIMITED;
+use crate::groups::Groups;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::errno::Errno;
@@ -255,7 +256,7 @@ fn events_text(events: &[u64; NR_MEMORY_EVENTS]) -> String {
     )
 }
 
-impl<O: Owners> Manager<O> {
+impl Groups {
     /// Returns ENOENT if the group does not exist, or if it is the root, which does not have the
     /// file.
     fn check_group_control(
@@ -279,7 +280,9 @@ impl<O: Owners> Manager<O> {
         let message = format!("unknown group: cannot {verb} {}", quoted(name));
         Err(ControlError::new(Errno::Enoent, name, message))
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Reads a control file of a group, as read(2) returns it.
     ///
     /// # Errors
@@ -290,7 +293,7 @@ impl<O: Owners> Manager<O> {
         name: &str,
         now: crate::units::Nanos,
     ) -> Result<String, ControlError> {
-        self.check_group(memcg, name, "read")?;
+        self.groups.check_group(memcg, name, "read")?;
         let group = &self.groups.memcgs[memcg];
         let page_size = self.mem.page_size;
         let size = |pages: u64, unlimited: &str| match pages {
@@ -325,10 +328,10 @@ impl<O: Owners> Manager<O> {
                 let kills = group.memory_events[MemoryEvent::OomKill as usize];
                 format!("oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n")
             }
-            "memory.pressure" => self.psi_text(memcg, now),
+            "memory.pressure" => self.groups.psi_text(memcg, now),
             _ => {
                 let control = find(name)?;
-                self.check_group_control(memcg, control)?;
+                self.groups.check_group_control(memcg, control)?;
                 match control {
                     GroupControl::Min => size(group.memory.min, "max"),
                     GroupControl::Low => size(group.memory.low, "max"),

@@ -9,6 +9,7 @@
 
 use super::error::ControlError;
 use super::{u32_of, u64_of, write_inputs};
+use crate::config::Config;
 use crate::config::{ControlValue, Policy, Special, Sysctl, Thp};
 use crate::frames::watermark;
 use crate::interface::manager::Manager;
@@ -18,6 +19,21 @@ use crate::units::errno::Errno;
 use crate::units::Cpu;
 use alloc::format;
 use alloc::string::String;
+
+impl Config {
+    /// Lists all variants of a policy, with the one in force in brackets, and a newline.
+    fn bracketed(&self, policy: Policy) -> String {
+        let mut text = String::new();
+        for (at, &choice) in policy.variants().iter().enumerate() {
+            let is_in_force = self.policy(policy) == choice;
+            let (open, close) = if is_in_force { ("[", "]") } else { ("", "") };
+            for part in [if at == 0 { "" } else { " " }, open, choice.name(), close] {
+                text += part;
+            }
+        }
+        text + "\n"
+    }
+}
 
 impl<O: Owners> Manager<O> {
     pub(super) fn apply_sysctl(
@@ -77,7 +93,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
             Special::DropCaches => self.drop_caches(u32_of(number)),
-            Special::StatRefresh => self.refresh_vm_stats(),
+            Special::StatRefresh => self.mem.refresh_vm_stats(),
         }
         Ok(())
     }
@@ -113,8 +129,8 @@ impl<O: Owners> Manager<O> {
             | Special::DirtyBackgroundBytes
             | Special::CompactionProactiveness
             | Special::DefragMode => config.number(sysctl).unwrap_or_default(),
-            Special::ThpEnabled => return Ok(self.bracketed(Policy::Thp)),
-            Special::ThpDefrag => return Ok(self.bracketed(Policy::ThpDefrag)),
+            Special::ThpEnabled => return Ok(self.config.bracketed(Policy::Thp)),
+            Special::ThpDefrag => return Ok(self.config.bracketed(Policy::ThpDefrag)),
             Special::DropCaches | Special::CompactMemory => {
                 let name = sysctl.name();
                 let message = format!("{name} can only be written");
@@ -123,19 +139,6 @@ impl<O: Owners> Manager<O> {
             Special::StatRefresh => return Ok(String::new()),
         };
         Ok(format!("{value}\n"))
-    }
-
-    /// Lists all variants of a policy, with the one in force in brackets, and a newline.
-    fn bracketed(&self, policy: Policy) -> String {
-        let mut text = String::new();
-        for (at, &choice) in policy.variants().iter().enumerate() {
-            let is_in_force = self.config.policy(policy) == choice;
-            let (open, close) = if is_in_force { ("[", "]") } else { ("", "") };
-            for part in [if at == 0 { "" } else { " " }, open, choice.name(), close] {
-                text += part;
-            }
-        }
-        text + "\n"
     }
 
     /// Zones without a number keep their values.

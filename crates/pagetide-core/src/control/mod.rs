@@ -66,7 +66,7 @@ fn plan<O: Owners>(
         write.check(machine.mem.page_size)?;
         match write {
             ControlWrite::Cache { cache, control, value } => {
-                let (cache, write) = machine.check_cache_write(cache, *control, *value)?;
+                let (cache, write) = machine.slabs.check_cache_write(cache, *control, *value)?;
                 changes.push(ControlChange::Cache(cache, write));
             }
             ControlWrite::Sysctl(sysctl, value) => match marks.field(*sysctl) {
@@ -150,7 +150,7 @@ impl<O: Owners> Manager<O> {
     /// Parses a text. If `name` is a file of a cache, the cache must exist.
     fn read_write(&self, name: &str, text: &str) -> Result<ControlWrite, ControlError> {
         if is_cache_control(name) {
-            self.find_cache_control(name)?;
+            self.slabs.find_cache_control(name)?;
         }
         ControlWrite::read(name, text, self.mem.page_size)
     }

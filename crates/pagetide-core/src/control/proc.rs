@@ -20,7 +20,9 @@ mod memory_stat;
 mod zones;
 
 use crate::ageing::sizes::ZONE_NAMES;
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{Owners, OwnersReport};
 use crate::stats::vmstat::{Event, NodeStat};
@@ -234,6 +236,27 @@ const FREE_BLOCKS: [&str; NR_PAGE_ORDERS] = [
     "nr_free_blocks_10",
 ];
 
+impl Groups {
+    /// Pressure of a group, in the format of memory.pressure.
+    pub(crate) fn psi_text(&self, memcg: MemcgId, now: Nanos) -> String {
+        let mut psi = self.memcgs[memcg].psi.clone();
+        psi.flush(now);
+        let mut out = String::new();
+        for (kind, total) in [("some", psi.some_ns), ("full", psi.full_ns)] {
+            let total = total / 1000;
+            put!(out, "{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
+        }
+        out
+    }
+}
+
+impl Memory {
+    /// Dirty pages and pages under writeback (Linux `NR_ZONE_WRITE_PENDING`).
+    fn write_pending(&self) -> u64 {
+        self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback)
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Every counter with its name, in the order of [`Manager::proc_vmstat`]. Sizes are in pages,
     /// `pgpgin` and `pgpgout` in kB.
@@ -245,11 +268,11 @@ impl<O: Owners> Manager<O> {
         let OwnersReport { dirty_limits, .. } = O::report(self);
         let (background, threshold) = dirty_limits;
         let mut rows: Vec<CounterRow> = Vec::with_capacity(VMSTAT_ORDER.len());
-        rows.push(("nr_free_pages", self.nr_free_pages()));
-        rows.extend(ZONE_NAMES.into_iter().zip(self.global_lru_sizes().0));
-        rows.push(("nr_zone_write_pending", self.write_pending()));
+        rows.push(("nr_free_pages", self.mem.nr_free_pages()));
+        rows.extend(ZONE_NAMES.into_iter().zip(self.mem.global_lru_sizes().0));
+        rows.push(("nr_zone_write_pending", self.mem.write_pending()));
         rows.push(("nr_mlock", self.nr_mlock()));
-        rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat))));
+        rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.mem.global_node_stat(stat))));
         let nodes = (0..self.nr_nodes()).map(|node| NodeId(node as u8));
         let shadow_nodes = nodes.map(|node| self.nr_shadow_nodes(node)).sum();
         rows.push(("workingset_nodes", shadow_nodes));
@@ -264,8 +287,8 @@ impl<O: Owners> Manager<O> {
     /// Present levels, not events: free pages and the node statistics in pages, under their names
     /// in /proc/vmstat; and [`Manager::free_blocks`].
     pub fn levels(&self) -> Vec<(&'static str, u64)> {
-        let stats = NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat)));
-        let pages = core::iter::once(("nr_free_pages", self.nr_free_pages()));
+        let stats = NodeStat::ALL.map(|stat| (stat.name(), self.mem.global_node_stat(stat)));
+        let pages = core::iter::once(("nr_free_pages", self.mem.nr_free_pages()));
         pages.chain(stats).chain(self.free_blocks()).collect()
     }
 
@@ -294,11 +317,6 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// Dirty pages and pages under writeback (Linux `NR_ZONE_WRITE_PENDING`).
-    fn write_pending(&self) -> u64 {
-        self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback)
-    }
-
     /// The text of /proc/swaps. The areas are called /dev/swap0, /dev/swap1, ...; the size of an
     /// area is its usable part.
     pub fn proc_swaps(&self) -> String {
@@ -318,19 +336,7 @@ impl<O: Owners> Manager<O> {
     /// The text of /proc/pressure/memory at time `now`: totals in microseconds; the averages are
     /// 0.00.
     pub fn proc_pressure_memory(&self, now: Nanos) -> String {
-        self.psi_text(ROOT, now)
-    }
-
-    /// Pressure of a group, in the format of memory.pressure.
-    pub(crate) fn psi_text(&self, memcg: MemcgId, now: Nanos) -> String {
-        let mut psi = self.groups.memcgs[memcg].psi.clone();
-        psi.flush(now);
-        let mut out = String::new();
-        for (kind, total) in [("some", psi.some_ns), ("full", psi.full_ns)] {
-            let total = total / 1000;
-            put!(out, "{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
-        }
-        out
+        self.groups.psi_text(ROOT, now)
     }
 }
 

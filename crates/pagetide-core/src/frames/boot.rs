@@ -154,6 +154,10 @@ impl Memory {
             defrag_mode: false,
         })
     }
+
+    pub(crate) const fn stat_unit(&self) -> u64 {
+        stat_unit(self.page_size)
+    }
 }
 
 fn check(specs: &[NodeSpec], nr_cpus: u16, page_size: PageSize) -> Result<(), SetupError> {
@@ -260,12 +264,6 @@ fn page_array(spans: &[[ZoneSpan; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageA
 /// Pages in 128 MiB. The thresholds of the zones' counters are computed in this unit.
 const fn stat_unit(page_size: PageSize) -> u64 {
     page_size.pages_in(128 << 20)
-}
-
-impl Memory {
-    pub(crate) const fn stat_unit(&self) -> u64 {
-        stat_unit(self.page_size)
-    }
 }
 
 /// Returns `None` if the free blocks do not fit into the zone's pageblocks.

@@ -106,7 +106,7 @@ impl<O: Owners> Manager<O> {
         }
         self.mem.work.rmap_walks += 1;
         self.mem.work.ptes_set += 2 * HPAGE_PMD_NR as u32;
-        self.page_remove_rmap(head);
+        self.mem.page_remove_rmap(head);
     }
 
     /// Frees a huge page that reclaim has detached from its owner and from the swap cache.
@@ -118,7 +118,7 @@ impl<O: Owners> Manager<O> {
     /// Replaces the PMD entry by 512 page-table entries.
     fn split_huge_pmd(&mut self, head: Pfn) {
         self.owners.split(OwnerSlot::of(&self.mem.pages[head]));
-        self.stat_dec(head, NodeStat::NrAnonTransparentHugepages);
+        self.mem.stat_dec(head, NodeStat::NrAnonTransparentHugepages);
         self.mem.vmstat.count(Event::ThpSplitPmd);
         self.mem.work.ptes_set += HPAGE_PMD_NR as u32;
         self.mem.work.tlb_flushes += 1;

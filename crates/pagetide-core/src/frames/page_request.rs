@@ -14,10 +14,12 @@
 //! has returned everything that it took.
 
 use crate::frames::gfp::Gfp;
+use crate::frames::page_alloc::Memory;
 use crate::frames::slowpath::SlowPath;
 use crate::groups::charge::{ChargeFailure, ChargePath};
 use crate::groups::memcg::ROOT;
 use crate::groups::memory_high::OverHigh;
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
 use crate::interface::manager::Manager;
@@ -135,6 +137,27 @@ pub(crate) enum RetryTiming {
     NextStep,
 }
 
+impl Groups {
+    /// Like [`Self::abandon_slow_request`], for a task that has ended: its compaction was already
+    /// ended.
+    pub(crate) fn slow_orphaned(&mut self, slow: &SlowRequest) {
+        match slow {
+            SlowRequest::Pages(path) => self.slowpath_orphaned(path),
+            SlowRequest::Room(_) | SlowRequest::Owing(_) => {}
+        }
+    }
+}
+
+impl Memory {
+    /// Whether the attempt should be repeated after kswapd has run, because an earlier allocation
+    /// of this step boosted a zone. An allocation that may sleep is a preemption point, and kswapd
+    /// has slept for long, so it preempts the task before this attempt (Linux `might_alloc`).
+    fn lets_kswapd_run(&self, lack: Shortage) -> bool {
+        matches!(lack, Shortage::Pages(_, gfp) if gfp.has(Gfp::DIRECT_RECLAIM))
+            && !self.wakeups.is_empty()
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Runs one bounded step of a request for a page with its charge. The caller passes both to
     /// [`Manager::charge`] if there is a group to charge, otherwise to
@@ -149,7 +172,7 @@ impl<O: Owners> Manager<O> {
         if slow.is_none() && request.first == AttemptStart::Charge {
             match self.attempt_charge_first(ctx, request) {
                 Ok(pfn) => return Step::Done(Ok(pfn)),
-                Err(lack) if self.lets_kswapd_run(lack) => return Step::Continue,
+                Err(lack) if self.mem.lets_kswapd_run(lack) => return Step::Continue,
                 Err(lack) => self.work_for(ctx, slow, lack),
             }
         }
@@ -227,26 +250,18 @@ impl<O: Owners> Manager<O> {
                 }
                 // Another task took the room; the number of tries continues to count.
                 (Err(Shortage::Room(over, nr, gfp)), Some(SlowRequest::Room(path))) => {
-                    self.charge_again(path, over, nr, gfp);
+                    self.groups.charge_again(path, over, nr, gfp);
                     if again == RetryTiming::NextStep {
                         return Step::Continue;
                     }
                 }
-                (Err(lack), _) if self.lets_kswapd_run(lack) => {
+                (Err(lack), _) if self.mem.lets_kswapd_run(lack) => {
                     *slow = None;
                     return Step::Continue;
                 }
                 (Err(lack), _) => self.work_for(ctx, slow, lack),
             }
         }
-    }
-
-    /// Whether the attempt should be repeated after kswapd has run, because an earlier allocation
-    /// of this step boosted a zone. An allocation that may sleep is a preemption point, and kswapd
-    /// has slept for long, so it preempts the task before this attempt (Linux `might_alloc`).
-    fn lets_kswapd_run(&self, lack: Shortage) -> bool {
-        matches!(lack, Shortage::Pages(_, gfp) if gfp.has(Gfp::DIRECT_RECLAIM))
-            && !self.mem.wakeups.is_empty()
     }
 
     /// Called when the request is abandoned: releases what its work holds.
@@ -260,15 +275,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Like [`Self::abandon_slow_request`], for a task that has ended: its compaction was already
-    /// ended.
-    pub(crate) fn slow_orphaned(&mut self, slow: &SlowRequest) {
-        match slow {
-            SlowRequest::Pages(path) => self.slowpath_orphaned(path),
-            SlowRequest::Room(_) | SlowRequest::Owing(_) => {}
-        }
-    }
-
     #[cold]
     fn work_for(&mut self, ctx: &Ctx, slow: &mut Option<SlowRequest>, lack: Shortage) {
         *slow = match lack {
@@ -276,7 +282,7 @@ impl<O: Owners> Manager<O> {
                 Some(SlowRequest::Pages(Box::new(SlowPath::new(order, gfp))))
             }
             Shortage::Room(over, nr, gfp) => {
-                Some(SlowRequest::Room(Box::new(self.charge_path(over, nr, gfp))))
+                Some(SlowRequest::Room(Box::new(self.groups.charge_path(over, nr, gfp))))
             }
             Shortage::Owing => {
                 self.begin_over_high(ctx).map(|paying| SlowRequest::Owing(Box::new(paying)))
@@ -306,10 +312,10 @@ impl<O: Owners> Manager<O> {
             (AttemptInput::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
             (AttemptInput::Room, _) => {
                 // There is room for this page only, so no batch is charged for the stock.
-                let charged = self.counter_try_charge(payer, nr);
+                let charged = self.groups.counter_try_charge(payer, nr);
                 charged.map_err(|over| Shortage::Room(over, nr, gfp))?;
-                self.note_over_high(payer, nr);
-                self.pay_first(ctx, payer, nr, gfp).map_err(|_| Shortage::Owing)?;
+                self.groups.note_over_high(payer, nr);
+                self.groups.pay_first(ctx, payer, nr, gfp).map_err(|_| Shortage::Owing)?;
                 return self.page_for_charge(ctx, request);
             }
             (AttemptInput::Nothing, AttemptStart::Charge) => {
@@ -328,7 +334,7 @@ impl<O: Owners> Manager<O> {
     #[inline(always)]
     fn attempt_charge_first(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Shortage> {
         let nr = request.nr_pages();
-        match self.try_charge(ctx, request.payer, nr, request.gfp) {
+        match self.groups.try_charge(ctx, request.payer, nr, request.gfp) {
             Ok(()) => self.page_for_charge(ctx, request),
             Err(ChargeFailure::Limit(over)) => Err(Shortage::Room(over, nr, request.gfp)),
             Err(ChargeFailure::Owing) => Err(Shortage::Owing),
@@ -342,7 +348,7 @@ impl<O: Owners> Manager<O> {
         match self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
             Some(pfn) => Ok(pfn),
             None => {
-                self.cancel_charge(ctx.cpu, payer, request.nr_pages());
+                self.groups.cancel_charge(ctx.cpu, payer, request.nr_pages());
                 Err(Shortage::Pages(order, gfp))
             }
         }
@@ -353,7 +359,7 @@ impl<O: Owners> Manager<O> {
         let PageRequest { order, gfp, payer, first: _ } = request;
         let nr = request.nr_pages();
         // The page is already allocated, so this charge may not wait; the task pays later.
-        let Err(lack) = self.try_charge(ctx, payer, nr, Gfp::NOWAIT) else { return Ok(pfn) };
+        let Err(lack) = self.groups.try_charge(ctx, payer, nr, Gfp::NOWAIT) else { return Ok(pfn) };
         self.mem.free_page(ctx.cpu, pfn, order);
         match lack {
             ChargeFailure::Limit(over) if gfp.has(Gfp::DIRECT_RECLAIM) => {
@@ -365,7 +371,7 @@ impl<O: Owners> Manager<O> {
 
     pub(crate) fn discard_charged(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
         let order = self.mem.pages[pfn].order;
-        self.cancel_charge(cpu, memcg, 1 << order);
+        self.groups.cancel_charge(cpu, memcg, 1 << order);
         self.mem.free_page(cpu, pfn, order);
     }
 }
@@ -403,7 +409,7 @@ mod tests {
         let (mut machine, ctx) = machine(4096);
         let small = PageRequest::page(Gfp::HIGHUSER_MOVABLE, ctx.memcg);
         let Step::Done(Ok(pfn)) = machine.request_page(&ctx, &mut None, small) else { panic!() };
-        let (free, used) = (machine.nr_free_pages(), usage(&machine, &ctx));
+        let (free, used) = (machine.mem.nr_free_pages(), usage(&machine, &ctx));
         let stock = machine.groups.stocks[0].nr_pages;
         assert_eq!((used, stock), (64, 63), "a batch");
         let huge = PageRequest::huge(Gfp::TRANSHUGE, ctx.memcg, AttemptStart::NearPage);
@@ -411,7 +417,7 @@ mod tests {
         assert_eq!(usage(&machine, &ctx), used + HPAGE_PMD_NR);
         machine.discard_charged(ctx.cpu, head, ctx.memcg);
         machine.mem.drain_all();
-        assert_eq!((machine.nr_free_pages(), usage(&machine, &ctx)), (free, used));
+        assert_eq!((machine.mem.nr_free_pages(), usage(&machine, &ctx)), (free, used));
         assert_eq!(machine.groups.stocks[0].nr_pages, stock);
         machine.discard_charged(ctx.cpu, pfn, ctx.memcg);
         assert_eq!(
@@ -424,7 +430,7 @@ mod tests {
     #[test]
     fn a_huge_page_that_may_not_wait_meets_a_limit_without_an_event() {
         let (mut machine, ctx) = machine(100);
-        let free = machine.nr_free_pages();
+        let free = machine.mem.nr_free_pages();
         let events = |machine: &Machine| {
             machine.groups.memcgs[ctx.memcg].memory_events[MemoryEvent::Max as usize]
         };
@@ -439,7 +445,7 @@ mod tests {
         assert!(events(&machine) > 0 && slow.is_some());
         // The page is not held while the charge waits.
         machine.mem.drain_all();
-        assert_eq!((machine.nr_free_pages(), usage(&machine, &ctx)), (free, 0));
+        assert_eq!((machine.mem.nr_free_pages(), usage(&machine, &ctx)), (free, 0));
     }
 
     #[test]
@@ -482,7 +488,7 @@ mod tests {
             }
         };
         while ask(&mut machine, ctx.asker) != Outcome::NoBlock {}
-        assert!(machine.nr_free_pages() < 1024, "it gave up early");
+        assert!(machine.mem.nr_free_pages() < 1024, "it gave up early");
         machine.audit().unwrap();
     }
 }

@@ -14,6 +14,7 @@
 //! Invariant: exactly the PINNED frames are in the table, with counts above 0, and are user memory.
 
 use crate::frames::page::{PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::interface::bad_id::BadId;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -63,13 +64,26 @@ impl fmt::Display for PinError {
     }
 }
 
+impl Memory {
+    /// The frame that counts the pins of `pfn`: `pfn`, or the first frame of its huge page.
+    fn pinned_as(&self, pfn: Pfn) -> Result<Pfn, BadId> {
+        if pfn.idx() >= self.pages.len() {
+            return Err(BadId::Frame(pfn));
+        }
+        match self.pages.peek(pfn.idx()).place {
+            Place::HugeTail => Ok(Pfn(pfn.0 / HPAGE_PMD_NR as u32 * HPAGE_PMD_NR as u32)),
+            _ => Ok(pfn),
+        }
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Adds a pin to a frame of user memory that is mapped or is a page of a file.
     ///
     /// [`BadId::Frame`] if the frame does not exist or is not user memory; [`PinError::NotPresent`]
     /// if the frame is being moved, or is anonymous memory that is not mapped.
     pub fn pin_frame(&mut self, pfn: Pfn) -> Result<(), PinError> {
-        let head = self.pinned_as(pfn)?;
+        let head = self.mem.pinned_as(pfn)?;
         if self.mem.pages.is_fresh(head.idx()) {
             return Err(BadId::Frame(pfn).into());
         }
@@ -92,8 +106,8 @@ impl<O: Owners> Manager<O> {
     /// # Errors
     /// [`PinError::NotPinned`] if there is no pin; [`BadId::Frame`], [`BadId::Cpu`].
     pub fn unpin(&mut self, pfn: Pfn, cpu: Cpu) -> Result<(), PinError> {
-        self.check_cpu(cpu)?;
-        let head = self.pinned_as(pfn)?;
+        self.groups.check_cpu(cpu)?;
+        let head = self.mem.pinned_as(pfn)?;
         let Some(count) = self.mem.pins.counts.get_mut(&head) else {
             return Err(PinError::NotPinned(pfn));
         };
@@ -115,18 +129,7 @@ impl<O: Owners> Manager<O> {
 
     /// Number of pins of a frame.
     pub fn pin_count(&self, pfn: Pfn) -> u64 {
-        let head = self.pinned_as(pfn).ok();
+        let head = self.mem.pinned_as(pfn).ok();
         head.and_then(|head| self.mem.pins.counts.get(&head)).copied().unwrap_or(0)
-    }
-
-    /// The frame that counts the pins of `pfn`: `pfn`, or the first frame of its huge page.
-    fn pinned_as(&self, pfn: Pfn) -> Result<Pfn, BadId> {
-        if pfn.idx() >= self.mem.pages.len() {
-            return Err(BadId::Frame(pfn));
-        }
-        match self.mem.pages.peek(pfn.idx()).place {
-            Place::HugeTail => Ok(Pfn(pfn.0 / HPAGE_PMD_NR as u32 * HPAGE_PMD_NR as u32)),
-            _ => Ok(pfn),
-        }
     }
 }

@@ -11,7 +11,9 @@ use crate::compaction::direct::{CompactPriority, DirectCompactResult, DirectComp
 use crate::compaction::CompactResult;
 use crate::frames::fallback::HighAtomicRelease;
 use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
 use crate::interface::manager::Manager;
@@ -125,10 +127,38 @@ impl SlowPath {
     }
 }
 
+impl Groups {
+    /// Called when the task has ended, which has also ended its compaction: releases what its
+    /// reclaim holds.
+    pub(crate) fn slowpath_orphaned(&mut self, state: &SlowPath) {
+        self.abandon_direct_reclaim(&state.reclaim);
+    }
+}
+
+impl Memory {
+    fn begin_reclaim(&mut self, state: &mut SlowPath) {
+        self.direct_reclaim_begin(state.gfp);
+        state.reclaim = DirectReclaim::new(state.order, state.gfp);
+        state.stage = SlowPathStage::Reclaim;
+    }
+
+    fn try_freelists(&mut self, state: &SlowPath, flags: AllocFlags, ctx: &Ctx) -> Option<Pfn> {
+        self.get_page_from_freelist(ctx.cpu, ctx.node, state.order, state.gfp, flags)
+    }
+
+    /// Fails; but if mixing migrate types was avoided so far, retries with mixing.
+    fn give_up(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
+        if core::mem::take(&mut state.flags.nofragment) {
+            return Step::Done(self.try_freelists(state, state.flags, ctx));
+        }
+        Step::Done(None)
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Called when the request is abandoned: releases what its reclaim and its compaction hold.
     pub(crate) fn abandon_slowpath(&mut self, state: &SlowPath, asker: Requester, cpu: Cpu) {
-        self.slowpath_orphaned(state);
+        self.groups.slowpath_orphaned(state);
         match &state.stage {
             SlowPathStage::Compact(compaction, _) => {
                 if let Some(run) = compaction.run() {
@@ -142,18 +172,12 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Called when the task has ended, which has also ended its compaction: releases what its
-    /// reclaim holds.
-    pub(crate) fn slowpath_orphaned(&mut self, state: &SlowPath) {
-        self.abandon_direct_reclaim(&state.reclaim);
-    }
-
     /// Runs one bounded step. `Done`: the block, or `None` if the allocation fails.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         match &mut state.stage {
             SlowPathStage::Start | SlowPathStage::OomWait => self.slowpath_start(state, ctx),
             SlowPathStage::Throttled => {
-                self.begin_reclaim(state);
+                self.mem.begin_reclaim(state);
                 Step::Continue
             }
             SlowPathStage::Reclaim => match self.direct_reclaim_step(&mut state.reclaim, ctx) {
@@ -176,18 +200,18 @@ impl<O: Owners> Manager<O> {
         // Mixes migrate types only after reclaim and compaction have failed (Linux 6.15).
         state.flags.nofragment |= core::mem::take(&mut state.is_new) && self.config.defrag_mode;
         self.wake_all_kswapds(state, ctx);
-        if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
+        if let Some(pfn) = self.mem.try_freelists(state, state.flags, ctx) {
             return Step::Done(Some(pfn));
         }
         if self.owners.is_dying(ctx.asker) {
             // A dying task may use the reserves, so that it can exit.
             let flags = AllocFlags { watermark: Watermark::None, ..state.flags };
-            return Step::Done(self.try_freelists(state, flags, ctx));
+            return Step::Done(self.mem.try_freelists(state, flags, ctx));
         }
         if !state.gfp.has(Gfp::DIRECT_RECLAIM) {
             if core::mem::take(&mut state.flags.nofragment) && self.config.defrag_mode {
                 // Nothing else helps this request.
-                return Step::Done(self.try_freelists(state, state.flags, ctx));
+                return Step::Done(self.mem.try_freelists(state, state.flags, ctx));
             }
             return Step::Done(None);
         }
@@ -212,14 +236,8 @@ impl<O: Owners> Manager<O> {
             state.stage = SlowPathStage::Throttled;
             return Step::Wait(wait);
         }
-        self.begin_reclaim(state);
+        self.mem.begin_reclaim(state);
         Step::Continue
-    }
-
-    fn begin_reclaim(&mut self, state: &mut SlowPath) {
-        self.direct_reclaim_begin(state.gfp);
-        state.reclaim = DirectReclaim::new(state.order, state.gfp);
-        state.stage = SlowPathStage::Reclaim;
     }
 
     fn begin_compaction(
@@ -230,10 +248,6 @@ impl<O: Owners> Manager<O> {
     ) {
         let compaction = DirectCompaction::new(state.order, state.gfp, state.flags, priority);
         state.stage = SlowPathStage::Compact(Box::new(compaction), after);
-    }
-
-    fn try_freelists(&mut self, state: &SlowPath, flags: AllocFlags, ctx: &Ctx) -> Option<Pfn> {
-        self.mem.get_page_from_freelist(ctx.cpu, ctx.node, state.order, state.gfp, flags)
     }
 
     fn wake_all_kswapds(&mut self, state: &SlowPath, ctx: &Ctx) {
@@ -257,7 +271,7 @@ impl<O: Owners> Manager<O> {
     ) -> Step<Option<Pfn>> {
         state.stage = SlowPathStage::Start;
         if reclaimed > 0 {
-            if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
+            if let Some(pfn) = self.mem.try_freelists(state, state.flags, ctx) {
                 return Step::Done(Some(pfn));
             }
             // Freed pages may be in per-CPU lists, or in the reserve for high orders.
@@ -265,7 +279,7 @@ impl<O: Owners> Manager<O> {
                 self.unreserve_highatomic(state.gfp, ctx, HighAtomicRelease::No);
                 self.lru_add_drain_all();
                 self.mem.drain_all();
-                if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
+                if let Some(pfn) = self.mem.try_freelists(state, state.flags, ctx) {
                     return Step::Done(Some(pfn));
                 }
             }
@@ -314,11 +328,11 @@ impl<O: Owners> Manager<O> {
     /// fails.
     fn judge(&mut self, state: &mut SlowPath, progress: bool, ctx: &Ctx) -> Step<Option<Pfn>> {
         if state.gfp.has(Gfp::NORETRY) {
-            return self.give_up(state, ctx);
+            return self.mem.give_up(state, ctx);
         }
         let costly = state.is_costly();
         if costly && !state.gfp.has(Gfp::RETRY_MAYFAIL) {
-            return self.give_up(state, ctx);
+            return self.mem.give_up(state, ctx);
         }
         if self.should_reclaim_retry(state, progress, ctx) {
             if self.era.reclaims_again_at_once {
@@ -334,14 +348,6 @@ impl<O: Owners> Manager<O> {
             return Step::Continue;
         }
         self.may_oom(state, costly, ctx)
-    }
-
-    /// Fails; but if mixing migrate types was avoided so far, retries with mixing.
-    fn give_up(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
-        if core::mem::take(&mut state.flags.nofragment) {
-            return Step::Done(self.try_freelists(state, state.flags, ctx));
-        }
-        Step::Done(None)
     }
 
     /// Whether another compaction can be expected to help (Linux `should_compact_retry`).
@@ -416,7 +422,7 @@ impl<O: Owners> Manager<O> {
     fn may_oom(&mut self, state: &mut SlowPath, costly: bool, ctx: &Ctx) -> Step<Option<Pfn>> {
         // Memory may have been freed in parallel, so try once more, at the high watermark.
         let flags = AllocFlags { watermark: Watermark::High, ..state.flags };
-        if let Some(pfn) = self.try_freelists(state, flags, ctx) {
+        if let Some(pfn) = self.mem.try_freelists(state, flags, ctx) {
             return Step::Done(Some(pfn));
         }
         // No task is killed for a huge request, or for a request that may fail.

@@ -8,20 +8,55 @@
 use crate::ageing::shadow::Shadow;
 use crate::frames::buddy::clear_tails;
 use crate::frames::page::{Page, PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{OwnerSlot, Owners};
 use crate::stats::vmstat::NodeStat;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
 
-impl<O: Owners> Manager<O> {
+impl Memory {
     pub(crate) fn init_user_page(&mut self, pfn: Pfn, mapping: u32, index: u32, flags: PageFlags) {
-        let page = &mut self.mem.pages[pfn];
+        let page = &mut self.pages[pfn];
         debug_assert_eq!(page.place, Place::Allocated);
         page.mapping = mapping;
         page.index = index;
         page.flags = flags;
     }
 
+    pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
+        let page = &mut self.pages[pfn];
+        page.mapcount += 1;
+        if page.mapcount == 1 {
+            let (node, stat, nr, huge) = mapped_as(page);
+            let stats = &mut self.pgdat[node].stats;
+            stats[stat as usize] += nr;
+            stats[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
+        }
+    }
+
+    pub(crate) fn page_remove_rmap(&mut self, pfn: Pfn) {
+        let page = &mut self.pages[pfn];
+        page.mapcount -= 1;
+        if page.mapcount == 0 {
+            let (node, stat, nr, huge) = mapped_as(page);
+            let stats = &mut self.pgdat[node].stats;
+            stats[stat as usize] -= nr;
+            stats[NodeStat::NrAnonTransparentHugepages as usize] -= u64::from(huge);
+        }
+    }
+
+    /// Puts a page in the swap cache of `slot`, which already refers to it. A huge page is in the
+    /// swap cache of 512 slots, from `slot` on.
+    pub(crate) fn mark_swap_cached(&mut self, pfn: Pfn, slot: SwapSlot) {
+        let page = &mut self.pages[pfn];
+        page.set(PageFlags::SWAPCACHE);
+        page.private = slot.0;
+        self.stat_pages(pfn, NodeStat::NrFilePages, true);
+        self.stat_pages(pfn, NodeStat::NrSwapcached, true);
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. No
     /// list has it yet.
     pub(crate) fn begin_anon_page(
@@ -34,39 +69,9 @@ impl<O: Owners> Manager<O> {
     ) {
         let flags =
             PageFlags::SWAPBACKED.with(PageFlags::UPTODATE).with(PageFlags::DIRTY).with(extra);
-        self.init_user_page(pfn, at.owner, at.index, flags);
+        self.mem.init_user_page(pfn, at.owner, at.index, flags);
         self.activate_new_anon(pfn);
         self.charge(cpu, pfn, memcg);
-    }
-    pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn];
-        page.mapcount += 1;
-        if page.mapcount == 1 {
-            let (node, stat, nr, huge) = mapped_as(page);
-            let stats = &mut self.mem.pgdat[node].stats;
-            stats[stat as usize] += nr;
-            stats[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
-        }
-    }
-    pub(crate) fn page_remove_rmap(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn];
-        page.mapcount -= 1;
-        if page.mapcount == 0 {
-            let (node, stat, nr, huge) = mapped_as(page);
-            let stats = &mut self.mem.pgdat[node].stats;
-            stats[stat as usize] -= nr;
-            stats[NodeStat::NrAnonTransparentHugepages as usize] -= u64::from(huge);
-        }
-    }
-
-    /// Puts a page in the swap cache of `slot`, which already refers to it. A huge page is in the
-    /// swap cache of 512 slots, from `slot` on.
-    pub(crate) fn mark_swap_cached(&mut self, pfn: Pfn, slot: SwapSlot) {
-        let page = &mut self.mem.pages[pfn];
-        page.set(PageFlags::SWAPCACHE);
-        page.private = slot.0;
-        self.stat_pages(pfn, NodeStat::NrFilePages, true);
-        self.stat_pages(pfn, NodeStat::NrSwapcached, true);
     }
 
     /// Removes a page from the swap cache, leaving `shadow` in its slots.
@@ -82,13 +87,13 @@ impl<O: Owners> Manager<O> {
                 None => self.charge_swapped_out(self.swap[slot].memcg(slot)),
             }
         }
-        self.stat_pages(pfn, NodeStat::NrFilePages, false);
-        self.stat_pages(pfn, NodeStat::NrSwapcached, false);
+        self.mem.stat_pages(pfn, NodeStat::NrFilePages, false);
+        self.mem.stat_pages(pfn, NodeStat::NrSwapcached, false);
     }
 
     pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
         if let Some(memcg) = self.swap[slot].unmap(slot) {
-            self.uncharge_swap(memcg);
+            self.groups.uncharge_swap(memcg);
         }
     }
 
@@ -123,7 +128,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
         let huge = self.mem.pages[pfn].has(PageFlags::HEAD);
         debug_assert!(!self.mem.pages[pfn].has(PageFlags::PINNED), "{pfn:?} is pinned");
-        self.clear_mlocked(pfn);
+        self.mem.clear_mlocked(pfn);
         self.lru_forget(pfn);
         self.uncharge(cpu, pfn);
         if huge {

@@ -14,6 +14,7 @@ mod kernel;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::{MemcgPosition, MemoryEvent, ROOT};
 use crate::groups::memcg_stock::{Stock, MEMCG_CHARGE_BATCH};
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
 use crate::interface::manager::Manager;
@@ -49,73 +50,7 @@ pub(crate) enum ChargeFailure {
     Owing,
 }
 
-impl<O: Owners> Manager<O> {
-    /// Assigns a page to `memcg`. The page was allocated together with its charge.
-    pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
-        let page = &mut self.mem.pages[pfn];
-        page.memcg = memcg;
-        let (node, nr) = (page.node(), page.nr_pages());
-        self.groups.memcgs[memcg].charged += nr;
-        if memcg != ROOT {
-            // A huge page counts as one page charged.
-            self.mem.work.pages_charged += 1;
-        }
-        if self.groups.soft_limit_trees.in_use() {
-            self.soft_limit_event(cpu, memcg, node, nr);
-        }
-    }
-
-    pub(crate) fn uncharge(&mut self, cpu: Cpu, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn];
-        let memcg = core::mem::replace(&mut page.memcg, MemcgId::NONE);
-        if memcg.is_none() {
-            return;
-        }
-        let (node, nr) = (page.node(), page.nr_pages());
-        self.groups.memcgs[memcg].charged -= nr;
-        if memcg != ROOT {
-            if self.is_planted(Defect::LeakedCharge) {
-                return;
-            }
-            self.uncharge_counter(memcg, nr);
-            if self.groups.soft_limit_trees.in_use() {
-                self.soft_limit_event(cpu, memcg, node, nr);
-            }
-        }
-    }
-
-    /// Uncharges a page table from its group. The charge returns to the stock, as for all kernel
-    /// memory.
-    pub(crate) fn uncharge_table(&mut self, cpu: Cpu, pfn: Pfn) {
-        let memcg = core::mem::replace(&mut self.mem.pages[pfn].memcg, MemcgId::NONE);
-        if memcg.is_some() {
-            self.groups.memcgs[memcg].charged -= 1;
-            self.change_kmem(memcg, -1);
-            self.cancel_charge(cpu, memcg, 1);
-        }
-    }
-
-    /// Uncharges pages of one group and node together (Linux `mem_cgroup_uncharge_list`).
-    pub(crate) fn uncharge_batch(&mut self, cpu: Cpu, pfns: &[Pfn], memcg: MemcgId) {
-        let Some(&first) = pfns.first() else { return };
-        for &pfn in pfns {
-            debug_assert_eq!(self.mem.pages[pfn].memcg, memcg);
-            self.mem.pages[pfn].memcg = MemcgId::NONE;
-        }
-        let nr = pfns.len() as u64;
-        self.groups.memcgs[memcg].charged -= nr;
-        if memcg != ROOT {
-            if self.is_planted(Defect::LeakedCharge) {
-                return;
-            }
-            self.uncharge_counter(memcg, nr);
-            if self.groups.soft_limit_trees.in_use() {
-                let node = self.mem.pages[first].node();
-                self.soft_limit_event(cpu, memcg, node, nr);
-            }
-        }
-    }
-
+impl Groups {
     /// Charges `nr` pages, from the CPU's stock if possible. Pages of the root are not charged.
     ///
     /// # Errors
@@ -133,7 +68,7 @@ impl<O: Owners> Manager<O> {
         if memcg == ROOT {
             return Ok(());
         }
-        let stock = &mut self.groups.stocks[ctx.cpu];
+        let stock = &mut self.stocks[ctx.cpu];
         if stock.memcg == memcg && stock.nr_pages >= nr {
             stock.nr_pages -= nr;
             return Ok(());
@@ -196,12 +131,12 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            let counter = &mut self.groups.memcgs[at].memory;
+            let counter = &mut self.memcgs[at].memory;
             if counter.usage + nr > counter.max {
                 counter.failcnt += 1;
                 return Err(at);
             }
-            at = self.groups.parents[at];
+            at = self.parents[at];
         }
         self.change_usage(memcg, nr as i64);
         Ok(())
@@ -215,8 +150,8 @@ impl<O: Owners> Manager<O> {
     fn change_usage(&mut self, memcg: MemcgId, change: i64) {
         let mut at = memcg;
         while at.is_some() {
-            let parent = self.groups.parents[at];
-            let counter = &mut self.groups.memcgs[at].memory;
+            let parent = self.parents[at];
+            let counter = &mut self.memcgs[at].memory;
             let before = counter.usage;
             debug_assert!(before as i64 + change >= 0, "{at:?} is uncharged too much");
             counter.usage = before.wrapping_add_signed(change);
@@ -228,31 +163,11 @@ impl<O: Owners> Manager<O> {
             let before = counter.protected_part(before);
             let after = counter.protected_usage();
             if before != after && parent.is_some() {
-                let counter = &mut self.groups.memcgs[parent].memory;
+                let counter = &mut self.memcgs[parent].memory;
                 counter.child_protection_changed(before, after);
             }
             at = parent;
         }
-    }
-
-    /// Charges `nr` swap slots to a group and its ancestors, for a page that is about to be
-    /// written. Returns false if a swap limit is met.
-    pub(crate) fn try_charge_swap(&mut self, memcg: MemcgId, nr: u64) -> bool {
-        if self.era.counts_memory_and_swap || memcg == ROOT {
-            return true;
-        }
-        let mut at = memcg;
-        while at.is_some() {
-            let counter = &mut self.groups.memcgs[at].swap;
-            if counter.usage.saturating_add(nr) > counter.max {
-                counter.failcnt += 1;
-                self.memory_event(memcg, MemoryEvent::SwapMax);
-                return false;
-            }
-            at = self.groups.parents[at];
-        }
-        self.charge_swap(memcg, nr);
-        true
     }
 
     /// Charges slots to a group and its ancestors, without checking limits.
@@ -262,71 +177,11 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            let counter = &mut self.groups.memcgs[at].swap;
+            let counter = &mut self.memcgs[at].swap;
             counter.usage += nr;
             counter.peak = counter.peak.max(counter.usage);
-            at = self.groups.parents[at];
+            at = self.parents[at];
         }
-    }
-
-    /// Uncharges the freed slot of a page in the swap cache.
-    pub(crate) fn uncharge_cached_swap(&mut self, memcg: MemcgId) {
-        if !self.era.counts_memory_and_swap {
-            self.uncharge_swap(memcg);
-        }
-    }
-
-    /// Called when a page has left the swap cache and its slot stays in use (Linux
-    /// `mem_cgroup_swapout`).
-    pub(crate) fn charge_swapped_out(&mut self, memcg: MemcgId) {
-        if self.era.counts_memory_and_swap {
-            self.charge_swap(memcg, 1);
-        }
-    }
-
-    /// Called when a page that was read from a slot is charged (Linux
-    /// `mem_cgroup_swapin_uncharge_swap`).
-    pub(crate) fn uncharge_swapped_in(&mut self, memcg: MemcgId) {
-        if self.era.counts_memory_and_swap {
-            self.uncharge_swap(memcg);
-        }
-    }
-
-    /// Called when the cgroup version has changed: charges or uncharges the slots of pages in
-    /// memory.
-    pub(crate) fn recount_cached_swap(&mut self) {
-        let mut cached = Vec::new();
-        self.swap.for_each_owner(|memcg, is_cached| {
-            if is_cached {
-                cached.push(memcg);
-            }
-        });
-        for memcg in cached {
-            match self.era.counts_memory_and_swap {
-                true => self.uncharge_swap(memcg),
-                false => self.charge_swap(memcg, 1),
-            }
-        }
-    }
-
-    /// Whether to free a slot as soon as its page is back in memory: less than half of the swap
-    /// area is free, or a group uses half of its swap limit (Linux `mem_cgroup_swap_full`).
-    pub(crate) fn swap_is_full(&self, memcg: MemcgId) -> bool {
-        if self.swap.is_half_full() {
-            return true;
-        }
-        if self.era.counts_memory_and_swap {
-            return false;
-        }
-        let mut at = memcg;
-        while at.is_some() && at != ROOT {
-            let counter = &self.groups.memcgs[at].swap;
-            if counter.usage >= counter.max.div_ceil(2) {
-                return true;
-            }
-            at = self.groups.parents[at];
-        }
-        false
     }
 
     /// Uncharges a slot from a group and its ancestors.
@@ -336,33 +191,33 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = memcg;
         while at.is_some() {
-            self.groups.memcgs[at].swap.usage -= 1;
-            at = self.groups.parents[at];
+            self.memcgs[at].swap.usage -= 1;
+            at = self.parents[at];
         }
     }
 
     pub(crate) fn set_protection(&mut self, memcg: MemcgId, min: u64, low: u64) {
-        let group = &mut self.groups.memcgs[memcg];
+        let group = &mut self.memcgs[memcg];
         let before = group.memory.protected_usage();
         group.memory.min = min;
         group.memory.low = low;
-        self.groups.idle_groups.forget();
+        self.idle_groups.forget();
         let after = group.memory.protected_usage();
         let parent = group.parent;
         if parent.is_some() {
-            self.groups.memcgs[parent].memory.child_protection_changed(before, after);
+            self.memcgs[parent].memory.child_protection_changed(before, after);
         }
     }
 
     /// Puts charged pages into a CPU's stock, which belongs to one group and holds up to 64 pages
     /// (Linux `refill_stock`).
     pub(crate) fn refill_stock(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
-        if self.groups.stocks[cpu].memcg != memcg {
+        if self.stocks[cpu].memcg != memcg {
             self.drain_stock(cpu);
-            self.groups.stocks[cpu].memcg = memcg;
+            self.stocks[cpu].memcg = memcg;
         }
-        self.groups.stocks[cpu].nr_pages += nr;
-        if self.groups.stocks[cpu].nr_pages > MEMCG_CHARGE_BATCH {
+        self.stocks[cpu].nr_pages += nr;
+        if self.stocks[cpu].nr_pages > MEMCG_CHARGE_BATCH {
             self.drain_stock(cpu);
         }
     }
@@ -381,21 +236,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_stock(&mut self, cpu: Cpu) {
-        let stock = core::mem::replace(&mut self.groups.stocks[cpu], Stock::EMPTY);
+        let stock = core::mem::replace(&mut self.stocks[cpu], Stock::EMPTY);
         if stock.nr_pages > 0 {
             self.uncharge_counter(stock.memcg, stock.nr_pages);
-        }
-    }
-
-    /// Drains the CPUs' stocks of a group and its descendants.
-    pub(crate) fn drain_all_stock(&mut self, memcg: MemcgId) {
-        // Draining object stocks moves whole pages into the page stocks, so it comes first.
-        self.drain_obj_stocks(memcg);
-        for cpu in 0..self.groups.stocks.len() {
-            let stock = self.groups.stocks[cpu];
-            if stock.memcg.is_some() && self.is_descendant(stock.memcg, memcg) {
-                self.drain_stock(Cpu(cpu as u16));
-            }
         }
     }
 
@@ -422,10 +265,170 @@ impl<O: Owners> Manager<O> {
         self.memory_event(over, MemoryEvent::Max);
         DirectReclaim::of_group(self.position_of(over), nr, gfp)
     }
+}
+
+impl<O: Owners> Manager<O> {
+    /// Assigns a page to `memcg`. The page was allocated together with its charge.
+    pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
+        let page = &mut self.mem.pages[pfn];
+        page.memcg = memcg;
+        let (node, nr) = (page.node(), page.nr_pages());
+        self.groups.memcgs[memcg].charged += nr;
+        if memcg != ROOT {
+            // A huge page counts as one page charged.
+            self.mem.work.pages_charged += 1;
+        }
+        if self.groups.soft_limit_trees.in_use() {
+            self.soft_limit_event(cpu, memcg, node, nr);
+        }
+    }
+
+    pub(crate) fn uncharge(&mut self, cpu: Cpu, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn];
+        let memcg = core::mem::replace(&mut page.memcg, MemcgId::NONE);
+        if memcg.is_none() {
+            return;
+        }
+        let (node, nr) = (page.node(), page.nr_pages());
+        self.groups.memcgs[memcg].charged -= nr;
+        if memcg != ROOT {
+            if self.is_planted(Defect::LeakedCharge) {
+                return;
+            }
+            self.groups.uncharge_counter(memcg, nr);
+            if self.groups.soft_limit_trees.in_use() {
+                self.soft_limit_event(cpu, memcg, node, nr);
+            }
+        }
+    }
+
+    /// Uncharges a page table from its group. The charge returns to the stock, as for all kernel
+    /// memory.
+    pub(crate) fn uncharge_table(&mut self, cpu: Cpu, pfn: Pfn) {
+        let memcg = core::mem::replace(&mut self.mem.pages[pfn].memcg, MemcgId::NONE);
+        if memcg.is_some() {
+            self.groups.memcgs[memcg].charged -= 1;
+            self.groups.change_kmem(memcg, -1);
+            self.groups.cancel_charge(cpu, memcg, 1);
+        }
+    }
+
+    /// Uncharges pages of one group and node together (Linux `mem_cgroup_uncharge_list`).
+    pub(crate) fn uncharge_batch(&mut self, cpu: Cpu, pfns: &[Pfn], memcg: MemcgId) {
+        let Some(&first) = pfns.first() else { return };
+        for &pfn in pfns {
+            debug_assert_eq!(self.mem.pages[pfn].memcg, memcg);
+            self.mem.pages[pfn].memcg = MemcgId::NONE;
+        }
+        let nr = pfns.len() as u64;
+        self.groups.memcgs[memcg].charged -= nr;
+        if memcg != ROOT {
+            if self.is_planted(Defect::LeakedCharge) {
+                return;
+            }
+            self.groups.uncharge_counter(memcg, nr);
+            if self.groups.soft_limit_trees.in_use() {
+                let node = self.mem.pages[first].node();
+                self.soft_limit_event(cpu, memcg, node, nr);
+            }
+        }
+    }
+
+    /// Charges `nr` swap slots to a group and its ancestors, for a page that is about to be
+    /// written. Returns false if a swap limit is met.
+    pub(crate) fn try_charge_swap(&mut self, memcg: MemcgId, nr: u64) -> bool {
+        if self.era.counts_memory_and_swap || memcg == ROOT {
+            return true;
+        }
+        let mut at = memcg;
+        while at.is_some() {
+            let counter = &mut self.groups.memcgs[at].swap;
+            if counter.usage.saturating_add(nr) > counter.max {
+                counter.failcnt += 1;
+                self.groups.memory_event(memcg, MemoryEvent::SwapMax);
+                return false;
+            }
+            at = self.groups.parents[at];
+        }
+        self.groups.charge_swap(memcg, nr);
+        true
+    }
+
+    /// Uncharges the freed slot of a page in the swap cache.
+    pub(crate) fn uncharge_cached_swap(&mut self, memcg: MemcgId) {
+        if !self.era.counts_memory_and_swap {
+            self.groups.uncharge_swap(memcg);
+        }
+    }
+
+    /// Called when a page has left the swap cache and its slot stays in use (Linux
+    /// `mem_cgroup_swapout`).
+    pub(crate) fn charge_swapped_out(&mut self, memcg: MemcgId) {
+        if self.era.counts_memory_and_swap {
+            self.groups.charge_swap(memcg, 1);
+        }
+    }
+
+    /// Called when a page that was read from a slot is charged (Linux
+    /// `mem_cgroup_swapin_uncharge_swap`).
+    pub(crate) fn uncharge_swapped_in(&mut self, memcg: MemcgId) {
+        if self.era.counts_memory_and_swap {
+            self.groups.uncharge_swap(memcg);
+        }
+    }
+
+    /// Called when the cgroup version has changed: charges or uncharges the slots of pages in
+    /// memory.
+    pub(crate) fn recount_cached_swap(&mut self) {
+        let mut cached = Vec::new();
+        self.swap.for_each_owner(|memcg, is_cached| {
+            if is_cached {
+                cached.push(memcg);
+            }
+        });
+        for memcg in cached {
+            match self.era.counts_memory_and_swap {
+                true => self.groups.uncharge_swap(memcg),
+                false => self.groups.charge_swap(memcg, 1),
+            }
+        }
+    }
+
+    /// Whether to free a slot as soon as its page is back in memory: less than half of the swap
+    /// area is free, or a group uses half of its swap limit (Linux `mem_cgroup_swap_full`).
+    pub(crate) fn swap_is_full(&self, memcg: MemcgId) -> bool {
+        if self.swap.is_half_full() {
+            return true;
+        }
+        if self.era.counts_memory_and_swap {
+            return false;
+        }
+        let mut at = memcg;
+        while at.is_some() && at != ROOT {
+            let counter = &self.groups.memcgs[at].swap;
+            if counter.usage >= counter.max.div_ceil(2) {
+                return true;
+            }
+            at = self.groups.parents[at];
+        }
+        false
+    }
+
+    /// Drains the CPUs' stocks of a group and its descendants.
+    pub(crate) fn drain_all_stock(&mut self, memcg: MemcgId) {
+        // Draining object stocks moves whole pages into the page stocks, so it comes first.
+        self.drain_obj_stocks(memcg);
+        for cpu in 0..self.groups.stocks.len() {
+            let stock = self.groups.stocks[cpu];
+            if stock.memcg.is_some() && self.groups.is_descendant(stock.memcg, memcg) {
+                self.groups.drain_stock(Cpu(cpu as u16));
+            }
+        }
+    }
 
     /// Runs one bounded step. `Done(true)`: the charge can be tried again; `Done(false)`: it fails.
     pub(crate) fn charge_step(&mut self, path: &mut ChargePath, ctx: &Ctx) -> Step<bool> {
-        let Some(over) = self.at_position(path.over) else { return Step::Done(true) };
+        let Some(over) = self.groups.at_position(path.over) else { return Step::Done(true) };
         let is_victim = self.owners.is_dying(ctx.asker);
         if is_victim || !path.gfp.has(Gfp::DIRECT_RECLAIM) {
             return Step::Done(false);
@@ -435,7 +438,7 @@ impl<O: Owners> Manager<O> {
             if self.groups.memcgs[over].memory.margin() >= path.nr {
                 return Step::Done(true);
             }
-            path.reclaim = self.begin_limit_reclaim(over, path.nr, path.gfp);
+            path.reclaim = self.groups.begin_limit_reclaim(over, path.nr, path.gfp);
         }
         let reclaimed = match self.direct_reclaim_step(&mut path.reclaim, ctx) {
             Step::Continue => return Step::Continue,
@@ -461,7 +464,7 @@ impl<O: Owners> Manager<O> {
             }
             path.retries_left -= 1;
         }
-        path.reclaim = self.begin_limit_reclaim(over, path.nr, path.gfp);
+        path.reclaim = self.groups.begin_limit_reclaim(over, path.nr, path.gfp);
         Step::Continue
     }
 
@@ -475,7 +478,7 @@ impl<O: Owners> Manager<O> {
         if path.gfp.has(Gfp::RETRY_MAYFAIL) || path.nr > 1 << PAGE_ALLOC_COSTLY_ORDER {
             return Step::Done(false);
         }
-        self.memory_event(over, MemoryEvent::Oom);
+        self.groups.memory_event(over, MemoryEvent::Oom);
         if !O::out_of_memory(self, over, ctx.asker) {
             return Step::Done(false);
         }

@@ -17,6 +17,7 @@ use crate::frames::gfp::Gfp;
 use crate::groups::charge::MAX_RECLAIM_RETRIES;
 use crate::groups::memcg::{MemcgPosition, MemoryEvent};
 use crate::groups::memcg_stock::MEMCG_CHARGE_BATCH;
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
 use crate::interface::manager::Manager;
@@ -60,26 +61,41 @@ impl OverHigh {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Groups {
     /// Adds `nr` pages to the debt for each group on the path to the root that is above
     /// `memory.high`.
     pub(crate) fn note_over_high(&mut self, memcg: MemcgId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            let counter = &self.groups.memcgs[at].memory;
+            let counter = &self.memcgs[at].memory;
             if counter.usage > counter.high {
-                self.groups.nr_over_high += nr;
+                self.nr_over_high += nr;
                 return;
             }
-            at = self.groups.memcgs[at].parent;
+            at = self.memcgs[at].parent;
         }
     }
 
     /// Whether the present call owes so much that it must pay before it continues.
     pub(crate) fn owes_too_much(&self) -> bool {
-        self.groups.nr_over_high > MEMCG_CHARGE_BATCH
+        self.nr_over_high > MEMCG_CHARGE_BATCH
     }
 
+    /// Length of the sleep of a task that charged `nr_pages` above `memory.high`, in ticks.
+    fn high_delay(&self, memcg: MemcgId, nr_pages: u64) -> u64 {
+        let mut overage = 0;
+        let mut at = memcg;
+        while at.is_some() {
+            let counter = &self.memcgs[at].memory;
+            let excess = counter.usage.saturating_sub(counter.high);
+            overage = overage.max((excess << PRECISION_SHIFT) / counter.high.max(1));
+            at = self.memcgs[at].parent;
+        }
+        delay_of(overage, nr_pages)
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// Starts the payment for the task of `ctx`, if the task has a debt.
     pub(crate) fn begin_over_high(&mut self, ctx: &Ctx) -> Option<OverHigh> {
         let nr_pages =
@@ -87,7 +103,7 @@ impl<O: Owners> Manager<O> {
         if nr_pages == 0 || self.owners.is_dying(ctx.asker) {
             return None;
         }
-        let memcg = self.position_of(ctx.memcg);
+        let memcg = self.groups.position_of(ctx.memcg);
         Some(OverHigh {
             memcg,
             nr_pages,
@@ -112,23 +128,24 @@ impl<O: Owners> Manager<O> {
             }
         }
         let is_victim = self.owners.is_dying(ctx.asker);
-        let Some(memcg) = self.at_position(state.memcg).filter(|_| !state.slept && !is_victim)
+        let Some(memcg) =
+            self.groups.at_position(state.memcg).filter(|_| !state.slept && !is_victim)
         else {
             return Step::Done(());
         };
-        while let Some(at) = state.at.and_then(|at| self.at_position(at)) {
+        while let Some(at) = state.at.and_then(|at| self.groups.at_position(at)) {
             let group = &self.groups.memcgs[at];
             let (parent, over) = (group.parent, group.memory.usage > group.memory.high);
-            state.at = parent.is_some().then(|| self.position_of(parent));
+            state.at = parent.is_some().then(|| self.groups.position_of(parent));
             if over {
-                self.memory_event(at, MemoryEvent::High);
+                self.groups.memory_event(at, MemoryEvent::High);
                 let nr = if state.in_retry { SWAP_CLUSTER_MAX } else { state.nr_pages };
-                let target = self.position_of(at);
+                let target = self.groups.position_of(at);
                 state.reclaim = Some(DirectReclaim::of_group(target, nr, Gfp::KERNEL));
                 return Step::Continue;
             }
         }
-        let delay = self.high_delay(memcg, state.nr_pages);
+        let delay = self.groups.high_delay(memcg, state.nr_pages);
         // So short a sleep is not worth it: reclaim may not have made much progress yet.
         if delay <= HZ / 100 {
             return Step::Done(());
@@ -144,19 +161,6 @@ impl<O: Owners> Manager<O> {
         }
         state.slept = true;
         Step::Wait(Sleep::throttled(ctx.node, Throttle::MemoryHigh, delay * TICK_NS))
-    }
-
-    /// Length of the sleep of a task that charged `nr_pages` above `memory.high`, in ticks.
-    fn high_delay(&self, memcg: MemcgId, nr_pages: u64) -> u64 {
-        let mut overage = 0;
-        let mut at = memcg;
-        while at.is_some() {
-            let counter = &self.groups.memcgs[at].memory;
-            let excess = counter.usage.saturating_sub(counter.high);
-            overage = overage.max((excess << PRECISION_SHIFT) / counter.high.max(1));
-            at = self.groups.memcgs[at].parent;
-        }
-        delay_of(overage, nr_pages)
     }
 }
 

@@ -5,8 +5,8 @@
 //!
 //! Invariant: no public function of a manager indexes a table with an unchecked id.
 
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::frames::page_alloc::Memory;
+use crate::groups::Groups;
 use crate::slab::object::Object;
 use crate::units::{CacheId, Cpu, FileId, MemcgId, NodeId, Pfn, Requester, VmaId};
 use core::fmt;
@@ -57,15 +57,10 @@ impl fmt::Display for BadId {
 
 impl core::error::Error for BadId {}
 
-impl<O: Owners> Manager<O> {
+impl Groups {
     #[inline]
     pub(crate) fn has_cpu(&self, cpu: Cpu) -> bool {
-        cpu.idx() < self.groups.stocks.len()
-    }
-
-    #[inline]
-    pub(crate) fn has_node(&self, node: NodeId) -> bool {
-        node.idx() < self.mem.pgdat.len()
+        cpu.idx() < self.stocks.len()
     }
 
     pub(crate) fn check_cpu(&self, cpu: Cpu) -> Result<(), BadId> {
@@ -74,5 +69,12 @@ impl<O: Owners> Manager<O> {
         } else {
             Err(BadId::Cpu(cpu))
         }
+    }
+}
+
+impl Memory {
+    #[inline]
+    pub(crate) fn has_node(&self, node: NodeId) -> bool {
+        node.idx() < self.pgdat.len()
     }
 }

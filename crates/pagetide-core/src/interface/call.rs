@@ -215,23 +215,23 @@ impl<O: RequestOwners> Manager<O> {
         cpu: Cpu,
         now: Nanos,
     ) -> Step<Outcome> {
-        self.leave_queue(call.throttle_queue.take());
+        self.mem.leave_queue(call.throttle_queue.take());
         self.groups.nr_over_high = call.nr_over_high;
         self.step.plugged = false;
         let step = self.call_work(call, cpu, now);
         call.nr_over_high = core::mem::take(&mut self.groups.nr_over_high);
         if let Step::Wait(sleep) = step {
-            call.throttle_queue = self.enter_queue(sleep);
+            call.throttle_queue = self.mem.enter_queue(sleep);
         }
         step
     }
 
     #[inline]
     fn call_work(&mut self, call: &mut Call<O::Request>, cpu: Cpu, now: Nanos) -> Step<Outcome> {
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return Step::Done(Outcome::BadId(BadId::Cpu(cpu)));
         }
-        if !self.has_node(call.node) {
+        if !self.mem.has_node(call.node) {
             return Step::Done(Outcome::BadId(BadId::Node(call.node)));
         }
         let tenure = self.owners.generation(call.requester);
@@ -244,7 +244,7 @@ impl<O: RequestOwners> Manager<O> {
                 // The state of the unfinished work was freed when the requester ended.
                 Some(_) | None => {
                     if let Some(slow) = call.slow.take() {
-                        self.slow_orphaned(&slow);
+                        self.groups.slow_orphaned(&slow);
                     }
                     return Step::Done(call.orphan_outcome());
                 }
@@ -291,14 +291,14 @@ impl<O: RequestOwners> Manager<O> {
             generation: tenure,
             node: _,
         } = call;
-        self.leave_queue(counted);
+        self.mem.leave_queue(counted);
         // Freed pages go to the lists of some CPU.
-        let cpu = if self.has_cpu(cpu) { cpu } else { Cpu(0) };
+        let cpu = if self.groups.has_cpu(cpu) { cpu } else { Cpu(0) };
         if self.owners.generation(asker) != Some(tenure) {
             // The requester's resources were freed when it ended, and its id may belong to another
             // requester now.
             if let Some(slow) = slow {
-                self.slow_orphaned(&slow);
+                self.groups.slow_orphaned(&slow);
             }
             if let Some((Outcome::Object(object), _)) = over_high {
                 self.free_known(object, cpu);

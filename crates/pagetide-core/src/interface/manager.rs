@@ -46,13 +46,58 @@ pub struct Manager<O> {
     pub(crate) era: Era,
     /// The groups, their charges and stocks.
     pub groups: Groups,
-    pub(crate) slabs: Slabs,
+    /// Slab caches.
+    pub slabs: Slabs,
     pub(crate) swap: SwapAreas,
     pub(crate) lru_batches: IdVec<Cpu, LruBatches>,
     pub(crate) compactions: Compactions,
     /// Policies registered from outside the core.
     pub(crate) plugin: ActivePlugin,
     pub(crate) step: StepState,
+}
+
+impl Memory {
+    /// Calls [`Self::refresh_cpu_vm_stats`] for all CPUs (`vm.stat_refresh`).
+    pub(crate) fn refresh_vm_stats(&mut self) {
+        let zones = self.nodes.iter_mut().flat_map(|node| &mut node.zones);
+        zones.for_each(|zone| zone.stat.refresh_all());
+    }
+
+    #[inline]
+    pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
+        let node = self.pages[pfn].node();
+        self.pgdat[node].stats[stat as usize] += 1;
+    }
+
+    #[inline]
+    pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
+        let node = self.pages[pfn].node();
+        self.pgdat[node].stats[stat as usize] -= 1;
+    }
+
+    /// Adds all frames of a page to a statistic of its node, or removes them.
+    #[inline]
+    pub(crate) fn stat_pages(&mut self, pfn: Pfn, stat: NodeStat, is_added: bool) {
+        let page = &self.pages[pfn];
+        let (node, nr) = (page.node(), page.nr_pages());
+        let count = &mut self.pgdat[node].stats[stat as usize];
+        *count = if is_added { *count + nr } else { *count - nr };
+    }
+
+    /// Statistic of a node, in pages; 0 for an unknown node.
+    pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
+        self.pgdat.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
+    }
+
+    /// Statistic summed over nodes, in pages.
+    pub fn global_node_stat(&self, stat: NodeStat) -> u64 {
+        self.pgdat.iter().map(|node| node.stats[stat as usize]).sum()
+    }
+
+    /// Free pages of the machine.
+    pub fn nr_free_pages(&self) -> u64 {
+        self.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -133,40 +178,19 @@ impl<O: Owners> Manager<O> {
         &self.swap
     }
 
-    /// Statistic of a node, in pages; 0 for an unknown node.
-    pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
-        self.mem.pgdat.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
-    }
-
-    /// Statistic summed over nodes, in pages.
-    pub fn global_node_stat(&self, stat: NodeStat) -> u64 {
-        self.mem.pgdat.iter().map(|node| node.stats[stat as usize]).sum()
-    }
-
     /// Number of nodes.
     pub fn nr_nodes(&self) -> usize {
         self.mem.pgdat.len()
-    }
-
-    /// Free pages of the machine.
-    pub fn nr_free_pages(&self) -> u64 {
-        self.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
     }
 
     /// Adds the counts that `cpu` still keeps for itself to the zones' counters, which watermark
     /// checks read. A world calls this when the CPU goes idle and once a second (Linux
     /// `quiet_vmstat`, `vmstat_update`). Does nothing for an unknown CPU.
     pub fn refresh_cpu_vm_stats(&mut self, cpu: Cpu) {
-        if self.has_cpu(cpu) {
+        if self.groups.has_cpu(cpu) {
             let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
             zones.for_each(|zone| zone.stat.refresh(cpu));
         }
-    }
-
-    /// Calls [`Self::refresh_cpu_vm_stats`] for all CPUs (`vm.stat_refresh`).
-    pub(crate) fn refresh_vm_stats(&mut self) {
-        let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
-        zones.for_each(|zone| zone.stat.refresh_all());
     }
 
     /// Reports whether another task wants the CPU. Only asynchronous compaction reacts: it gives
@@ -204,35 +228,14 @@ impl<O: Owners> Manager<O> {
         self.mem.work.take()
     }
 
-    #[inline]
-    pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
-        let node = self.mem.pages[pfn].node();
-        self.mem.pgdat[node].stats[stat as usize] += 1;
-    }
-
-    #[inline]
-    pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
-        let node = self.mem.pages[pfn].node();
-        self.mem.pgdat[node].stats[stat as usize] -= 1;
-    }
-
-    /// Adds all frames of a page to a statistic of its node, or removes them.
-    #[inline]
-    pub(crate) fn stat_pages(&mut self, pfn: Pfn, stat: NodeStat, is_added: bool) {
-        let page = &self.mem.pages[pfn];
-        let (node, nr) = (page.node(), page.nr_pages());
-        let count = &mut self.mem.pgdat[node].stats[stat as usize];
-        *count = if is_added { *count + nr } else { *count - nr };
-    }
-
     /// Adds a page to a statistic of writeback: of its node, its group and the group's ancestors.
     pub(crate) fn writeback_stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
-        self.stat_pages(pfn, stat, true);
+        self.mem.stat_pages(pfn, stat, true);
         self.mod_group_writeback_stat(pfn, stat, 1);
     }
 
     pub(crate) fn writeback_stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
-        self.stat_pages(pfn, stat, false);
+        self.mem.stat_pages(pfn, stat, false);
         self.mod_group_writeback_stat(pfn, stat, -1);
     }
 

@@ -262,7 +262,7 @@ impl Manager<Slots> {
         memcg: MemcgId,
         pages: u64,
     ) -> Result<(TenantId, Arc<[TenantEntry]>), TenantError> {
-        if !self.memcg_is_online(memcg) {
+        if !self.groups.memcg_is_online(memcg) {
             return Err(TenantError::NoGroup);
         }
         let pages = u32::try_from(pages).map_err(|_| TenantError::TooLarge)?;
@@ -285,7 +285,7 @@ impl Manager<Slots> {
     /// # Errors
     /// [`TenantError::NoTenant`], [`TenantError::NoCpu`], [`TenantError::Pinned`].
     pub fn remove_tenant(&mut self, id: TenantId, cpu: Cpu) -> Result<Effects<'_>, TenantError> {
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return Err(TenantError::NoCpu);
         }
         let tenant = self.owners.tenant_mut(id.asker).filter(|tenant| tenant.born == id.generation);
@@ -303,7 +303,7 @@ impl Manager<Slots> {
             match state {
                 EntryState::Empty | EntryState::Moving(_) => {}
                 EntryState::Present { pfn, .. } | EntryState::Held(pfn) => {
-                    self.page_remove_rmap(pfn);
+                    self.mem.page_remove_rmap(pfn);
                     self.free_anon_page(pfn, cpu);
                 }
                 EntryState::Swapped(slot) => {
@@ -417,7 +417,7 @@ impl Manager<Slots> {
         self.mem.work.pages_allocated_zeroed += 1;
         self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
-        self.page_add_rmap(pfn);
+        self.mem.page_add_rmap(pfn);
         self.mem.work.ptes_set += 1;
         self.folio_add_lru(ctx.cpu, pfn);
         get.fresh = true;

@@ -6,30 +6,32 @@ use super::page_table::{Backing, Pte};
 use super::Machine;
 use crate::audit::{check, Violation};
 use crate::frames::page::{PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::interface::owners::OwnerSlot;
 use crate::process::object::{MemoryObject, ObjectSlot};
+use crate::process::Processes;
 use crate::units::{FileId, IdVec, MemcgId, Pfn, HPAGE_PMD_NR};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-impl Machine {
-    /// Checks entries, kernel blocks, page caches, tasks of groups, and ids.
-    pub(super) fn audit_processes(&self) -> Result<(), Violation> {
-        self.audit_mappings()?;
-        self.audit_huge_mappings()?;
-        self.audit_objects()?;
-        self.audit_kernel_blocks()?;
-        self.audit_page_cache()?;
-        self.audit_tree_nodes()?;
-        self.audit_buffer_heads()?;
-        self.audit_tasks()?;
-        self.audit_ids()
+impl Memory {
+    fn nr_huge_entries(&self, ptes: &[Pte]) -> u64 {
+        let is_huge = |pte: &&Pte| {
+            let present = pte.is_present() && !pte.is_zero_page();
+            present && {
+                let page = &self.pages[pte.pfn()];
+                page.place == Place::HugeTail || page.has(PageFlags::HEAD)
+            }
+        };
+        ptes.iter().filter(is_huge).count() as u64
     }
+}
 
+impl Processes {
     /// An id is free exactly if its object is gone; living address spaces are listed by age.
     fn audit_ids(&self) -> Result<(), Violation> {
-        let owners = &self.owners;
+        let owners = &self;
         let gone = [
             ("mm", owners.mms.iter().map(|mm| mm.exited).collect::<Vec<_>>(), &owners.mm_ids),
             ("vma", owners.vmas.iter().map(|vma| !vma.alive).collect(), &owners.vma_ids),
@@ -48,6 +50,22 @@ impl Machine {
         check!(ages.len() == living, "{living} living address spaces, {} are listed", ages.len());
         Ok(())
     }
+}
+
+impl Machine {
+    /// Checks entries, kernel blocks, page caches, tasks of groups, and ids.
+    pub(super) fn audit_processes(&self) -> Result<(), Violation> {
+        self.audit_mappings()?;
+        self.audit_huge_mappings()?;
+        self.audit_objects()?;
+        self.audit_kernel_blocks()?;
+        self.audit_page_cache()?;
+        self.audit_tree_nodes()?;
+        self.audit_buffer_heads()?;
+        self.audit_tasks()?;
+        self.owners.audit_ids()
+    }
+
     fn audit_tasks(&self) -> Result<(), Violation> {
         let mut tasks: IdVec<MemcgId, u32> = vec![0u32; self.groups.memcgs.len()].into();
         let dying = self.owners.mms.iter().filter(|mm| mm.oom_victim && !mm.exited).count();
@@ -68,10 +86,11 @@ impl Machine {
         for (id, file) in self.owners.files.iter().enumerate() {
             check!(file.tree_bits_agree(), "file{id}: tree bits and slots disagree");
             for node in file.node_objects() {
-                self.audit_in_use(node, &format!("a tree node of file{id}"))?;
+                self.slabs.audit_in_use(node, &format!("a tree node of file{id}"))?;
             }
             for (index, node) in file.leaf_nodes() {
-                let (listed, wanted) = (self.is_shadow_node(node), file.has_only_shadows(index));
+                let (listed, wanted) =
+                    (self.slabs.is_shadow_node(node), file.has_only_shadows(index));
                 check!(listed == wanted, "file{id} page {index}: shadow node listed: {listed}");
             }
         }
@@ -100,21 +119,11 @@ impl Machine {
             let table = vma.tables[self.mem.page_size.table_of(start)];
             check!(table.is_some(), "{head:?}: no page table for a split");
         }
-        let entries: u64 = self.owners.vmas.iter().map(|vma| self.nr_huge_entries(&vma.ptes)).sum();
+        let entries: u64 =
+            self.owners.vmas.iter().map(|vma| self.mem.nr_huge_entries(&vma.ptes)).sum();
         let found = heads * HPAGE_PMD_NR;
         check!(entries == found, "{entries} entries for {heads} huge pages");
         Ok(())
-    }
-
-    fn nr_huge_entries(&self, ptes: &[Pte]) -> u64 {
-        let is_huge = |pte: &&Pte| {
-            let present = pte.is_present() && !pte.is_zero_page();
-            present && {
-                let page = &self.mem.pages[pte.pfn()];
-                page.place == Place::HugeTail || page.has(PageFlags::HEAD)
-            }
-        };
-        ptes.iter().filter(is_huge).count() as u64
     }
 
     fn audit_mappings(&self) -> Result<(), Violation> {

@@ -95,7 +95,7 @@ impl Machine {
     ) -> Result<NodeId, CollapseError> {
         let mapping = &self.owners.vmas[vma];
         let may_be_huge = match by {
-            CollapseTrigger::Khugepaged => self.may_be_huge(mapping, start),
+            CollapseTrigger::Khugepaged => self.config.may_be_huge(mapping, start),
             CollapseTrigger::Madvise => Machine::may_be_collapsed(mapping, start),
         };
         if !(mapping.alive && may_be_huge && mapping.has_region(start)) {
@@ -269,7 +269,7 @@ impl Machine {
             mapping.nr_present -= 1;
             self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
             self.step.effects.push_contents(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
-            self.page_remove_rmap(pte.pfn());
+            self.mem.page_remove_rmap(pte.pfn());
             self.munlock_page(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);
         }

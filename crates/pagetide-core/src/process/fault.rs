@@ -19,6 +19,7 @@ mod tests;
 use crate::config::KmemAccounting;
 use crate::frames::gfp::Gfp;
 use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
 use crate::frames::page_request::{PageRequest, SlowRequest};
 use crate::groups::memcg::ROOT;
 use crate::interface::bad_id::BadId;
@@ -181,6 +182,19 @@ impl Fault {
     }
 }
 
+impl Memory {
+    /// Waits for the migration to end, then faults again (Linux `migration_entry_wait`).
+    fn fault_migration(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
+        let page = &mut self.pages[pfn];
+        if page.has(PageFlags::MIGRATING) {
+            page.set(PageFlags::WAITERS);
+            return Some(Step::Wait(Sleep::on_page(pfn)));
+        }
+        fault.stage = FaultStage::Start;
+        None
+    }
+}
+
 impl Machine {
     pub(crate) fn fault_step(
         &mut self,
@@ -196,7 +210,9 @@ impl Machine {
                     return Step::Done(outcome);
                 }
                 FaultStage::Start => go_on_or_return!(self.fault_start(fault, ctx)),
-                FaultStage::Migration(pfn) => go_on_or_return!(self.fault_migration(fault, pfn)),
+                FaultStage::Migration(pfn) => {
+                    go_on_or_return!(self.mem.fault_migration(fault, pfn))
+                }
                 FaultStage::PageTable => go_on_or_return!(self.fault_page_table(fault, slow, ctx)),
                 FaultStage::Huge => go_on_or_return!(self.fault_huge(fault, slow, ctx)),
                 FaultStage::Anon => go_on_or_return!(self.fault_anon(fault, slow, ctx)),
@@ -300,17 +316,6 @@ impl Machine {
         None
     }
 
-    /// Waits for the migration to end, then faults again (Linux `migration_entry_wait`).
-    fn fault_migration(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
-        let page = &mut self.mem.pages[pfn];
-        if page.has(PageFlags::MIGRATING) {
-            page.set(PageFlags::WAITERS);
-            return Some(Step::Wait(Sleep::on_page(pfn)));
-        }
-        fault.stage = FaultStage::Start;
-        None
-    }
-
     fn fault_page_table(
         &mut self,
         fault: &mut Fault,
@@ -334,9 +339,9 @@ impl Machine {
             vma.tables[table] = pfn;
             vma.nr_tables += 1;
             self.charge(ctx.cpu, pfn, payer);
-            self.change_kmem(payer, 1);
+            self.groups.change_kmem(payer, 1);
             self.zero_new_page(pfn);
-            self.stat_inc(pfn, NodeStat::NrPageTablePages);
+            self.mem.stat_inc(pfn, NodeStat::NrPageTablePages);
         }
         if !self.owners.vmas[fault.vma].alive {
             return Some(Step::Done(Outcome::NoMemory));
@@ -382,7 +387,7 @@ impl Machine {
         mapping.nr_present += 1;
         self.mem.work.ptes_set += 1;
         let locked = mapping.locked.contains(page);
-        self.page_add_rmap(pfn);
+        self.mem.page_add_rmap(pfn);
         if locked {
             self.mlock_page(pfn);
         }
@@ -432,12 +437,12 @@ impl Machine {
         if self.owners.files[file].get(index).is_some() {
             return false;
         }
-        self.init_user_page(pfn, file.0, index, PageFlags::FILE.with(PageFlags::LOCKED));
+        self.mem.init_user_page(pfn, file.0, index, PageFlags::FILE.with(PageFlags::LOCKED));
         self.charge(ctx.cpu, pfn, ctx.memcg);
         let nodes = self.owners.files[file].nr_nodes;
         let shadow = self.owners.files[file].insert(index, pfn);
         self.tree_grew(file, index, nodes, ctx);
-        self.stat_inc(pfn, NodeStat::NrFilePages);
+        self.mem.stat_inc(pfn, NodeStat::NrFilePages);
         self.mem.work.cache_ops += 1;
         if refault {
             self.workingset_refault(pfn, shadow);

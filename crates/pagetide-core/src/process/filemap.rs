@@ -252,7 +252,7 @@ impl Machine {
         }
         let mut looked_at = 0;
         for _ in 0..PAGES_PER_STEP {
-            if self.is_unbalanced(ctx.asker) {
+            if self.owners.is_unbalanced(ctx.asker) {
                 if let Some(pause) = self.balance_dirty_pages_ratelimited(write.file, ctx) {
                     return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause));
                 }
@@ -504,7 +504,7 @@ impl Machine {
         let nodes = self.owners.files[file as usize].nr_nodes;
         self.owners.files[file as usize].remove(index, shadow);
         self.tree_shrank(FileId(file), index, nodes, cpu);
-        self.stat_dec(pfn, NodeStat::NrFilePages);
+        self.mem.stat_dec(pfn, NodeStat::NrFilePages);
     }
 }
 

@@ -12,6 +12,7 @@
 
 use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
 use super::Machine;
+use crate::config::Config;
 use crate::config::{Thp, ThpDefrag};
 use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
@@ -62,19 +63,21 @@ impl Vma {
     }
 }
 
-impl Machine {
+impl Config {
     /// Whether the region of `page` may be a huge page (Linux `hugepage_vma_check`).
     pub(crate) fn may_be_huge(&self, vma: &Vma, page: u64) -> bool {
-        if vma.backing != Backing::Anon || self.config.thp == Thp::Never {
+        if vma.backing != Backing::Anon || self.thp == Thp::Never {
             return false;
         }
-        match (self.config.thp, vma.advice_of_region(page)) {
+        match (self.thp, vma.advice_of_region(page)) {
             (Thp::Never, _) | (_, None | Some(Advice::NoHuge)) => false,
             (Thp::Always, Some(_)) | (Thp::Madvise, Some(Advice::Huge)) => true,
             (Thp::Madvise, Some(Advice::Normal | Advice::Random | Advice::Sequential)) => false,
         }
     }
+}
 
+impl Machine {
     /// Whether MADV_COLLAPSE may make the region of `page` huge, independent of `enabled` (Linux
     /// `hugepage_vma_check` without `enforce_sysfs`).
     pub(crate) fn may_be_collapsed(vma: &Vma, page: u64) -> bool {
@@ -86,7 +89,7 @@ impl Machine {
     pub(crate) fn thp_gfp(&self, vma: VmaId, page: u64) -> Gfp {
         let madvised = self.owners.vmas[vma].advice_of_region(page) == Some(Advice::Huge);
         if self.era.asks_once_for_huge {
-            return self.thp_gfp_4_5(madvised);
+            return self.config.thp_gfp_4_5(madvised);
         }
         let light = Gfp::TRANSHUGE_LIGHT;
         let if_madvised = |gfp: Gfp, other: Gfp| light.with(if madvised { gfp } else { other });
@@ -125,7 +128,7 @@ impl Machine {
             *pte = Pte::map(Pfn(pfn), true);
         }
         mapping.nr_present += HPAGE_PMD_NR;
-        self.page_add_rmap(head);
+        self.mem.page_add_rmap(head);
         if self.owners.vmas[vma].locked.contains(start) {
             self.mlock_page(head);
         }

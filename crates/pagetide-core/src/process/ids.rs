@@ -124,6 +124,14 @@ impl Processes {
         let there = self.files.get(file.idx()).filter(|file| !file.removed);
         there.map(|file| file.generation).ok_or(BadId::File(file))
     }
+
+    pub(crate) fn living_vma(&self, vma: VmaId) -> Result<&Vma, BadId> {
+        self.vmas.get(vma.idx()).filter(|vma| vma.alive).ok_or(BadId::Vma(vma))
+    }
+
+    pub(crate) fn living_mm(&self, mm: MmId) -> Result<&super::Mm, BadId> {
+        self.mms.get(mm.idx()).filter(|mm| !mm.exited).ok_or(BadId::Mm(mm))
+    }
 }
 
 impl Machine {
@@ -152,14 +160,6 @@ impl Machine {
         }
     }
 
-    pub(crate) fn living_vma(&self, vma: VmaId) -> Result<&Vma, BadId> {
-        self.owners.vmas.get(vma.idx()).filter(|vma| vma.alive).ok_or(BadId::Vma(vma))
-    }
-
-    pub(crate) fn living_mm(&self, mm: MmId) -> Result<&super::Mm, BadId> {
-        self.owners.mms.get(mm.idx()).filter(|mm| !mm.exited).ok_or(BadId::Mm(mm))
-    }
-
     /// Number of pages of a file, including a partial last page. If a mapping is longer, touching a
     /// page beyond them is SIGBUS.
     ///
@@ -182,7 +182,7 @@ impl Machine {
         advice: super::page_table::Advice,
         executable: bool,
     ) -> Result<VmaId, MapError> {
-        self.living_mm(mm)?;
+        self.owners.living_mm(mm)?;
         if let Backing::File(file) = backing {
             self.owners.file_generation(file)?;
         }
@@ -208,8 +208,8 @@ impl Machine {
     /// # Errors
     /// [`BadId::Vma`] or [`BadId::Cpu`] if unknown.
     pub fn munmap(&mut self, vma: VmaId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
-        self.check_cpu(cpu)?;
-        self.living_vma(vma)?;
+        self.groups.check_cpu(cpu)?;
+        self.owners.living_vma(vma)?;
         let mut gathered = Vec::new();
         self.unmap_vma(vma, cpu, &mut gathered);
         self.free_gathered(gathered, cpu);
@@ -222,8 +222,8 @@ impl Machine {
     /// # Errors
     /// [`BadId::Mm`] if it does not exist or has ended; [`BadId::Cpu`].
     pub fn exit_mm(&mut self, mm: MmId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
-        self.check_cpu(cpu)?;
-        let memcg = self.living_mm(mm)?.memcg;
+        self.groups.check_cpu(cpu)?;
+        let memcg = self.owners.living_mm(mm)?.memcg;
         let mut gathered = Vec::new();
         for vma in core::mem::take(&mut self.owners.mms[mm].vmas) {
             self.unmap_vma(vma, cpu, &mut gathered);
@@ -255,7 +255,7 @@ impl Machine {
     /// # Errors
     /// [`BadId::File`] or [`BadId::Cpu`] if unknown.
     pub fn remove_file(&mut self, file: FileId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
-        self.check_cpu(cpu)?;
+        self.groups.check_cpu(cpu)?;
         self.owners.file_generation(file)?;
         self.owners.files[file].removed = true;
         self.reap_file(file, cpu);

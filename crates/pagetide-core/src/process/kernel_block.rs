@@ -67,7 +67,7 @@ impl Machine {
     pub fn free_kernel_block(&mut self, mm: MmId, pfn: Pfn, cpu: Cpu) -> bool {
         let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
         let (at, order) = (page.index as usize, Order::from(page.order));
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return false;
         }
         let Some(mm) = self.owners.mms.get_mut(mm.idx()) else { return false };
@@ -88,7 +88,7 @@ impl Machine {
     /// high zones come first. Call it once, after all [`Machine::populate_cache`] and before any
     /// allocation.
     pub fn give_boot_frames(&mut self, mms: &[MmId], each: u64) {
-        let mut frames = self.frames_held_by_kernel(0, u64::MAX);
+        let mut frames = self.mem.frames_held_by_kernel(0, u64::MAX);
         let nodes = &self.mem.nodes;
         frames.sort_by_key(|&pfn| {
             let page = self.mem.pages.peek(pfn.idx());

@@ -8,6 +8,7 @@
 //!
 //! Invariant: between two steps khugepaged holds no page.
 
+use crate::config::Config;
 use crate::config::Thp;
 use crate::frames::page_request::SlowRequest;
 use crate::groups::memcg::ROOT;
@@ -18,6 +19,7 @@ use crate::process::collapse::{Collapse, CollapseError, CollapseTrigger};
 use crate::process::page_table::VmaId;
 use crate::process::Machine;
 use crate::process::MmId;
+use crate::process::Processes;
 use crate::units::digest::State;
 use crate::units::{Cpu, Nanos, HPAGE_PMD_NR, TICK};
 
@@ -64,6 +66,26 @@ impl KhugepagedScan {
     }
 }
 
+impl Config {
+    pub(super) fn khugepaged_first_rest(&self) -> DaemonRest {
+        match self.thp {
+            Thp::Never => DaemonRest::UNTIL_WOKEN,
+            Thp::Always | Thp::Madvise => DaemonRest::of(0),
+        }
+    }
+
+    /// The sleep after a round; at least one tick.
+    fn end_of_round(&self) -> DaemonRest {
+        nap(self.khugepaged_scan_sleep_millisecs)
+    }
+}
+
+impl Processes {
+    fn khugepaged_has_work(&self) -> bool {
+        self.living.iter().any(|mm| self.mms[*mm].khugepaged)
+    }
+}
+
 impl Machine {
     /// One bounded step of khugepaged on `cpu`: one region, or a part of the allocation for it.
     pub(super) fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> Step<DaemonRest> {
@@ -74,7 +96,7 @@ impl Machine {
             }
             state = KhugepagedScan { at: state.at, is_off: true, ..Default::default() };
             Step::Done(DaemonRest::UNTIL_WOKEN)
-        } else if state.round.is_none() && !self.khugepaged_has_work() {
+        } else if state.round.is_none() && !self.owners.khugepaged_has_work() {
             state.is_off = true;
             Step::Done(DaemonRest::UNTIL_WOKEN)
         } else {
@@ -84,12 +106,6 @@ impl Machine {
         self.owners.khugepaged = state;
         step
     }
-    pub(super) fn khugepaged_first_rest(&self) -> DaemonRest {
-        match self.config.thp {
-            Thp::Never => DaemonRest::UNTIL_WOKEN,
-            Thp::Always | Thp::Madvise => DaemonRest::of(0),
-        }
-    }
 
     /// Wakes khugepaged if it sleeps for lack of work.
     pub(super) fn wake_khugepaged(&mut self) {
@@ -98,16 +114,12 @@ impl Machine {
         }
     }
 
-    fn khugepaged_has_work(&self) -> bool {
-        self.owners.living.iter().any(|mm| self.owners.mms[*mm].khugepaged)
-    }
-
     /// Registers the address space of a fault in a region without a page table, if the region may
     /// be huge (Linux `khugepaged_enter_vma`).
     pub(super) fn khugepaged_enter(&mut self, vma: VmaId, page: u64) {
         let mapping = &self.owners.vmas[vma];
         if self.config.thp == Thp::Never
-            || !self.may_be_huge(mapping, page)
+            || !self.config.may_be_huge(mapping, page)
             || !mapping.has_region(page)
         {
             return;
@@ -143,7 +155,7 @@ impl Machine {
                 Step::Continue => Some(Step::Continue),
                 Step::Wait(wait) => Some(Step::Wait(wait)),
                 Step::Done(Err(CollapseError::NoPage)) if round.failed => {
-                    return Step::Done(self.end_of_round());
+                    return Step::Done(self.config.end_of_round());
                 }
                 Step::Done(Err(CollapseError::NoPage)) => {
                     round.failed = true;
@@ -161,7 +173,7 @@ impl Machine {
         }
         for _ in 0..SKIPS_A_STEP {
             if round.progress >= u64::from(self.config.khugepaged_pages_to_scan) {
-                return Step::Done(self.end_of_round());
+                return Step::Done(self.config.end_of_round());
             }
             match self.next_region(&mut state.at) {
                 NextRegion::Region(vma, start) => {
@@ -174,18 +186,13 @@ impl Machine {
                 NextRegion::End => {
                     round.nr_begun += 1;
                     if round.nr_begun >= 2 {
-                        return Step::Done(self.end_of_round());
+                        return Step::Done(self.config.end_of_round());
                     }
                 }
             }
         }
         state.round = Some(round);
         Step::Continue
-    }
-
-    /// The sleep after a round; at least one tick.
-    fn end_of_round(&self) -> DaemonRest {
-        nap(self.config.khugepaged_scan_sleep_millisecs)
     }
 
     /// Advances the position by one region, or past one mapping.
@@ -211,7 +218,7 @@ impl Machine {
                 (at.vma, at.page) = (born, 0);
             }
             let mapping = &self.owners.vmas[vma];
-            let may_be_huge = self.may_be_huge(mapping, at.page);
+            let may_be_huge = self.config.may_be_huge(mapping, at.page);
             if !mapping.has_region(at.page) || !may_be_huge && mapping.parts.is_empty() {
                 (at.vma, at.page) = (born + 1, 0);
                 return NextRegion::Skipped;

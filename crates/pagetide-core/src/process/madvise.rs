@@ -34,7 +34,7 @@ impl Machine {
     /// # Errors
     /// [`BadId::Vma`] if the mapping does not exist.
     pub fn set_advice(&mut self, vma: VmaId, advice: Advice) -> Result<Effects<'_>, BadId> {
-        self.living_vma(vma)?;
+        self.owners.living_vma(vma)?;
         let mapping = &mut self.owners.vmas[vma];
         (mapping.advice, mapping.parts) = (advice, Default::default());
         // Before its first fault a mapping has no pages to collapse (Linux: no `anon_vma`).
@@ -57,7 +57,7 @@ impl Machine {
         pages: Range<u64>,
         allowed: bool,
     ) -> Result<Effects<'_>, BadId> {
-        let mapping = self.living_vma(vma)?;
+        let mapping = self.owners.living_vma(vma)?;
         let (own, advice) = (mapping.advice, if allowed { Advice::Huge } else { Advice::NoHuge });
         if pages.end > mapping.len() {
             return Err(BadId::Page(vma));
@@ -82,7 +82,7 @@ impl Machine {
 
     /// Processes one batch of pages, all of one page table.
     pub(crate) fn madvise_lru_step(&mut self, leave: &mut MadviseLru, ctx: &Ctx) -> Step<Outcome> {
-        let mapping = match self.living_vma(leave.vma) {
+        let mapping = match self.owners.living_vma(leave.vma) {
             Ok(mapping) if [NOT_BEGUN, mapping.generation].contains(&leave.born) => mapping,
             Err(id) if leave.born == NOT_BEGUN => return Step::Done(Outcome::BadId(id)),
             Ok(_) | Err(_) => return Step::Done(Outcome::Refused(Errno::Enomem)),

@@ -101,7 +101,7 @@ impl Machine {
     }
 
     fn begin_madvise_collapse(&mut self, call: &mut MadviseCollapse) -> Result<(), Outcome> {
-        let mapping = self.living_vma(call.vma).map_err(Outcome::BadId)?;
+        let mapping = self.owners.living_vma(call.vma).map_err(Outcome::BadId)?;
         let len = mapping.len();
         if call.end > len || call.next > call.end {
             return Err(Outcome::BadId(BadId::Page(call.vma)));

@@ -135,8 +135,8 @@ impl Machine {
         locked: bool,
         cpu: Cpu,
     ) -> Result<(), BadId> {
-        self.check_cpu(cpu)?;
-        let len = self.living_vma(vma)?.len();
+        self.groups.check_cpu(cpu)?;
+        let len = self.owners.living_vma(vma)?.len();
         let end = first.checked_add(nr).filter(|&end| end <= len);
         let end = end.ok_or(BadId::Page(vma))?;
         // Pages in the CPU's batches must be on an LRU list first.
@@ -184,7 +184,7 @@ impl Machine {
     /// `pin_user_pages` faults it in itself.) [`BadId::Vma`] or [`BadId::Page`] if the mapping or
     /// page does not exist.
     pub fn pin(&mut self, vma: VmaId, page: u64, write: bool) -> Result<Pfn, PinError> {
-        let mapping = self.living_vma(vma)?;
+        let mapping = self.owners.living_vma(vma)?;
         let pte = *usize::try_from(page)
             .ok()
             .and_then(|at| mapping.ptes.get(at))

@@ -158,7 +158,7 @@ impl Machine {
         };
         let mut machine = Manager::with_owners(processes, nodes, nr_cpus, config)?;
         // Linux does so before it has set the watermarks.
-        let [thresh, _] = machine.machine_thresholds(machine.nr_free_pages());
+        let [thresh, _] = machine.machine_thresholds(machine.mem.nr_free_pages());
         machine.writeback_set_ratelimit(thresh);
         Ok(machine)
     }
@@ -168,7 +168,7 @@ impl Machine {
     /// # Errors
     /// [`BadId::Memcg`] if the group does not exist.
     pub fn create_mm(&mut self, memcg: MemcgId) -> Result<MmId, BadId> {
-        if !self.memcg_is_online(memcg) {
+        if !self.groups.memcg_is_online(memcg) {
             return Err(BadId::Memcg(memcg));
         }
         let (id, born) = self.owners.mm_ids.take(self.owners.mms.len());
@@ -198,7 +198,7 @@ impl Machine {
     /// # Errors
     /// ENOENT if the group does not exist, ESRCH if the address space never existed.
     pub fn move_mm(&mut self, mm: MmId, memcg: MemcgId) -> Result<Effects<'_>, Errno> {
-        if !self.memcg_is_online(memcg) {
+        if !self.groups.memcg_is_online(memcg) {
             return Err(Errno::Enoent);
         }
         match self.owners.mms.get(mm.idx()) {
@@ -214,7 +214,7 @@ impl Machine {
 
     /// Whether an address space has ended or never existed.
     pub fn is_exited(&self, mm: MmId) -> bool {
-        self.living_mm(mm).is_err()
+        self.owners.living_mm(mm).is_err()
     }
 
     /// Creates a file.
@@ -288,7 +288,7 @@ impl Machine {
     /// # Errors
     /// [`BadId::Vma`] if the mapping does not exist.
     pub fn grow_on_touch(&mut self, vma: VmaId) -> Result<(), BadId> {
-        let ptes = &self.living_vma(vma)?.ptes;
+        let ptes = &self.owners.living_vma(vma)?.ptes;
         let in_use = ptes.iter().rposition(|pte| !pte.is_empty()).map_or(0, |last| last as u64 + 1);
         self.owners.vmas[vma].grown = in_use;
         Ok(())
@@ -299,7 +299,7 @@ impl Machine {
     /// # Errors
     /// [`BadId::Vma`] if it does not exist.
     pub fn vma(&self, vma: VmaId) -> Result<&Vma, BadId> {
-        self.living_vma(vma)
+        self.owners.living_vma(vma)
     }
 
     /// Makes one access: one load, one store, no effects. Returns [`TouchResult::Fault`] for an
@@ -338,7 +338,7 @@ impl Machine {
     /// Drops clean, unmapped page-cache pages of every file, and all shadows (`echo 1 >
     /// drop_caches`). Does nothing for an unknown CPU.
     pub fn drop_pagecache(&mut self, cpu: Cpu) -> Effects<'_> {
-        if self.has_cpu(cpu) {
+        if self.groups.has_cpu(cpu) {
             self.drop_clean_pagecache(cpu);
         }
         self.take_effects()
@@ -358,7 +358,7 @@ impl Machine {
                     self.tree_shrank(FileId(file as u32), index, nodes, cpu);
                     self.mem.pages[pfn].clear(PageFlags::FILE.with(PageFlags::METADATA));
                     self.release_buffer_head(pfn, cpu);
-                    self.stat_dec(pfn, NodeStat::NrFilePages);
+                    self.mem.stat_dec(pfn, NodeStat::NrFilePages);
                     self.free_user_page(pfn, cpu);
                 }
             }

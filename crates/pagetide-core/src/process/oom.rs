@@ -12,13 +12,42 @@
 
 use super::{Mm, MmId, OOM_SCORE_ADJ_MAX, OOM_SCORE_ADJ_MIN};
 use crate::groups::memcg::{MemoryEvent, ROOT};
+use crate::groups::Groups;
 use crate::interface::bad_id::BadId;
 use crate::interface::effect::Effect;
 use crate::process::Machine;
+use crate::process::Processes;
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::Event;
 use crate::units::MemcgId;
 use alloc::vec::Vec;
+
+impl Groups {
+    /// The highest group with `memory.oom.group` between a victim's group and `scope`, both
+    /// included (Linux `mem_cgroup_get_oom_group`).
+    fn oom_group_of(&self, memcg: MemcgId, scope: MemcgId) -> Option<MemcgId> {
+        let mut found = None;
+        let mut at = memcg;
+        while at.is_some() && at != ROOT {
+            if self.memcgs[at].oom_group {
+                found = Some(at);
+            }
+            if at == scope {
+                break;
+            }
+            at = self.memcgs[at].parent;
+        }
+        found
+    }
+}
+
+impl Processes {
+    /// Size of an address space in pages: resident, swapped, and page tables.
+    fn size_of_mm(&self, mm: &Mm) -> u64 {
+        let vmas = mm.vmas.iter().map(|vma| &self.vmas[*vma]);
+        vmas.map(|vma| vma.nr_present + vma.nr_swapped + u64::from(vma.nr_tables)).sum()
+    }
+}
 
 impl Machine {
     /// Writes `/proc/PID/oom_score_adj`, clamped to its bounds.
@@ -40,7 +69,7 @@ impl Machine {
     /// Kills a task of the group `scope` or of a descendant (for the root: of any group). Returns
     /// whether memory will become free: a victim was chosen or is exiting.
     pub(crate) fn oom_kill_process(&mut self, scope: MemcgId, asker: MmId) -> bool {
-        let in_scope = |mm: &Mm| self.is_descendant(mm.memcg, scope);
+        let in_scope = |mm: &Mm| self.groups.is_descendant(mm.memcg, scope);
         if self.owners.dying.iter().any(|mm| in_scope(&self.owners.mms[*mm])) {
             return true;
         }
@@ -51,7 +80,7 @@ impl Machine {
             if mm.oom_victim || mm.oom_score_adj == OOM_SCORE_ADJ_MIN || !in_scope(mm) {
                 continue;
             }
-            let size = self.size_of_mm(mm) as i64;
+            let size = self.owners.size_of_mm(mm) as i64;
             let points = size + i64::from(mm.oom_score_adj) * (total / 1000) as i64;
             // Among equal points the youngest is chosen (Linux `oom_evaluate_task`).
             if size > 0 && victim.is_none_or(|(most, _)| points >= most) {
@@ -73,23 +102,23 @@ impl Machine {
             })
         });
         let Some(victim) = victim else { return false };
-        let group = self.oom_group_of(self.owners.mms[victim].memcg, scope);
+        let group = self.groups.oom_group_of(self.owners.mms[victim].memcg, scope);
         self.oom_kill(victim, scope);
         if let Some(group) = group {
-            self.memory_event(group, MemoryEvent::OomGroupKill);
+            self.groups.memory_event(group, MemoryEvent::OomGroupKill);
             let members: Vec<usize> = self.owners.living.iter().map(|mm| mm.idx()).collect();
             for id in members {
                 let mm = &self.owners.mms[id];
                 let may_die = mm.oom_score_adj != OOM_SCORE_ADJ_MIN;
                 let (memcg, is_dying) = (mm.memcg, mm.oom_victim);
-                if !may_die || !self.is_descendant(memcg, group) {
+                if !may_die || !self.groups.is_descendant(memcg, group) {
                     continue;
                 }
                 if is_dying {
                     // Linux kills the chosen victim a second time with its group, and counts both
                     // kills.
                     self.mem.vmstat.count(Event::OomKill);
-                    self.memory_event(memcg, MemoryEvent::OomKill);
+                    self.groups.memory_event(memcg, MemoryEvent::OomKill);
                 } else {
                     self.oom_kill(id, scope);
                 }
@@ -103,15 +132,9 @@ impl Machine {
         self.owners.dying.push(MmId(id as u32));
         self.mem.vmstat.count(Event::OomKill);
         let (victim, memcg) = (MmId(id as u32), self.owners.mms[id].memcg);
-        self.memory_event(memcg, MemoryEvent::OomKill);
+        self.groups.memory_event(memcg, MemoryEvent::OomKill);
         self.mem.events.record(TraceEvent::MarkVictim { victim, memcg, oom_memcg: scope });
         self.step.effects.push(Effect::OomKill(victim));
-    }
-
-    /// Size of an address space in pages: resident, swapped, and page tables.
-    fn size_of_mm(&self, mm: &Mm) -> u64 {
-        let vmas = mm.vmas.iter().map(|vma| &self.owners.vmas[*vma]);
-        vmas.map(|vma| vma.nr_present + vma.nr_swapped + u64::from(vma.nr_tables)).sum()
     }
 
     /// Memory and swap that the tasks in scope compete for, up to the group's limits (Linux
@@ -125,22 +148,5 @@ impl Machine {
         let group = &self.groups.memcgs[scope];
         let swaps = self.memcg_swappiness(scope) > 0;
         group.memory.max + if swaps { group.swap.max.min(swap) } else { 0 }
-    }
-
-    /// The highest group with `memory.oom.group` between a victim's group and `scope`, both
-    /// included (Linux `mem_cgroup_get_oom_group`).
-    fn oom_group_of(&self, memcg: MemcgId, scope: MemcgId) -> Option<MemcgId> {
-        let mut found = None;
-        let mut at = memcg;
-        while at.is_some() && at != ROOT {
-            if self.groups.memcgs[at].oom_group {
-                found = Some(at);
-            }
-            if at == scope {
-                break;
-            }
-            at = self.groups.memcgs[at].parent;
-        }
-        found
     }
 }

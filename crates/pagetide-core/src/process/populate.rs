@@ -40,7 +40,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        let mapping = match self.living_vma(populate.vma) {
+        let mapping = match self.owners.living_vma(populate.vma) {
             Ok(mapping) if [NOT_BEGUN, mapping.generation].contains(&populate.born) => mapping,
             Ok(_) => return Step::Done(Outcome::NoMemory),
             Err(id) if populate.born == NOT_BEGUN => return Step::Done(Outcome::BadId(id)),

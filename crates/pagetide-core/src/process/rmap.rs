@@ -232,7 +232,7 @@ impl Owners for Processes {
 
     fn daemon_rest(machine: &Machine, daemon: Daemon) -> DaemonRest {
         match daemon {
-            Daemon::Khugepaged => machine.khugepaged_first_rest(),
+            Daemon::Khugepaged => machine.config.khugepaged_first_rest(),
             Daemon::Flusher => machine.owners.writeback.first_rest(),
             Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => DaemonRest::UNTIL_WOKEN,
         }

@@ -49,7 +49,7 @@ impl Machine {
             for level in 0..2 {
                 let node = self.owners.files[file].take_empty_node(level, index);
                 if node.is_some() {
-                    if self.is_shadow_node(node) {
+                    if self.slabs.is_shadow_node(node) {
                         self.unlist_shadow_node(node);
                     }
                     self.free_by_rcu(node, cpu);
@@ -61,7 +61,7 @@ impl Machine {
     /// Lists a lowest node with only shadows (Linux `workingset_update_node`).
     fn list_leaf(&mut self, file: FileId, index: u32) {
         if let Some(node) = self.owners.files[file].leaf_node(index) {
-            if !self.is_shadow_node(node) {
+            if !self.slabs.is_shadow_node(node) {
                 self.list_shadow_node(node, file.0, index);
             }
         }
@@ -70,7 +70,7 @@ impl Machine {
     /// Unlists a lowest node that has a page again.
     fn unlist_leaf(&mut self, file: FileId, index: u32) {
         if let Some(node) = self.owners.files[file].leaf_node(index) {
-            if self.is_shadow_node(node) {
+            if self.slabs.is_shadow_node(node) {
                 self.unlist_shadow_node(node);
             }
         }

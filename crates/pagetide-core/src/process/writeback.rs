@@ -24,6 +24,7 @@ mod throttle;
 pub(super) mod work;
 
 use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::DaemonRest;
@@ -31,6 +32,7 @@ use crate::interface::effect::{Effect, Io};
 use crate::interface::throttle::Throttle;
 use crate::process::policy::FailedWritePolicy;
 use crate::process::Machine;
+use crate::process::Processes;
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::digest::State;
 use crate::units::{BdiId, Cpu, FileId, IdVec, MemcgId, Nanos, NodeId, Pfn};
@@ -221,6 +223,78 @@ impl Writeback {
     }
 }
 
+impl Memory {
+    /// Whether a page cannot be written now. A page under migration stays dirty until the next
+    /// round.
+    fn is_busy(&self, pfn: Pfn) -> bool {
+        let busy = PageFlags::WRITEBACK.with(PageFlags::MIGRATING);
+        self.pages[pfn].flags.any(busy)
+    }
+}
+
+impl Processes {
+    /// The group whose limits the writeback must keep in addition to those of the machine.
+    fn domain_of(&self, wb: WbId) -> Option<MemcgId> {
+        Some(self.writeback.wbs[wb].memcg).filter(|&memcg| memcg != ROOT)
+    }
+
+    fn settle_wb(&mut self, wb: WbId, now: Nanos) {
+        let it = &mut self.writeback.wbs[wb];
+        it.speed.settle(now, it.nr_dirtied, it.nr_written);
+    }
+
+    /// Fills in the writeback's shares of the thresholds of both domains.
+    fn fill_shares(
+        &mut self,
+        wb: WbId,
+        machine: &mut DirtyLevels,
+        group: Option<&mut DirtyLevels>,
+        now: Nanos,
+    ) {
+        let memcg = self.domain_of(wb);
+        let writeback = &mut self.writeback;
+        let it = &mut writeback.wbs[wb];
+        let of_machine = &mut writeback.machine.completions;
+        machine.wb_thresh = of_machine.share(&mut it.completions, machine.thresh, now);
+        if let (Some(group), Some(memcg)) = (group, memcg) {
+            let mut local = it.group_completions;
+            let domain = &mut writeback.group_domain_mut(memcg).completions;
+            group.wb_thresh = domain.share(&mut local, group.thresh, now);
+            writeback.wbs[wb].group_completions = local;
+        }
+    }
+
+    fn wb_of(&mut self, file: usize) -> &mut BdiWriteback {
+        let Some(wb) = self.files[file].wb else { unreachable!("a dirty file has a writeback") };
+        &mut self.writeback.wbs[wb as usize]
+    }
+
+    /// Counts the end of a page's write (Linux `__folio_end_writeback`).
+    fn count_file_written(&mut self, file: FileId, now: Nanos) {
+        let cache = &mut self.files[file];
+        cache.nr_writeback -= 1;
+        let is_last = cache.nr_writeback == 0;
+        let Some(wb) = cache.wb else { return };
+        let wb = wb as usize;
+        self.settle_wb(wb, now);
+        let memcg = self.domain_of(wb);
+        let writeback = &mut self.writeback;
+        let it = &mut writeback.wbs[wb];
+        it.nr_writeback -= 1;
+        it.nr_written += 1;
+        if is_last {
+            it.writeback_files -= 1;
+            it.speed.update_later(now);
+        }
+        writeback.machine.completions.add(&mut it.completions, now);
+        if let Some(memcg) = memcg {
+            let mut local = it.group_completions;
+            writeback.group_domain_mut(memcg).completions.add(&mut local, now);
+            writeback.wbs[wb].group_completions = local;
+        }
+    }
+}
+
 impl Machine {
     /// The writeback of a device for a group. Without dirty limits of groups: for the root.
     fn find_wb(&mut self, bdi: BdiId, memcg: MemcgId, now: Nanos) -> WbId {
@@ -262,37 +336,6 @@ impl Machine {
             None => writeback.wbs.push(new),
         }
         wb
-    }
-
-    /// The group whose limits the writeback must keep in addition to those of the machine.
-    fn domain_of(&self, wb: WbId) -> Option<MemcgId> {
-        Some(self.owners.writeback.wbs[wb].memcg).filter(|&memcg| memcg != ROOT)
-    }
-
-    fn settle_wb(&mut self, wb: WbId, now: Nanos) {
-        let it = &mut self.owners.writeback.wbs[wb];
-        it.speed.settle(now, it.nr_dirtied, it.nr_written);
-    }
-
-    /// Fills in the writeback's shares of the thresholds of both domains.
-    fn fill_shares(
-        &mut self,
-        wb: WbId,
-        machine: &mut DirtyLevels,
-        group: Option<&mut DirtyLevels>,
-        now: Nanos,
-    ) {
-        let memcg = self.domain_of(wb);
-        let writeback = &mut self.owners.writeback;
-        let it = &mut writeback.wbs[wb];
-        let of_machine = &mut writeback.machine.completions;
-        machine.wb_thresh = of_machine.share(&mut it.completions, machine.thresh, now);
-        if let (Some(group), Some(memcg)) = (group, memcg) {
-            let mut local = it.group_completions;
-            let domain = &mut writeback.group_domain_mut(memcg).completions;
-            group.wb_thresh = domain.share(&mut local, group.thresh, now);
-            writeback.wbs[wb].group_completions = local;
-        }
     }
 
     /// Sets what depends on the machine's dirty threshold, at the start and after a change (Linux
@@ -360,7 +403,7 @@ impl Machine {
         if memcg.is_some() && memcg != owner && !self.era.no_group_writeback {
             self.track_foreign_dirty(memcg, wb, now);
         }
-        self.settle_wb(wb, now);
+        self.owners.settle_wb(wb, now);
         let writeback = &mut self.owners.writeback;
         writeback.wbs[wb].nr_dirty += 1;
         writeback.wbs[wb].nr_dirtied += 1;
@@ -379,21 +422,7 @@ impl Machine {
         let (file, index) = (page.mapping as usize, page.index);
         self.owners.files[file].clear_dirty(index);
         self.writeback_stat_dec(pfn, NodeStat::NrDirty);
-        self.wb_of(file).nr_dirty -= 1;
-    }
-
-    fn wb_of(&mut self, file: usize) -> &mut BdiWriteback {
-        let Some(wb) = self.owners.files[file].wb else {
-            unreachable!("a dirty file has a writeback")
-        };
-        &mut self.owners.writeback.wbs[wb as usize]
-    }
-
-    /// Whether a page cannot be written now. A page under migration stays dirty until the next
-    /// round.
-    fn is_busy(&self, pfn: Pfn) -> bool {
-        let busy = PageFlags::WRITEBACK.with(PageFlags::MIGRATING);
-        self.mem.pages[pfn].flags.any(busy)
+        self.owners.wb_of(file).nr_dirty -= 1;
     }
 
     /// Moves a dirty file page to writeback, and write-protects the entries that map it.
@@ -406,7 +435,7 @@ impl Machine {
         cache.clear_dirty(index);
         cache.nr_writeback += 1;
         let is_first = cache.nr_writeback == 1;
-        let it = self.wb_of(file);
+        let it = self.owners.wb_of(file);
         it.nr_dirty -= 1;
         it.nr_writeback += 1;
         it.writeback_files += u32::from(is_first);
@@ -423,31 +452,6 @@ impl Machine {
                     }
                 }
             }
-        }
-    }
-
-    /// Counts the end of a page's write (Linux `__folio_end_writeback`).
-    fn count_file_written(&mut self, file: FileId, now: Nanos) {
-        let cache = &mut self.owners.files[file];
-        cache.nr_writeback -= 1;
-        let is_last = cache.nr_writeback == 0;
-        let Some(wb) = cache.wb else { return };
-        let wb = wb as usize;
-        self.settle_wb(wb, now);
-        let memcg = self.domain_of(wb);
-        let writeback = &mut self.owners.writeback;
-        let it = &mut writeback.wbs[wb];
-        it.nr_writeback -= 1;
-        it.nr_written += 1;
-        if is_last {
-            it.writeback_files -= 1;
-            it.speed.update_later(now);
-        }
-        writeback.machine.completions.add(&mut it.completions, now);
-        if let Some(memcg) = memcg {
-            let mut local = it.group_completions;
-            writeback.group_domain_mut(memcg).completions.add(&mut local, now);
-            writeback.wbs[wb].group_completions = local;
         }
     }
 
@@ -542,7 +546,7 @@ impl Machine {
                     if !ok {
                         self.write_failed(pfn);
                     }
-                    self.count_file_written(file, now);
+                    self.owners.count_file_written(file, now);
                     self.end_writeback(pfn, cpu);
                 }
                 self.reap_file(file, cpu);

@@ -40,8 +40,8 @@ impl Machine {
         nr: u64,
         cpu: Cpu,
     ) -> Result<Effects<'_>, MapError> {
-        self.check_cpu(cpu)?;
-        let mapping = self.living_vma(vma)?;
+        self.groups.check_cpu(cpu)?;
+        let mapping = self.owners.living_vma(vma)?;
         let end = first.saturating_add(nr).min(mapping.len());
         if mapping.locked.count_in(first..end) > 0 {
             return Err(MapError::Locked);
@@ -95,7 +95,7 @@ impl Machine {
             true => core::mem::replace(&mut mapping.tables[page_size.table_of(start)], Pfn::NONE),
             false => Pfn::NONE,
         };
-        self.page_remove_rmap(head);
+        self.mem.page_remove_rmap(head);
         self.munlock_if_unlocked(head);
         if table.is_some() {
             self.owners.vmas[vma].nr_tables -= 1;
@@ -119,7 +119,7 @@ impl Machine {
             if is_file && pte.is_young() && !sequential {
                 self.mark_page_accessed(cpu, pfn);
             }
-            self.page_remove_rmap(pfn);
+            self.mem.page_remove_rmap(pfn);
             self.munlock_if_unlocked(pfn);
             if is_anon {
                 self.free_anon_page(pfn, cpu);
@@ -188,7 +188,7 @@ impl Machine {
     }
 
     fn free_table(&mut self, table: Pfn, cpu: Cpu) {
-        self.stat_dec(table, NodeStat::NrPageTablePages);
+        self.mem.stat_dec(table, NodeStat::NrPageTablePages);
         self.uncharge_table(cpu, table);
         self.mem.free_page(cpu, table, 0);
     }

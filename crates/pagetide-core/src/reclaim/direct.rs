@@ -14,8 +14,10 @@ use super::{Reclaimer, ScanControl};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
+use crate::frames::page_alloc::Memory;
 use crate::frames::watermark::zone_watermark_ok;
 use crate::groups::memcg::MemcgPosition;
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
 use crate::interface::manager::Manager;
@@ -71,7 +73,16 @@ impl DirectReclaim {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Groups {
+    /// The reclaimer stops early: releases what its pass holds.
+    pub(crate) fn abandon_direct_reclaim(&mut self, state: &DirectReclaim) {
+        if let Some(pass) = &state.pass {
+            self.abandon_shrink_node(pass);
+        }
+    }
+}
+
+impl Memory {
     pub(crate) fn direct_reclaim_begin(&mut self, gfp: Gfp) {
         let event = [
             Event::AllocstallDma,
@@ -79,17 +90,12 @@ impl<O: Owners> Manager<O> {
             Event::AllocstallNormal,
             Event::AllocstallMovable,
         ][gfp.highest_zone()];
-        self.mem.vmstat.count(event);
-        self.mem.vmstat.count(Event::MmVmscanDirectReclaimBegin);
+        self.vmstat.count(event);
+        self.vmstat.count(Event::MmVmscanDirectReclaimBegin);
     }
+}
 
-    /// The reclaimer stops early: releases what its pass holds.
-    pub(crate) fn abandon_direct_reclaim(&mut self, state: &DirectReclaim) {
-        if let Some(pass) = &state.pass {
-            self.abandon_shrink_node(pass);
-        }
-    }
-
+impl<O: Owners> Manager<O> {
     /// One batch of direct reclaim. Done: pages freed.
     pub(crate) fn direct_reclaim_step(
         &mut self,
@@ -125,7 +131,7 @@ impl<O: Owners> Manager<O> {
                 })
                 .nth(at)
         };
-        if state.target.is_some_and(|target| self.at_position(target).is_none()) {
+        if state.target.is_some_and(|target| self.groups.at_position(target).is_none()) {
             return Step::Done(state.sc.found.nr_reclaimed);
         }
         let pass = match &mut state.pass {
@@ -180,11 +186,11 @@ impl<O: Owners> Manager<O> {
         }
         let may_nap = round_scanned > 0 && sc.goal.priority < DEF_PRIORITY - 2;
         if may_nap && self.waits_for_congestion(ctx.node) {
-            let wait = self.reclaim_throttle(ctx.node, Throttle::CongestionWait, 100_000_000);
+            let wait = self.mem.reclaim_throttle(ctx.node, Throttle::CongestionWait, 100_000_000);
             return Step::Wait(wait);
         }
         if stuck && sc.found.nr_reclaimed <= sc.found.nr_scanned >> 3 {
-            return Step::Wait(self.reclaim_throttle(ctx.node, Throttle::NoProgress, TICK));
+            return Step::Wait(self.mem.reclaim_throttle(ctx.node, Throttle::NoProgress, TICK));
         }
         Step::Continue
     }
@@ -327,10 +333,10 @@ mod tests {
         let mut reclaim = DirectReclaim::new(0, Gfp::KERNEL);
         assert!(matches!(machine.direct_reclaim_step(&mut reclaim, &ctx), Step::Continue));
         assert_eq!(on_tree(&machine), 0, "the stage holds it");
-        machine.abandon_direct_reclaim(&reclaim);
+        machine.groups.abandon_direct_reclaim(&reclaim);
         assert_eq!(on_tree(&machine), 1);
         // A pass that holds nothing: no change.
-        machine.abandon_direct_reclaim(&reclaim);
+        machine.groups.abandon_direct_reclaim(&reclaim);
         assert_eq!(on_tree(&machine), 1);
         machine.take_effects().discard();
         machine.audit().unwrap();

@@ -70,7 +70,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn another_walk(&mut self, ended: WalkResult, sc: &mut ScanControl) -> bool {
-        if self.is_second_pass_due(ended, &mut sc.rules) {
+        if self.config.is_second_pass_due(ended, &mut sc.rules) {
             return true;
         }
         let Some(plugin) = self.plugin.policy.as_mut().filter(|_| !sc.may.overrule_plugins) else {

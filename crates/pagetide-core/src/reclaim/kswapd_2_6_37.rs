@@ -32,7 +32,7 @@ impl<O: Owners> Manager<O> {
             .iter()
             .filter(|zone| zone.is_populated())
             .all(|zone| {
-                self.has_high_mark(zone, order, 0)
+                self.config.has_high_mark(zone, order, 0)
                     || self.zone_reclaimable_pages(node, zone.index) == 0
             })
     }

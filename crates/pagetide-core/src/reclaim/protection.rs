@@ -50,7 +50,7 @@ impl GroupRule for Protection {
                 plan.skip = true;
                 return;
             }
-            machine.memory_event(visit.memcg, MemoryEvent::Low);
+            machine.groups.memory_event(visit.memcg, MemoryEvent::Low);
         }
         plan.protected = if !sc.may.memcg_low && low > min {
             // If this descent frees nothing, a later one ignores `low`.

@@ -228,7 +228,7 @@ impl<O: Owners> Manager<O> {
             return slot;
         }
         if !self.era.counts_memory_and_swap {
-            self.memory_event(memcg, MemoryEvent::SwapFail);
+            self.groups.memory_event(memcg, MemoryEvent::SwapFail);
         }
         if let Some(first) = slot {
             for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
@@ -313,7 +313,7 @@ impl<O: Owners> Manager<O> {
                 return ShrinkVerdict::Keep;
             }
             let Some(slot) = self.add_to_swap(pfn) else { return ShrinkVerdict::Activate };
-            self.mark_swap_cached(pfn, slot);
+            self.mem.mark_swap_cached(pfn, slot);
             self.mem.pages[pfn].set(PageFlags::DIRTY);
             self.mem.work.cache_ops += 1;
         }
@@ -425,7 +425,7 @@ impl<O: Owners> Manager<O> {
             self.swap[slot].map(slot);
         }
         for _ in 0..unmapped.nr {
-            self.page_remove_rmap(pfn);
+            self.mem.page_remove_rmap(pfn);
         }
         if unmapped.dirty {
             match at.store {

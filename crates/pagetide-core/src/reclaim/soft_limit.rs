@@ -18,6 +18,7 @@
 use super::group_policy::GroupRule;
 use super::plan::{VisitedGroup, WalkResult};
 use super::{OtherRules, ReclaimGoal, ScanControl};
+use crate::config::Config;
 use crate::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
@@ -37,7 +38,7 @@ impl GroupRule for SoftLimit {
         match machine.config.soft_limit {
             SoftLimitPolicy::Off | SoftLimitPolicy::Tree => {}
             SoftLimitPolicy::Hierarchical => {
-                if let Some(priority) = machine.soft_limit_priority(&sc.goal) {
+                if let Some(priority) = machine.config.soft_limit_priority(&sc.goal) {
                     let root = machine.config.soft_limit_root;
                     if machine.is_over_soft_limit(visit.memcg, visit.node, &sc.goal, root) {
                         plan.priority = plan.priority.min(priority);
@@ -55,12 +56,10 @@ impl GroupRule for SoftLimit {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Config {
     /// Whether the first of two walks has ended without scanning a page.
     pub(super) fn is_second_pass_due(&self, walk: WalkResult, rules: &mut OtherRules) -> bool {
-        if self.config.soft_limit != SoftLimitPolicy::TwoPass
-            || walk.number > 0
-            || rules.ignore_soft_limit
+        if self.soft_limit != SoftLimitPolicy::TwoPass || walk.number > 0 || rules.ignore_soft_limit
         {
             return false;
         }
@@ -76,13 +75,15 @@ impl<O: Owners> Manager<O> {
         if goal.is_kswapd() {
             return Some(0);
         }
-        match self.config.soft_limit_direct {
+        match self.soft_limit_direct {
             SoftLimitDirect::Full => Some(0),
             SoftLimitDirect::Bounded => Some((goal.priority - 2).max(0)),
             SoftLimitDirect::Ignored => None,
         }
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Whether a group is over its soft limit, or one of its ancestors up to the target is.
     pub(crate) fn is_over_soft_limit(
         &self,
@@ -137,7 +138,7 @@ mod tests {
         let visit = VisitedGroup { memcg, node: NodeId(0), walk: 0 };
         SoftLimit::plan(machine, visit, sc, &mut plan);
         assert_eq!(
-            machine.is_second_pass_due(WalkResult { number: 0, scanned }, &mut sc.rules),
+            machine.config.is_second_pass_due(WalkResult { number: 0, scanned }, &mut sc.rules),
             scanned == 0 && plan.skip
         );
         plan.skip

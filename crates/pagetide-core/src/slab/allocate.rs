@@ -13,12 +13,14 @@ use super::{SlabError, OWNER_BYTES};
 use crate::config::SlabAccounting;
 use crate::frames::gfp::{AllocFlags, Gfp};
 use crate::frames::page::{PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::interface::bad_id::BadId;
 use crate::interface::ctx::Ctx;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::object::Object;
+use crate::slab::Slabs;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
 
@@ -32,6 +34,40 @@ pub(crate) enum SlabShortage {
     Owing,
     /// Something that reclaim cannot provide: a limit of kernel memory was met.
     Denied,
+}
+
+impl Memory {
+    /// Takes pages for a slab, without reclaim: a block of the cache's preferred order if one is
+    /// free, otherwise of the minimum order.
+    fn slab_pages(
+        &mut self,
+        order: Order,
+        min_order: Order,
+        gfp: Gfp,
+        ctx: &Ctx,
+    ) -> Option<(Pfn, Order)> {
+        if let Some(pfn) = self.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
+            return Some((pfn, order));
+        }
+        if order > min_order {
+            // The preferred order only saves memory, so it wakes no daemon and reclaims nothing.
+            let flags = AllocFlags::slow(gfp);
+            let pfn = self.get_page_from_freelist(ctx.cpu, ctx.node, order, gfp, flags);
+            if let Some(pfn) = pfn {
+                return Some((pfn, order));
+            }
+            let pfn = self.alloc_fast(ctx.cpu, ctx.node, min_order, gfp)?;
+            return Some((pfn, min_order));
+        }
+        None
+    }
+}
+
+impl Slabs {
+    pub(crate) fn node_of_object(&self, object: Object) -> NodeId {
+        let it = &self.caches[object.cache];
+        it.slabs[it.place_of(object.number).0].node
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -71,7 +107,7 @@ impl<O: Owners> Manager<O> {
     /// Allocates an object without an owner. With per-group accounting it comes from the group's
     /// clone, if the clone exists.
     fn alloc_not_owned(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return None;
         }
         let it = &mut self.slabs.caches[cache];
@@ -123,14 +159,14 @@ impl<O: Owners> Manager<O> {
         cpu: Cpu,
     ) -> Result<(), SlabError> {
         let Object { cache: home, number } = object;
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return Err(SlabError::UnknownCpu);
         }
         let Some(it) = self.slabs.caches.get_mut(home.idx()) else {
             return Err(SlabError::UnknownCache);
         };
         if it.root != cache {
-            return Err(match self.kmem_cache(cache) {
+            return Err(match self.slabs.kmem_cache(cache) {
                 Some(_) => SlabError::WrongCache,
                 None => SlabError::UnknownCache,
             });
@@ -158,7 +194,7 @@ impl<O: Owners> Manager<O> {
         let gfp = Gfp::NOWAIT;
         let mut paid = self.kmem_alloc_now(cache, true, gfp, ctx);
         if let Err(SlabShortage::Charge(_, nr)) = paid {
-            self.force_charge(ctx.cpu, ctx.memcg, nr);
+            self.groups.force_charge(ctx.cpu, ctx.memcg, nr);
             paid = self.kmem_alloc_now(cache, true, gfp, ctx);
         }
         paid.or_else(|_| self.kmem_alloc_now(cache, true, gfp, &Ctx { memcg: ROOT, ..*ctx })).ok()
@@ -180,7 +216,7 @@ impl<O: Owners> Manager<O> {
         match accounting {
             SlabAccounting::Off => self.alloc_object(cache, gfp, ctx),
             SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
-                match self.clone_of(cache, ctx.memcg) {
+                match self.slabs.clone_of(cache, ctx.memcg) {
                     Some(clone) => self.alloc_object(clone, gfp, ctx),
                     None => {
                         // Until the clone exists, the group's objects are not charged.
@@ -227,38 +263,13 @@ impl<O: Owners> Manager<O> {
         }
         let (order, min_order) = (it.order, it.min_order);
         let gfp = gfp.with(if it.reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY });
-        let Some((pfn, order)) = self.slab_pages(order, min_order, gfp, ctx) else {
+        let Some((pfn, order)) = self.mem.slab_pages(order, min_order, gfp, ctx) else {
             return Err(SlabShortage::Pages(cache, min_order));
         };
         self.add_slab(cache, pfn, order, ctx)?;
         let it = &mut self.slabs.caches[cache];
         let number = it.alloc_slow(ctx.cpu, ctx.node).expect("a new slab has a free object");
         Ok(Object { cache, number })
-    }
-
-    /// Takes pages for a slab, without reclaim: a block of the cache's preferred order if one is
-    /// free, otherwise of the minimum order.
-    fn slab_pages(
-        &mut self,
-        order: Order,
-        min_order: Order,
-        gfp: Gfp,
-        ctx: &Ctx,
-    ) -> Option<(Pfn, Order)> {
-        if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
-            return Some((pfn, order));
-        }
-        if order > min_order {
-            // The preferred order only saves memory, so it wakes no daemon and reclaims nothing.
-            let flags = AllocFlags::slow(gfp);
-            let pfn = self.mem.get_page_from_freelist(ctx.cpu, ctx.node, order, gfp, flags);
-            if let Some(pfn) = pfn {
-                return Some((pfn, order));
-            }
-            let pfn = self.mem.alloc_fast(ctx.cpu, ctx.node, min_order, gfp)?;
-            return Some((pfn, min_order));
-        }
-        None
     }
 
     /// Adds a block to a cache as a slab; a slab of a clone is charged to the clone's group. On
@@ -278,7 +289,7 @@ impl<O: Owners> Manager<O> {
         }
         if memcg.is_some() {
             // The pages are already allocated, so this charge may not wait; the task pays later.
-            if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr, Gfp::NOWAIT) {
+            if let Err(lack) = self.groups.charge_kernel_pages(ctx, memcg, nr, Gfp::NOWAIT) {
                 self.mem.free_page(ctx.cpu, pfn, order);
                 return Err(lack);
             }
@@ -331,7 +342,7 @@ impl<O: Owners> Manager<O> {
         let node = page.node();
         self.mem.pgdat[node].stats[stat as usize] -= nr;
         if memcg.is_some() {
-            self.uncharge_kernel_pages(memcg, nr);
+            self.groups.uncharge_kernel_pages(memcg, nr);
         }
         self.slabs.pages_returned += nr;
         self.mem.free_page(cpu, pfn, order);
@@ -391,15 +402,10 @@ impl<O: Owners> Manager<O> {
         self.slabs.caches.get(object.cache.idx()).map_or(CacheId::NONE, |cache| cache.root)
     }
 
-    pub(crate) fn node_of_object(&self, object: Object) -> NodeId {
-        let it = &self.slabs.caches[object.cache];
-        it.slabs[it.place_of(object.number).0].node
-    }
-
     /// Discards the empty slabs of a cache and of its clones (Linux: a write to
     /// /sys/kernel/slab/CACHE/shrink).
     pub fn shrink_cache(&mut self, cache: CacheId, cpu: Cpu) {
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return;
         }
         for id in 0..self.slabs.caches.len() {

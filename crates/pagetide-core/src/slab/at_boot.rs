@@ -13,10 +13,34 @@
 use super::allocate::slab_stat;
 use super::KmemCache;
 use crate::frames::page::{PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::vec::Vec;
+
+impl Memory {
+    /// Up to `wanted` aligned blocks of frames that are neither free nor in use, lowest first.
+    pub(crate) fn frames_held_by_kernel(&self, order: Order, wanted: u64) -> Vec<Pfn> {
+        let pages = &self.pages;
+        let is_held = |pfn: usize| {
+            let page = pages.peek(pfn);
+            page.place == Place::Allocated && page.flags == PageFlags::EMPTY && page.order == 0
+        };
+        let size = 1usize << order;
+        pages
+            .with_held()
+            .flat_map(|frames| frames.start / size..frames.end / size)
+            .map(|block| block * size)
+            .filter(|&first| {
+                let node = pages.peek(first).node();
+                (first..first + size).all(|pfn| is_held(pfn) && pages.peek(pfn).node() == node)
+            })
+            .take(wanted as usize)
+            .map(|pfn| Pfn(pfn as u32))
+            .collect()
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Adds `slabs` slabs to a cache, with `active` objects in use and the other objects free. The
@@ -24,9 +48,9 @@ impl<O: Owners> Manager<O> {
     /// the number of added slabs; this is less than `slabs` if the memory reserved for the kernel
     /// has too few contiguous frames.
     pub fn populate_cache(&mut self, cache: CacheId, slabs: u64, active: u64) -> u64 {
-        let Some(order) = self.kmem_cache(cache).map(|it| it.order) else { return 0 };
+        let Some(order) = self.slabs.kmem_cache(cache).map(|it| it.order) else { return 0 };
         let cpu = Cpu(0);
-        let frames = self.frames_held_by_kernel(order, slabs);
+        let frames = self.mem.frames_held_by_kernel(order, slabs);
         let mut objects = Vec::new();
         for &pfn in &frames {
             self.mem.pages.open(pfn);
@@ -63,26 +87,5 @@ impl<O: Owners> Manager<O> {
         }
         self.shrink_cache(cache, cpu);
         self.slabs.caches[cache].nr_slabs.into()
-    }
-
-    /// Up to `wanted` aligned blocks of frames that are neither free nor in use, lowest first.
-    pub(crate) fn frames_held_by_kernel(&self, order: Order, wanted: u64) -> Vec<Pfn> {
-        let pages = &self.mem.pages;
-        let is_held = |pfn: usize| {
-            let page = pages.peek(pfn);
-            page.place == Place::Allocated && page.flags == PageFlags::EMPTY && page.order == 0
-        };
-        let size = 1usize << order;
-        pages
-            .with_held()
-            .flat_map(|frames| frames.start / size..frames.end / size)
-            .map(|block| block * size)
-            .filter(|&first| {
-                let node = pages.peek(first).node();
-                (first..first + size).all(|pfn| is_held(pfn) && pages.peek(pfn).node() == node)
-            })
-            .take(wanted as usize)
-            .map(|pfn| Pfn(pfn as u32))
-            .collect()
     }
 }

@@ -12,6 +12,7 @@ use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
 use crate::config::SlabAccounting;
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::{CacheId, IdVec, MemcgId};
@@ -71,6 +72,18 @@ impl GroupSlabs {
     }
 }
 
+impl Groups {
+    /// The nearest existing group on the path from `memcg` to the root, and whether that is another
+    /// group.
+    fn nearest_online(&self, memcg: MemcgId) -> (MemcgId, bool) {
+        let mut at = memcg;
+        while !self.memcgs[at].online {
+            at = self.memcgs[at].parent;
+        }
+        (at, at != memcg)
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// The slabs of each group, in walk order. The row of a group's removed descendants follows its
     /// own row. The root's row has the slabs that are not charged. O(objects).
@@ -81,7 +94,7 @@ impl<O: Owners> Manager<O> {
         for (_, it) in self.slabs.iter() {
             let usage = SlabUsage::of(it);
             if it.memcg.is_some() {
-                let (memcg, gone) = self.nearest_online(it.memcg);
+                let (memcg, gone) = self.groups.nearest_online(it.memcg);
                 let row = &mut rows[memcg][usize::from(gone || it.dying)];
                 row.add(usage.active_objs, usage.bytes, it.reclaimable);
                 row.clones += 1;
@@ -89,7 +102,7 @@ impl<O: Owners> Manager<O> {
             }
             let mut owned = 0;
             for &owner in it.owners.iter().filter(|&&owner| owner != NO_OWNER) {
-                let (memcg, gone) = self.nearest_online(self.slabs.objcgs.memcg_of(owner));
+                let (memcg, gone) = self.groups.nearest_online(self.slabs.objcgs.memcg_of(owner));
                 let removed = gone || self.groups.memcgs[memcg].objcg != owner;
                 rows[memcg][usize::from(removed)].add(1, it.charge_size.into(), it.reclaimable);
                 owned += 1;
@@ -105,7 +118,7 @@ impl<O: Owners> Manager<O> {
         }
         for id in self.memcg_ids() {
             let group = &self.groups.memcgs[id];
-            let (memcg, gone) = self.nearest_online(id);
+            let (memcg, gone) = self.groups.nearest_online(id);
             let row = &mut rows[memcg][usize::from(gone)];
             row.dying_groups += u64::from(gone);
             // A group's counter includes its descendants.
@@ -117,24 +130,14 @@ impl<O: Owners> Manager<O> {
                 row.inodes = self.nr_cached(id, CachedKind::Inode);
             }
         }
-        let there = self.memcg_ids().filter(|&id| self.memcg_is_online(id));
+        let there = self.memcg_ids().filter(|&id| self.groups.memcg_is_online(id));
         there.flat_map(|id| rows[id]).filter(|row| !row.removed || !row.is_empty()).collect()
-    }
-
-    /// The nearest existing group on the path from `memcg` to the root, and whether that is another
-    /// group.
-    fn nearest_online(&self, memcg: MemcgId) -> (MemcgId, bool) {
-        let mut at = memcg;
-        while !self.groups.memcgs[at].online {
-            at = self.groups.memcgs[at].parent;
-        }
-        (at, at != memcg)
     }
 
     /// Every cache, with the slabs of its clones; sorted by size of the slabs (largest first), then
     /// by name.
     pub fn slabs_by_cache(&self) -> Vec<(CacheId, SlabUsage)> {
-        let usages = self.usages_by_root();
+        let usages = self.slabs.usages_by_root();
         let mut rows: Vec<(CacheId, SlabUsage)> =
             self.slabs.roots().map(|id| (id, usages[id])).collect();
         let name = |id: CacheId| self.slabs.caches[id].name.as_str();

@@ -17,8 +17,24 @@ use crate::interface::effect::Effects;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::object::Object;
+use crate::slab::Slabs;
 use crate::units::{CacheId, Cpu, Requester};
 use alloc::vec::Vec;
+
+impl Slabs {
+    /// Removes the owner of an object; the caller uncharges its bytes later.
+    fn disown(&mut self, object: Object) -> u16 {
+        let it = self.caches.get_mut(object.cache.idx());
+        it.and_then(|it| it.take_owner(object.number)).unwrap_or(NO_OWNER)
+    }
+
+    fn own_again(&mut self, object: Object, owner: u16) {
+        let it = self.caches.get_mut(object.cache.idx());
+        if let Some(place) = it.and_then(|it| it.owners.get_mut(object.number as usize)) {
+            *place = owner;
+        }
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Allocates up to `nr` objects for `asker` and appends them to `objects`. Does not reclaim and
@@ -53,10 +69,10 @@ impl<O: Owners> Manager<O> {
         nr: usize,
         objects: &mut Vec<Object>,
     ) -> Result<usize, SlabError> {
-        if !self.is_root_cache(cache) {
+        if !self.slabs.is_root_cache(cache) {
             return Err(SlabError::UnknownCache);
         }
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return Err(SlabError::UnknownCpu);
         }
         let Some(memcg) = self.owners.payer(asker) else { return Ok(0) };
@@ -145,20 +161,20 @@ impl<O: Owners> Manager<O> {
         objects: &[Object],
         cpu: Cpu,
     ) -> Result<(), (usize, SlabError)> {
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return Err((0, SlabError::UnknownCpu));
         }
         let (mut owner, mut bytes) = (NO_OWNER, 0);
-        let (size, reclaimable) = match self.kmem_cache(cache) {
+        let (size, reclaimable) = match self.slabs.kmem_cache(cache) {
             Some(it) => (it.charge_size, it.reclaimable),
             None if objects.is_empty() => return Ok(()),
             None => return Err((0, SlabError::UnknownCache)),
         };
         let mut result = Ok(());
         for (at, &object) in objects.iter().enumerate() {
-            let owner_of_this = self.disown(object);
+            let owner_of_this = self.slabs.disown(object);
             if let Err(error) = self.kmem_cache_free(cache, object, cpu) {
-                self.own_again(object, owner_of_this);
+                self.slabs.own_again(object, owner_of_this);
                 result = Err((at, error));
                 break;
             }
@@ -177,18 +193,5 @@ impl<O: Owners> Manager<O> {
             self.obj_uncharge(cpu, owner, bytes, reclaimable);
         }
         result
-    }
-
-    /// Removes the owner of an object; the caller uncharges its bytes later.
-    fn disown(&mut self, object: Object) -> u16 {
-        let it = self.slabs.caches.get_mut(object.cache.idx());
-        it.and_then(|it| it.take_owner(object.number)).unwrap_or(NO_OWNER)
-    }
-
-    fn own_again(&mut self, object: Object, owner: u16) {
-        let it = self.slabs.caches.get_mut(object.cache.idx());
-        if let Some(place) = it.and_then(|it| it.owners.get_mut(object.number as usize)) {
-            *place = owner;
-        }
     }
 }

@@ -14,6 +14,26 @@ impl Slabs {
         let caches = self.caches.iter().enumerate();
         caches.filter(|(_, cache)| !cache.name.is_empty()).map(|(id, c)| (CacheId(id as u32), c))
     }
+
+    /// Whether the cache exists and is not a clone.
+    pub(crate) fn is_root_cache(&self, cache: CacheId) -> bool {
+        self.kmem_cache(cache).is_some_and(|it| it.root == cache)
+    }
+
+    /// The cache with this name; clones are ignored.
+    pub fn find_cache(&self, name: &str) -> Option<CacheId> {
+        self.roots().find(|id| self.caches[*id].name == name)
+    }
+
+    /// The cache with this id; `None` if there is none.
+    pub fn kmem_cache(&self, cache: CacheId) -> Option<&KmemCache> {
+        self.caches.get(cache.idx()).filter(|cache| !cache.name.is_empty())
+    }
+
+    /// All caches, clones included.
+    pub fn kmem_caches(&self) -> impl Iterator<Item = (CacheId, &KmemCache)> {
+        self.iter()
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -35,31 +55,11 @@ impl<O: Owners> Manager<O> {
     /// [`SlabError::NoSize`], [`SlabError::TooLarge`], [`SlabError::DuplicateName`].
     pub fn create_cache(&mut self, spec: CacheSpec) -> Result<CacheId, SlabError> {
         let shape = self.slabs.shape(spec.object_size)?;
-        if spec.name.is_empty() || self.find_cache(&spec.name).is_some() {
+        if spec.name.is_empty() || self.slabs.find_cache(&spec.name).is_some() {
             return Err(SlabError::DuplicateName);
         }
         let (nr_cpus, nr_nodes) = (self.slabs.nr_cpus, self.slabs.nr_nodes);
         Ok(self.slabs.insert_root(KmemCache::new(spec, shape, nr_cpus, nr_nodes)))
-    }
-
-    /// The cache with this name; clones are ignored.
-    pub fn find_cache(&self, name: &str) -> Option<CacheId> {
-        self.slabs.roots().find(|id| self.slabs.caches[*id].name == name)
-    }
-
-    /// Whether the cache exists and is not a clone.
-    pub(crate) fn is_root_cache(&self, cache: CacheId) -> bool {
-        self.kmem_cache(cache).is_some_and(|it| it.root == cache)
-    }
-
-    /// The cache with this id; `None` if there is none.
-    pub fn kmem_cache(&self, cache: CacheId) -> Option<&KmemCache> {
-        self.slabs.caches.get(cache.idx()).filter(|cache| !cache.name.is_empty())
-    }
-
-    /// All caches, clones included.
-    pub fn kmem_caches(&self) -> impl Iterator<Item = (CacheId, &KmemCache)> {
-        self.slabs.iter()
     }
 
     /// Tunes a cache.

@@ -41,7 +41,7 @@ impl<O: Owners> Manager<O> {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        if !self.is_root_cache(wanted.cache) {
+        if !self.slabs.is_root_cache(wanted.cache) {
             return Step::Done(Outcome::NoCache);
         }
         if self.owners.payer(ctx.asker).is_none() {
@@ -96,7 +96,7 @@ impl<O: Owners> Manager<O> {
             self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn].order);
             return Ok(());
         };
-        let is_there = self.kmem_cache(cache).is_some_and(|it| {
+        let is_there = self.slabs.kmem_cache(cache).is_some_and(|it| {
             let is_ours = it.memcg.is_none() || it.memcg == ctx.memcg;
             is_ours && !it.dying && it.root == wanted.cache && it.min_order == order
         });

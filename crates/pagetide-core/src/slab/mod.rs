@@ -113,9 +113,10 @@ pub(crate) enum DeferredWork {
     Shrink { clone: CacheId },
 }
 
+/// All slab caches, and the owners of their objects.
 #[derive(Clone, Debug, State)]
-pub(crate) struct Slabs {
-    pub caches: IdVec<CacheId, KmemCache>,
+pub struct Slabs {
+    pub(crate) caches: IdVec<CacheId, KmemCache>,
     /// Caches that are not clones, in creation order.
     roots: Vec<CacheId>,
     /// Ids without a cache.
@@ -123,33 +124,33 @@ pub(crate) struct Slabs {
     /// Ids of plain kmalloc caches, by size.
     kmalloc: Vec<CacheId>,
     /// Cache of page-cache tree nodes.
-    pub tree_node: CacheId,
+    pub(crate) tree_node: CacheId,
     /// Cache of buffer heads (file-system data about a dirty page).
-    pub buffer_head: CacheId,
+    pub(crate) buffer_head: CacheId,
     /// Caches for a clone's own memory: the cache, and its part for each node.
-    pub clone_parts: [CacheId; 2],
+    pub(crate) clone_parts: [CacheId; 2],
     /// Accounting chosen at boot; off if kernel memory is not accounted.
-    pub accounting: SlabAccounting,
-    pub objcgs: ObjCgroups,
-    pub cached: cached::CachedObjects,
+    pub(crate) accounting: SlabAccounting,
+    pub(crate) objcgs: ObjCgroups,
+    pub(crate) cached: cached::CachedObjects,
     /// Clones to create or to empty.
-    pub deferred: VecDeque<DeferredWork>,
+    pub(crate) deferred: VecDeque<DeferredWork>,
     /// Slabs that caches gave up in the present operation; their pages are not returned yet.
     #[state(skip)] // empty between two steps
-    pub discarded: Vec<DiscardedSlab>,
+    pub(crate) discarded: Vec<DiscardedSlab>,
     /// Buffer for owner vectors that are being freed.
     #[state(skip)] // a buffer
-    pub spare: Vec<Object>,
+    pub(crate) spare: Vec<Object>,
     /// Whether the world frees objects that RCU would free ([`Manager::free_late`]).
-    pub defers_frees: bool,
+    pub(crate) defers_frees: bool,
     /// Pages that caches have returned since boot; reclaim reads this number to credit its
     /// shrinkers.
-    pub pages_returned: u64,
+    pub(crate) pages_returned: u64,
     policy: SlubPolicy,
     nr_cpus: u16,
     nr_nodes: usize,
     #[state(skip)] // the machine's
-    pub page_size: u64,
+    pub(crate) page_size: u64,
 }
 
 impl Slabs {

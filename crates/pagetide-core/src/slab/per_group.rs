@@ -20,17 +20,20 @@ use crate::interface::effect::{Effect, Step, Token};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::object::Object;
+use crate::slab::Slabs;
 use crate::units::{CacheId, Cpu, MemcgId, Nanos, Requester};
 use alloc::format;
 
 const PENDING: CacheId = CacheId(u32::MAX - 1);
 
-impl<O: Owners> Manager<O> {
+impl Slabs {
     pub(crate) fn clone_of(&self, root: CacheId, memcg: MemcgId) -> Option<CacheId> {
-        let clone = *self.slabs.caches[root].clones.get(memcg.idx())?;
+        let clone = *self.caches[root].clones.get(memcg.idx())?;
         (clone.is_some() && clone != PENDING).then_some(clone)
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Requests a group's clone from the worker, once.
     pub(crate) fn request_clone(&mut self, root: CacheId, memcg: MemcgId) {
         let clones = &mut self.slabs.caches[root].clones;
@@ -39,7 +42,7 @@ impl<O: Owners> Manager<O> {
         }
         if clones[memcg].is_none() {
             clones[memcg] = PENDING;
-            let group = self.position_of(memcg);
+            let group = self.groups.position_of(memcg);
             self.defer_slab_work(DeferredWork::Create { root, group });
         }
     }
@@ -75,7 +78,9 @@ impl<O: Owners> Manager<O> {
     fn create_clone(&mut self, root: CacheId, group: MemcgPosition, cpu: Cpu, now: Nanos) {
         self.mem.work.caches_created += 1;
         // The group may have been removed since its request.
-        let Some(memcg) = self.at_position(group).filter(|&id| self.memcg_is_online(id)) else {
+        let Some(memcg) =
+            self.groups.at_position(group).filter(|&id| self.groups.memcg_is_online(id))
+        else {
             return;
         };
         let node = self.mem.cpu_node(cpu);

@@ -12,6 +12,7 @@ use super::kmem_cache::SlabSeat;
 use super::KmemCache;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
+use crate::slab::Slabs;
 use crate::units::{CacheId, IdVec, MemcgId};
 use alloc::string::String;
 use core::fmt::Write;
@@ -114,11 +115,22 @@ impl KmemCache {
     }
 }
 
+impl Slabs {
+    pub(super) fn usages_by_root(&self) -> IdVec<CacheId, SlabUsage> {
+        let mut usages: IdVec<CacheId, _> =
+            alloc::vec![SlabUsage::default(); self.caches.len()].into();
+        for (_, it) in self.kmem_caches() {
+            usages[it.root].add(SlabUsage::of(it));
+        }
+        usages
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Usage of a cache, clones included.
     pub fn slab_usage(&self, cache: CacheId) -> SlabUsage {
         let mut usage = SlabUsage::default();
-        for (_, it) in self.kmem_caches().filter(|(_, it)| it.root == cache) {
+        for (_, it) in self.slabs.kmem_caches().filter(|(_, it)| it.root == cache) {
             usage.add(SlabUsage::of(it));
         }
         usage
@@ -127,7 +139,7 @@ impl<O: Owners> Manager<O> {
     /// Usage of all caches.
     pub fn total_slab_usage(&self) -> SlabUsage {
         let mut usage = SlabUsage::default();
-        for (_, it) in self.kmem_caches() {
+        for (_, it) in self.slabs.kmem_caches() {
             usage.add(SlabUsage::of(it));
         }
         usage
@@ -136,8 +148,8 @@ impl<O: Owners> Manager<O> {
     /// The text of /proc/slabinfo.
     pub fn slabinfo(&self) -> String {
         let mut out = String::from(HEADER);
-        let usages = self.usages_by_root();
-        for (id, it) in self.kmem_caches().filter(|(id, it)| it.root == *id) {
+        let usages = self.slabs.usages_by_root();
+        for (id, it) in self.slabs.kmem_caches().filter(|(id, it)| it.root == *id) {
             put_row(&mut out, &it.name, it, usages[id]);
         }
         out
@@ -154,14 +166,5 @@ impl<O: Owners> Manager<O> {
             put_row(&mut out, &self.slabs.caches[it.root].name, it, SlabUsage::of(it));
         }
         out
-    }
-
-    pub(super) fn usages_by_root(&self) -> IdVec<CacheId, SlabUsage> {
-        let mut usages: IdVec<CacheId, _> =
-            alloc::vec![SlabUsage::default(); self.slabs.caches.len()].into();
-        for (_, it) in self.kmem_caches() {
-            usages[it.root].add(SlabUsage::of(it));
-        }
-        usages
     }
 }

@@ -101,8 +101,8 @@ fn work_off(machine: &mut Machine) {
 }
 
 fn slab_pages(machine: &Machine) -> u64 {
-    machine.global_node_stat(NodeStat::NrSlabReclaimable)
-        + machine.global_node_stat(NodeStat::NrSlabUnreclaimable)
+    machine.mem.global_node_stat(NodeStat::NrSlabReclaimable)
+        + machine.mem.global_node_stat(NodeStat::NrSlabUnreclaimable)
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_object_is_handed_out_once_and_taken_back_once() {
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), 500, "no two are the same");
-    assert_eq!(machine.kmem_cache(cache).unwrap().size, 104, "a multiple of 8");
+    assert_eq!(machine.slabs.kmem_cache(cache).unwrap().size, 104, "a multiple of 8");
     machine.audit().unwrap();
     let before = machine.digest();
     let wrong = [
@@ -241,7 +241,7 @@ fn tuning_takes_what_linux_takes() {
     assert_eq!(machine.tune_cache(cache, order(11)), Err(Errno::Einval));
     assert_eq!(machine.tune_cache(CacheId(9999), order(1)), Err(Errno::Enoent));
     assert_eq!(machine.tune_cache(cache, order(1)), Ok(()));
-    assert_eq!(machine.kmem_cache(cache).unwrap().objects_per_slab(), 1);
+    assert_eq!(machine.slabs.kmem_cache(cache).unwrap().objects_per_slab(), 1);
     let mm = machine.create_mm(ROOT).unwrap();
     alloc(&mut machine, mm, cache);
     assert_eq!(machine.tune_cache(cache, order(2)), Err(Errno::Ebusy));
@@ -407,7 +407,7 @@ fn a_group_pays_for_its_clone_only_once_that_is_made() {
     let late = alloc(&mut machine, mm, cache);
     assert_eq!(machine.memcg_of_object(late), memcg);
     assert_eq!(machine.groups.memcgs[memcg].kmem.usage, 1, "a whole page for one object");
-    let clone = machine.kmem_cache(late.cache).unwrap();
+    let clone = machine.slabs.kmem_cache(late.cache).unwrap();
     assert_eq!(clone.name, "thing(1:g)");
     machine.audit().unwrap();
     for object in [early, late] {
@@ -425,20 +425,20 @@ fn a_clone_outlives_its_group_and_holds_it_or_not() {
         alloc(&mut machine, mm, cache);
         work_off(&mut machine);
         let objects: Vec<Object> = (0..40).map(|_| alloc(&mut machine, mm, cache)).collect();
-        let caches = machine.kmem_caches().count();
+        let caches = machine.slabs.kmem_caches().count();
         leave(&mut machine, memcg, mm);
         machine.audit().unwrap();
         work_off(&mut machine);
         assert_eq!(machine.groups.memcgs[memcg].dying, holds, "{accounting:?}");
         assert_eq!(machine.memcg_ids().count(), 1 + usize::from(holds));
-        assert!(!machine.memcg_is_online(memcg));
+        assert!(!machine.groups.memcg_is_online(memcg));
         let owner = if holds { memcg } else { ROOT };
         assert_eq!(machine.memcg_of_object(objects[0]), owner);
         for object in objects {
             free(&mut machine, cache, object);
             machine.audit().unwrap();
         }
-        assert_eq!(machine.kmem_caches().count(), caches - 1, "the clone was removed");
+        assert_eq!(machine.slabs.kmem_caches().count(), caches - 1, "the clone was removed");
         assert_eq!(machine.memcg_ids().count(), 1);
         let again = machine.create_memcg("again".into(), ROOT).unwrap();
         assert_eq!(again, memcg, "its id is reused");

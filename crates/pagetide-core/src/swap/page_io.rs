@@ -6,6 +6,7 @@
 //! Invariant: a page under I/O is LOCKED (reads) or WRITEBACK (writes), for one request at a time.
 
 use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
 use crate::interface::effect::{Effects, Io};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -13,13 +14,25 @@ use crate::interface::throttle::Throttle;
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{Cpu, Nanos, Pfn, SwapSlot, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 
+impl Memory {
+    /// Whether a page of the swap cache is under this kind of I/O with this slot.
+    fn is_swap_io(&self, slot: SwapSlot, pfn: Pfn, under: PageFlags) -> bool {
+        let moving = PageFlags::MIGRATING;
+        self.pages.get(pfn.idx()).is_some_and(|page| {
+            page.has(under.with(PageFlags::SWAPCACHE))
+                && !page.has(moving)
+                && page.private == slot.0
+        })
+    }
+}
+
 impl<O: Owners> Manager<O> {
     pub(crate) fn do_io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
-        if !self.has_cpu(cpu) {
+        if !self.groups.has_cpu(cpu) {
             return self.take_effects();
         }
         match io {
-            Io::SwapIn { slot, pfn } if !self.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
+            Io::SwapIn { slot, pfn } if !self.mem.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
             Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
             Io::SwapOut { slot, pfn, nr } => {
                 // A huge page ends whole, unless a fault has split it during the write.
@@ -37,7 +50,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn swap_write_done(&mut self, slot: SwapSlot, pfn: Pfn, ok: bool, cpu: Cpu) {
-        if self.is_swap_io(slot, pfn, PageFlags::WRITEBACK) {
+        if self.mem.is_swap_io(slot, pfn, PageFlags::WRITEBACK) {
             if !ok {
                 let page = &mut self.mem.pages[pfn];
                 page.set(PageFlags::DIRTY);
@@ -45,16 +58,6 @@ impl<O: Owners> Manager<O> {
             }
             self.end_writeback(pfn, cpu);
         }
-    }
-
-    /// Whether a page of the swap cache is under this kind of I/O with this slot.
-    fn is_swap_io(&self, slot: SwapSlot, pfn: Pfn, under: PageFlags) -> bool {
-        let moving = PageFlags::MIGRATING;
-        self.mem.pages.get(pfn.idx()).is_some_and(|page| {
-            page.has(under.with(PageFlags::SWAPCACHE))
-                && !page.has(moving)
-                && page.private == slot.0
-        })
     }
 
     pub(crate) fn end_read(&mut self, pfn: Pfn, ok: bool) {

@@ -51,11 +51,11 @@ impl<O: Owners> Manager<O> {
             flags = flags.with(PageFlags::READAHEAD);
             self.mem.vmstat.count(Event::SwapRa);
         }
-        self.init_user_page(pfn, u32::MAX, 0, flags);
+        self.mem.init_user_page(pfn, u32::MAX, 0, flags);
         self.charge(ctx.cpu, pfn, memcg);
         self.uncharge_swapped_in(self.swap[slot].memcg(slot));
         let shadow = self.swap[slot].add_to_cache(slot, pfn);
-        self.mark_swap_cached(pfn, slot);
+        self.mem.mark_swap_cached(pfn, slot);
         self.mem.work.cache_ops += 1;
         self.workingset_refault(pfn, shadow);
         self.folio_add_lru(ctx.cpu, pfn);
@@ -68,7 +68,7 @@ impl<O: Owners> Manager<O> {
             return ctx.memcg;
         }
         let memcg = self.swap[slot].memcg(slot);
-        if self.memcg_is_online(memcg) {
+        if self.groups.memcg_is_online(memcg) {
             memcg
         } else {
             ctx.memcg
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
             self.lru_add_drain(ctx.cpu);
         }
         // The entry owns the page again; free the slot when it is no longer useful.
-        self.page_add_rmap(pfn);
+        self.mem.page_add_rmap(pfn);
         let page = &self.mem.pages[pfn];
         // The owner may have locked the page while it was in swap.
         let is_locked = self.is_page_locked(page);

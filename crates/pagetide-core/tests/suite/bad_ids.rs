@@ -141,7 +141,7 @@ fn call_function(
             machine.psi_task_change(memcg, cpu, [state(n[1]), state(n[2])], n[1]);
         }
         30 => ignore(machine.split_huge_page(pfn)),
-        31 => ignore((machine.node_stat(node, NodeStat::NrMapped), machine.memcg_usage(memcg))),
+        31 => ignore((machine.mem.node_stat(node, NodeStat::NrMapped), machine.memcg_usage(memcg))),
         32 => ignore((machine.kswapd_is_compacting(node), machine.kswapd_is_sleeping(node))),
         33 => ignore((machine.kcompactd_is_compacting(node), machine.kcompactd_is_sleeping(node))),
         34 => ignore(machine.nr_throttled(node, Throttle::Writeback)),
@@ -186,7 +186,7 @@ fn call_function(
             .drain_into(&mut effects),
         46 => ignore(machine.create_memcg("group".into(), memcg)),
         47 => drain(machine.remove_memcg(memcg), &mut effects),
-        48 => ignore((machine.memcg_is_online(memcg), machine.memcg_events(memcg))),
+        48 => ignore((machine.groups.memcg_is_online(memcg), machine.memcg_events(memcg))),
         49 => {
             for name in ["memory.current", "memory.stat", "memory.max", "memory.pressure"] {
                 ignore(machine.read_group_control(memcg, name, n[1]));

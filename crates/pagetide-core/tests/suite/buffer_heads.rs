@@ -23,8 +23,8 @@ fn writer(max: &str) -> (TestWorld, MemcgId, MmId, FileId) {
 }
 
 fn heads(world: &TestWorld) -> u64 {
-    let cache = world.machine.find_cache("buffer_head").unwrap();
-    assert_eq!(world.machine.kmem_cache(cache).unwrap().objects_per_slab(), 39);
+    let cache = world.machine.slabs.find_cache("buffer_head").unwrap();
+    assert_eq!(world.machine.slabs.kmem_cache(cache).unwrap().objects_per_slab(), 39);
     world.machine.slab_usage(cache).active_objs
 }
 

@@ -106,7 +106,7 @@ fn faults(world: &mut TestWorld, (mm, heap): (MmId, VmaId), first: u64, enough: 
 fn a_fault_that_reclaims_for_itself() {
     let mut world = machine(16, Config::default());
     let (mm, heap) = world.task(Machine::ROOT, 64 * MIB);
-    let free = world.machine.nr_free_pages();
+    let free = world.machine.mem.nr_free_pages();
     world.fill((mm, heap), 0..free - 200);
     let tally = faults(&mut world, (mm, heap), free - 200, 300);
     assert!(tally.reclaiming > 50, "{tally:?}");
@@ -116,7 +116,7 @@ fn a_fault_that_reclaims_for_itself() {
 fn a_fault_that_waits_for_the_reserves() {
     let mut world = machine(16, Config::default());
     let (mm, heap) = world.task(Machine::ROOT, 64 * MIB);
-    let free = world.machine.nr_free_pages();
+    let free = world.machine.mem.nr_free_pages();
     world.fill((mm, heap), 0..free - 200);
     // Allocations that may use the reserves have emptied them.
     loop {
@@ -168,7 +168,7 @@ fn a_fault_for_a_huge_page_that_compacts() {
 fn fragmented(mib: u64, config: Config) -> TestWorld {
     let mut world = machine(mib, config);
     let (mm, heap) = world.task(Machine::ROOT, mib * MIB);
-    let pages = (world.machine.nr_free_pages() - 1300) & !1;
+    let pages = (world.machine.mem.nr_free_pages() - 1300) & !1;
     world.fill((mm, heap), 0..pages);
     for page in (0..pages).step_by(2) {
         world.machine.discard(heap, page, 1, CPU).unwrap().discard();
@@ -290,7 +290,7 @@ fn a_fault_in_the_stage_of_soft_limits() {
     let mut world = machine(16, Config { cgroup: CgroupVersion::V1, ..Config::default() });
     let memcg = world.group(Machine::ROOT, &[("memory.soft_limit_in_bytes", "1M")]);
     let (mm, heap) = world.task(memcg, 64 * MIB);
-    let free = world.machine.nr_free_pages();
+    let free = world.machine.mem.nr_free_pages();
     world.fill((mm, heap), 0..free - 100);
     let tally = faults(&mut world, (mm, heap), free - 100, 400);
     assert!(tally.reclaiming > 50, "{tally:?}");

@@ -28,7 +28,7 @@ fn fragmented(mib: u64, config: Config) -> Fragmented {
     let mut world = TestWorld::of(mib, 1, config, 1024).unaudited();
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     // All free memory above the low watermarks.
-    let pages = (world.machine.nr_free_pages() - 2600) / 2;
+    let pages = (world.machine.mem.nr_free_pages() - 2600) / 2;
     let heap = world.map(mm, Backing::Anon, pages, Advice::Normal);
     let file = world.machine.create_file(pages * PAGE_SIZE, true).unwrap();
     for page in 0..pages {

@@ -750,7 +750,7 @@ fn a_task_that_moves_to_the_root_during_reclaim_is_charged_to_no_group() {
 fn groups_come_and_go_and_leave_nothing() {
     let mut world = world(64);
     let keeper = world.group(ROOT, &[]);
-    let free = world.machine.nr_free_pages();
+    let free = world.machine.mem.nr_free_pages();
     for round in 0..10_000 {
         let parent = if round % 2 == 0 { keeper } else { ROOT };
         let memcg = world.group(parent, &[("memory.max", "4M"), ("memory.low", "1M")]);
@@ -769,7 +769,7 @@ fn groups_come_and_go_and_leave_nothing() {
     assert_eq!(world.machine.memcgs().len(), 3, "ids are used again");
     assert_eq!(world.machine.memcg_usage(keeper), 0);
     // The rest is in per-CPU lists.
-    assert!(free - world.machine.nr_free_pages() < 512);
+    assert!(free - world.machine.mem.nr_free_pages() < 512);
 }
 
 #[test]

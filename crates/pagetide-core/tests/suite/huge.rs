@@ -170,7 +170,7 @@ fn compaction_makes_a_huge_page_of_scattered_free_ones() {
     for (defrag, expected) in [(ThpDefrag::Always, 1), (ThpDefrag::Never, 0)] {
         let mut world = world(64, Config { thp_defrag: defrag, ..always() });
         world.audit = false;
-        let pages = world.machine.nr_free_pages() - 1500;
+        let pages = world.machine.mem.nr_free_pages() - 1500;
         let (mm, small) = world.heap(pages, Advice::NoHuge);
         world.fill((mm, small), 0..pages);
         for page in (0..pages).step_by(2) {
@@ -496,7 +496,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
     }
     let (_, unadvised) = world.heap(HUGE, Advice::Normal);
     let _ = unadvised;
-    let free = world.machine.nr_free_pages();
+    let free = world.machine.mem.nr_free_pages();
     world.khugepaged_round();
     assert_eq!(world.count(Event::ThpCollapseAlloc), 2);
     assert_eq!(world.nr_huge(), 2);
@@ -505,7 +505,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
     assert_eq!(world.stat(NodeStat::NrAnonPages), 2 * HUGE + 499);
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, 2 * HUGE + 499);
     world.machine.mem.drain_all();
-    assert!(world.machine.nr_free_pages() <= free + 1024);
+    assert!(world.machine.mem.nr_free_pages() <= free + 1024);
     let work = world.machine.take_work();
     assert_eq!(work.bytes_copied, (512 + 500) * PAGE_SIZE as u32);
     // Nothing more can be collapsed.

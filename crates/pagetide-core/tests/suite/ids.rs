@@ -156,7 +156,7 @@ fn a_removed_file_leaves_no_shadow_and_no_node_of_its_tree() {
     world.machine.audit().unwrap();
     let metrics: Vec<_> = world.machine.metrics().collect();
     assert!(metrics.contains(&("workingset_nodes", 0)), "shadows are left");
-    let nodes = world.machine.find_cache("radix_tree_node").unwrap();
+    let nodes = world.machine.slabs.find_cache("radix_tree_node").unwrap();
     assert_eq!(world.machine.slab_usage(nodes).active_objs, 0);
 }
 
@@ -235,7 +235,7 @@ fn what_a_failed_write_had_is_kept_if_the_owner_says_so() {
 fn objects_of_a_slab_do_not_overlap() {
     let mut world = small(Config::default());
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
-    let cache = world.machine.find_cache("kmalloc-192").unwrap();
+    let cache = world.machine.slabs.find_cache("kmalloc-192").unwrap();
     let mut objects: Vec<(u64, Object)> = Vec::new();
     for _ in 0..300 {
         let mut call = ProcessCall::kmem_alloc(mm, NODE, cache, false, Gfp::KERNEL);

@@ -198,7 +198,9 @@ fn run_groups(ops: Vec<Op>, plugins: Option<NamedPolicy>, patience: u32) -> u32 
     for &memcg in groups[1..].iter().rev() {
         let _ = world.machine.remove_memcg(memcg).map(Effects::discard);
     }
-    while let Some(&memcg) = groups[1..].iter().find(|&&at| world.machine.memcg_is_online(at)) {
+    while let Some(&memcg) =
+        groups[1..].iter().find(|&&at| world.machine.groups.memcg_is_online(at))
+    {
         // Children first, in any order of ids.
         let ids: Vec<MemcgId> = world.machine.memcg_ids().collect();
         let _ = memcg;

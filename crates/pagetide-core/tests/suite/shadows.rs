@@ -86,7 +86,7 @@ fn nodes_wait_for_a_grace_period_in_a_world_that_has_one() {
     world.machine.free_late();
     read(&mut world, mm, file, 0..640);
     let slabs = |world: &TestWorld| {
-        let cache = world.machine.find_cache("radix_tree_node").unwrap();
+        let cache = world.machine.slabs.find_cache("radix_tree_node").unwrap();
         world.machine.slab_usage(cache).active_objs
     };
     let before = slabs(&world);

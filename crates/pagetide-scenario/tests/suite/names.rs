@@ -11,11 +11,11 @@ fn the_kernel_s_caches_are_the_core_s() {
     let node = NodeSpec::x86_64(512 << 20, 0, 0);
     let machine = Machine::new(&[node], 2, Config::default()).unwrap();
     let known: Vec<String> = kernel_caches().collect();
-    for (_, cache) in machine.kmem_caches() {
+    for (_, cache) in machine.slabs.kmem_caches() {
         assert!(known.contains(&cache.name), "{} is not known", cache.name);
     }
     for name in known.iter().filter(|name| !name.ends_with("6k") && !name.ends_with("2k")) {
         let is_large = name.ends_with("64k") || name.ends_with("128k");
-        assert!(is_large || machine.find_cache(name).is_some(), "no {name}");
+        assert!(is_large || machine.slabs.find_cache(name).is_some(), "no {name}");
     }
 }

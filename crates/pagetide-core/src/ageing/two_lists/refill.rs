@@ -38,7 +38,7 @@ impl<O: Owners> Manager<O> {
         self.mem.events.priority = sc.goal.priority;
         let mut next = Some(ROOT);
         while let Some(memcg) = next {
-            next = self.next_memcg(ROOT, memcg);
+            next = self.groups.next_memcg(ROOT, memcg);
             // The patch of 2019 limits ageing in the same way as reclaim.
             if !sc.rules.ignore_shrink_priority && self.shrink_priority(memcg) < sc.goal.priority {
                 continue;

@@ -45,7 +45,7 @@ impl<O: Owners> Manager<O> {
         plan: GroupPlan,
     ) -> ScanBalance {
         let swappiness = u64::from(self.memcg_swappiness(memcg)).min(100);
-        let sizes = self.lruvec(memcg, node).sizes();
+        let sizes = self.groups.lruvec(memcg, node).sizes();
         if !sc.may.swap || self.memcg_swap_left(memcg) == 0 {
             return ScanBalance::File;
         }
@@ -55,7 +55,7 @@ impl<O: Owners> Manager<O> {
         if plan.priority == 0 && swappiness > 0 {
             return ScanBalance::Equal;
         }
-        if !sc.goal.is_for_group() && self.is_page_cache_tiny(node, |zone| zone.free_pages()) {
+        if !sc.goal.is_for_group() && self.mem.is_page_cache_tiny(node, |zone| zone.free_pages()) {
             let enough = self.config.lru == LruPolicy::Linux33
                 || (!self.inactive_is_low(memcg, node, false)
                     && sizes.cold_anon() >> plan.priority > 0);
@@ -94,7 +94,7 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         file: bool,
     ) -> bool {
-        let lruvec = self.lruvec(memcg, node);
+        let lruvec = self.groups.lruvec(memcg, node);
         let kind = usize::from(file);
         let Ageing::TwoLists(two) = &lruvec.ageing;
         let has_refaults = self.config.lru == LruPolicy::Linux54

@@ -9,8 +9,10 @@
 use crate::ageing::lruvec::{Lru, Lruvec, NR_EVICTABLE_LISTS};
 use crate::ageing::Ageing;
 use crate::frames::gfp::Watermark;
+use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::plugin::GroupPlan;
@@ -33,29 +35,62 @@ pub(in crate::ageing::two_lists) enum ScanBalance {
     File,
 }
 
-impl<O: Owners> Manager<O> {
+impl Groups {
+    /// Saves the counts of refault activations, so that the next pass can recognize new ones.
+    pub(crate) fn snapshot_refaults(&mut self, target: Option<MemcgId>, node: NodeId) {
+        let target = target.unwrap_or(ROOT);
+        if !self.memcg_is_online(target) {
+            return;
+        }
+        let lruvec = &mut self.memcgs[target].lruvecs[node];
+        // The root's flag is the node's; kswapd clears it when the node is balanced.
+        lruvec.congested = false;
+        let Ageing::TwoLists(two) = &mut lruvec.ageing;
+        two.refaults = lruvec.workingset_activate;
+    }
+}
+
+impl Memory {
     /// Whether an inactive list is too small for its active list (Linux `inactive_is_low`). The
     /// wanted ratio is the square root of ten times the size in GiB.
     pub(crate) fn inactive_is_short(&self, inactive: u64, active: u64) -> bool {
-        let gb = (inactive + active) >> (30 - self.mem.page_size.shift());
+        let gb = (inactive + active) >> (30 - self.page_size.shift());
         let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
         inactive * ratio < active
     }
 
+    /// Whether the node could not be balanced even if all its page cache were freed.
+    pub(in crate::ageing::two_lists) fn is_page_cache_tiny(
+        &self,
+        node: NodeId,
+        free: impl Fn(&Zone) -> u64,
+    ) -> bool {
+        let zones = &self.nodes[node].zones;
+        let free: u64 = zones.iter().map(free).sum();
+        let high: u64 = zones
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .map(|zone| zone.wmark(Watermark::High))
+            .sum();
+        self.node_lru_sizes(node).file() + free <= high
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// Whether the inactive list of one kind of a group's pages is too small for its active list.
     pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
         let [inactive_anon, active_anon, inactive_file, active_file, _] =
             self.lru_sizes_below(memcg, node).0;
         match file {
-            true => self.inactive_is_short(inactive_file, active_file),
-            false => self.inactive_is_short(inactive_anon, active_anon),
+            true => self.mem.inactive_is_short(inactive_file, active_file),
+            false => self.mem.inactive_is_short(inactive_anon, active_anon),
         }
     }
 
     /// Inspects the node once before its groups are walked.
     pub(crate) fn prepare_scan_count(&mut self, node: NodeId, sc: &mut ScanControl) {
         let target = sc.goal.target.unwrap_or(ROOT);
-        let lruvec = self.lruvec(target, node);
+        let lruvec = self.groups.lruvec(target, node);
         let Ageing::TwoLists(two) = &lruvec.ageing;
         let found = &mut sc.found.lists;
         found.costs = two.costs;
@@ -70,45 +105,16 @@ impl<O: Owners> Manager<O> {
         let [may_age_anon, may_age_file] = found.may_deactivate;
         found.cache_trim_mode = sizes.cold_file() >> sc.goal.priority > 0 && !may_age_file;
         found.file_is_tiny = sc.goal.target.is_none()
-            && self.is_page_cache_tiny(node, |zone| zone.free_pages_counted())
+            && self.mem.is_page_cache_tiny(node, |zone| zone.free_pages_counted())
             && !may_age_anon
             && sizes.cold_anon() >> sc.goal.priority > 0;
-    }
-
-    /// Whether the node could not be balanced even if all its page cache were freed.
-    pub(in crate::ageing::two_lists) fn is_page_cache_tiny(
-        &self,
-        node: NodeId,
-        free: impl Fn(&Zone) -> u64,
-    ) -> bool {
-        let zones = &self.mem.nodes[node].zones;
-        let free: u64 = zones.iter().map(free).sum();
-        let high: u64 = zones
-            .iter()
-            .filter(|zone| zone.is_populated())
-            .map(|zone| zone.wmark(Watermark::High))
-            .sum();
-        self.node_lru_sizes(node).file() + free <= high
     }
 
     /// Calls [`Self::snapshot_refaults`] for every node, at the end of a descent of direct reclaim.
     pub(crate) fn snapshot_all_refaults(&mut self, target: Option<MemcgId>) {
         for node in 0..self.mem.pgdat.len() {
-            self.snapshot_refaults(target, NodeId(node as u8));
+            self.groups.snapshot_refaults(target, NodeId(node as u8));
         }
-    }
-
-    /// Saves the counts of refault activations, so that the next pass can recognize new ones.
-    pub(crate) fn snapshot_refaults(&mut self, target: Option<MemcgId>, node: NodeId) {
-        let target = target.unwrap_or(ROOT);
-        if !self.memcg_is_online(target) {
-            return;
-        }
-        let lruvec = &mut self.groups.memcgs[target].lruvecs[node];
-        // The root's flag is the node's; kswapd clears it when the node is balanced.
-        lruvec.congested = false;
-        let Ageing::TwoLists(two) = &mut lruvec.ageing;
-        two.refaults = lruvec.workingset_activate;
     }
 
     /// How anonymous memory and page cache share the pressure.

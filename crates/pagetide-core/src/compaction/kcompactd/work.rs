@@ -11,6 +11,7 @@ use crate::compaction::run::{CompactRunEnd, CompactRunId};
 use crate::compaction::{CompactGoal, CompactMode, CompactResult, Compactor};
 use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::frames::node::ZoneRef;
+use crate::frames::page_alloc::Memory;
 use crate::frames::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::frames::zone::{Zone, MAX_NR_ZONES};
 use crate::interface::ctx::Ctx;
@@ -20,6 +21,19 @@ use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, Nanos, NodeId, Order, Requester};
+
+impl Memory {
+    /// Mean of the zones' scores, weighted by size (Linux `fragmentation_score_node`).
+    pub(crate) fn fragmentation_score_node(&self, node: NodeId) -> u64 {
+        let zones = &self.nodes[node].zones;
+        let present: u64 = zones.iter().map(|zone| zone.present).sum();
+        zones
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .map(|zone| zone.present * fragmentation_score_zone(zone) / (present + 1))
+            .sum()
+    }
+}
 
 impl<O: Owners> Manager<O> {
     fn is_proactive(&self) -> bool {
@@ -157,7 +171,7 @@ impl<O: Owners> Manager<O> {
             self.mem.vmstat.count(Event::CompactDaemonWake);
             Some(KcompactdWork::Request { order, highest_zoneidx })
         } else if (timed_out || triggered) && self.should_compact_proactively(node) {
-            Some(KcompactdWork::Proactive { score_before: self.fragmentation_score_node(node) })
+            Some(KcompactdWork::Proactive { score_before: self.mem.fragmentation_score_node(node) })
         } else {
             None
         };
@@ -302,7 +316,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
             KcompactdWork::Proactive { score_before } => {
-                if self.fragmentation_score_node(node) >= score_before {
+                if self.mem.fragmentation_score_node(node) >= score_before {
                     timeout <<= crate::compaction::defer::COMPACT_MAX_DEFER_SHIFT;
                 }
             }
@@ -313,17 +327,7 @@ impl<O: Owners> Manager<O> {
     fn should_compact_proactively(&self, node: NodeId) -> bool {
         self.is_proactive()
             && self.mem.pgdat[node].kswapd.sleeping
-            && self.fragmentation_score_node(node) > fragmentation_score_wmark(&self.config, false)
-    }
-
-    /// Mean of the zones' scores, weighted by size (Linux `fragmentation_score_node`).
-    pub(crate) fn fragmentation_score_node(&self, node: NodeId) -> u64 {
-        let zones = &self.mem.nodes[node].zones;
-        let present: u64 = zones.iter().map(|zone| zone.present).sum();
-        zones
-            .iter()
-            .filter(|zone| zone.is_populated())
-            .map(|zone| zone.present * fragmentation_score_zone(zone) / (present + 1))
-            .sum()
+            && self.mem.fragmentation_score_node(node)
+                > fragmentation_score_wmark(&self.config, false)
     }
 }

@@ -19,14 +19,55 @@ use crate::interface::owners::Owners;
 use crate::stats::event::TraceEvent;
 use crate::units::{Cpu, Pfn, Requester, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 
+impl Memory {
+    /// Frees the unused target frames. Returns the highest one.
+    fn release_freepages(&mut self, run: &mut CompactControl, cpu: Cpu) -> Option<u32> {
+        let highest = run.freepages.iter().map(|pfn| pfn.0).max();
+        for pfn in run.freepages.drain(..) {
+            self.free_page(cpu, pfn, 0);
+        }
+        highest
+    }
+
+    pub(in crate::compaction) fn compact_zone_of(&mut self, goal: &CompactGoal) -> &mut Zone {
+        &mut self.nodes[goal.zone.node].zones[usize::from(goal.zone.zone)]
+    }
+
+    fn compact_end(
+        &mut self,
+        mut run: CompactControl,
+        result: CompactResult,
+        ctx: &Ctx,
+    ) -> CompactRunEnd {
+        debug_assert!(run.migratepages.is_empty() && run.in_flight.is_empty());
+        let highest = self.release_freepages(&mut run, ctx.cpu);
+        let zone = self.compact_zone_of(&run.goal);
+        if let Some(highest) = highest {
+            let block = pageblock_start(highest).max(zone.start_pfn.0);
+            zone.compaction.cached_free = zone.compaction.cached_free.max(block);
+        }
+        let (zone_start, zone_end) = (u64::from(zone.start_pfn.0), zone.end_pfn());
+        self.events.record(TraceEvent::MmCompactionEnd {
+            zone_start,
+            migrate_pfn: run.migrate_pfn.into(),
+            free_pfn: run.free_pfn.into(),
+            zone_end,
+            sync: run.goal.mode != CompactMode::Async,
+            status: result.name(),
+        });
+        CompactRunEnd {
+            result,
+            captured: run.captured,
+            migrate_scanned: run.migrate_scanned,
+            free_scanned: run.free_scanned,
+        }
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Number of compaction runs, including abandoned ones that wait for their copies.
     pub fn nr_compactions(&self) -> usize {
         self.compactions.runs.iter().flatten().count()
-    }
-
-    pub(in crate::compaction) fn compact_zone_of(&mut self, goal: &CompactGoal) -> &mut Zone {
-        &mut self.mem.nodes[goal.zone.node].zones[usize::from(goal.zone.zone)]
     }
 
     /// Begins a run if it can help. Otherwise `Err` holds the reason.
@@ -109,7 +150,7 @@ impl<O: Owners> Manager<O> {
                 self.compactions.runs[id.0 as usize] = Some((owner, run));
                 Step::Continue
             }
-            Some(result) => Step::Done(self.compact_end(*run, result, ctx)),
+            Some(result) => Step::Done(self.mem.compact_end(*run, result, ctx)),
         }
     }
 
@@ -140,7 +181,7 @@ impl<O: Owners> Manager<O> {
             }
             if run.migratepages.is_empty() {
                 if run.update_cached {
-                    let zone = self.compact_zone_of(&run.goal);
+                    let zone = self.mem.compact_zone_of(&run.goal);
                     zone.compaction.cached_migrate[1] = zone.compaction.cached_migrate[0];
                 }
                 if let Some(result) = self.check_drain(run, ctx) {
@@ -204,7 +245,7 @@ impl<O: Owners> Manager<O> {
         }
         let mut at = block_start(vacated, order);
         while at < run.migrate_pfn {
-            let zone = self.compact_zone_of(&run.goal);
+            let zone = self.mem.compact_zone_of(&run.goal);
             let movable = zone.spans(at) && zone.block_type(Pfn(at)) == MigrateType::Movable;
             if zone.spans(at) && !(polluting && movable) {
                 let Self { mem, .. } = self;
@@ -224,7 +265,7 @@ impl<O: Owners> Manager<O> {
     fn compact_finished(&mut self, run: &mut CompactControl) -> Option<CompactResult> {
         let goal = run.goal;
         if scanners_met(run) {
-            let zone = self.compact_zone_of(&goal);
+            let zone = self.mem.compact_zone_of(&goal);
             let (start, end) = (zone.start_pfn.0, zone.end_pfn());
             zone.compaction.reset_positions(start, end);
             // Only direct runs make kswapd clear the skip bits.
@@ -242,8 +283,9 @@ impl<O: Owners> Manager<O> {
                 return Some(CompactResult::PartialSkipped);
             }
             let low = crate::compaction::kcompactd::fragmentation_score_wmark(&self.config, true);
-            let score =
-                crate::compaction::kcompactd::fragmentation_score_zone(self.compact_zone_of(&goal));
+            let score = crate::compaction::kcompactd::fragmentation_score_zone(
+                self.mem.compact_zone_of(&goal),
+            );
             return (score <= low).then_some(CompactResult::Success);
         }
         let order = goal.order?;
@@ -254,7 +296,7 @@ impl<O: Owners> Manager<O> {
         }
         let defrag_mode = self.config.defrag_mode && !run.is_direct();
         let to_low_mark = self.era.compacts_to_low_mark;
-        let zone = self.compact_zone_of(&goal);
+        let zone = self.mem.compact_zone_of(&goal);
         if defrag_mode {
             // Defrag mode: whole free pageblocks count, up to the high watermark.
             let done = crate::frames::watermark::zone_watermark_ok_free(
@@ -272,45 +314,6 @@ impl<O: Owners> Manager<O> {
         }
         let found = (order..=MAX_PAGE_ORDER).any(|order| zone.block_suits(order, goal.mt));
         found.then_some(CompactResult::Success)
-    }
-
-    fn compact_end(
-        &mut self,
-        mut run: CompactControl,
-        result: CompactResult,
-        ctx: &Ctx,
-    ) -> CompactRunEnd {
-        debug_assert!(run.migratepages.is_empty() && run.in_flight.is_empty());
-        let highest = Self::release_freepages(&mut self.mem, &mut run, ctx.cpu);
-        let zone = self.compact_zone_of(&run.goal);
-        if let Some(highest) = highest {
-            let block = pageblock_start(highest).max(zone.start_pfn.0);
-            zone.compaction.cached_free = zone.compaction.cached_free.max(block);
-        }
-        let (zone_start, zone_end) = (u64::from(zone.start_pfn.0), zone.end_pfn());
-        self.mem.events.record(TraceEvent::MmCompactionEnd {
-            zone_start,
-            migrate_pfn: run.migrate_pfn.into(),
-            free_pfn: run.free_pfn.into(),
-            zone_end,
-            sync: run.goal.mode != CompactMode::Async,
-            status: result.name(),
-        });
-        CompactRunEnd {
-            result,
-            captured: run.captured,
-            migrate_scanned: run.migrate_scanned,
-            free_scanned: run.free_scanned,
-        }
-    }
-
-    /// Frees the unused target frames. Returns the highest one.
-    fn release_freepages(mem: &mut Memory, run: &mut CompactControl, cpu: Cpu) -> Option<u32> {
-        let highest = run.freepages.iter().map(|pfn| pfn.0).max();
-        for pfn in run.freepages.drain(..) {
-            mem.free_page(cpu, pfn, 0);
-        }
-        highest
     }
 
     /// Abandons all runs of a task. They return their frames now, or after their copies.
@@ -334,7 +337,7 @@ impl<O: Owners> Manager<O> {
     fn abandon_run(&mut self, id: CompactRunId, cpu: Cpu) {
         let at = id.0 as usize;
         let Some((owner, mut run)) = self.compactions.runs[at].take() else { return };
-        Self::release_freepages(&mut self.mem, &mut run, cpu);
+        self.mem.release_freepages(&mut run, cpu);
         if let Some(block) = run.captured.take() {
             self.mem.free_page(cpu, block, run.goal.order.unwrap_or(0));
         }

@@ -24,7 +24,7 @@ fn machine(config: Config) -> Machine {
 }
 
 fn alloc(machine: &mut Machine, mm: MmId) -> Object {
-    let cache = machine.find_cache("dentry").unwrap();
+    let cache = machine.slabs.find_cache("dentry").unwrap();
     let mut call = ProcessCall::kmem_alloc(mm, NodeId(0), cache, true, Gfp::KERNEL);
     loop {
         let (step, effects) = machine.step(&mut call, Cpu(0), 0);
@@ -81,7 +81,7 @@ fn what_counts_can_only_be_read() {
         assert_eq!(machine.read_control(&name).unwrap(), format!("{text}\n"), "{file}");
         assert_eq!(refused(&mut machine, &name, "1").errno, Errno::Eacces);
     }
-    let cache = machine.find_cache("dentry").unwrap();
+    let cache = machine.slabs.find_cache("dentry").unwrap();
     for object in objects {
         machine.kmem_cache_free(cache, object, Cpu(0)).unwrap();
     }
@@ -112,7 +112,7 @@ fn unknown_names_are_refused() {
         assert!(error.message.contains(hint), "{error}");
         assert_eq!(machine.read_control(name).unwrap_err().errno, Errno::Enoent);
     }
-    assert_eq!(machine.similar_cache(&"x".repeat(1000)), None);
+    assert_eq!(machine.slabs.similar_cache(&"x".repeat(1000)), None);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn groups_caches_are_tuned_with_theirs() {
     assert_ne!(first.cache, second.cache, "the second comes from the group's own");
     assert_eq!(machine.read_control("slab.dentry.objects").unwrap(), "2 N0=2\n");
     machine.write_control("slab.dentry.min_partial", "77").unwrap().discard();
-    assert_eq!(machine.kmem_cache(second.cache).unwrap().min_partial, 77);
+    assert_eq!(machine.slabs.kmem_cache(second.cache).unwrap().min_partial, 77);
     let rows = machine.read_group_control(memcg, "memory.kmem.slabinfo", 0).unwrap();
     let names: Vec<&str> = rows.lines().filter_map(|row| row.split(' ').next()).collect();
     assert_eq!(names, ["slabinfo", "#", "dentry"], "{rows}");

@@ -10,9 +10,11 @@ use super::{GroupControl, GroupControlWrite};
 use crate::config::{ControlValue, ShrinkPriorityPolicy};
 use crate::control::error::ControlError;
 use crate::frames::gfp::Gfp;
+use crate::frames::page_alloc::Memory;
 use crate::groups::charge::MAX_RECLAIM_RETRIES;
 use crate::groups::memcg::{MemcgPosition, MemoryEvent, ROOT};
 use crate::groups::page_counter::UNLIMITED;
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Effects, Sleep, Step};
 use crate::interface::manager::Manager;
@@ -49,6 +51,37 @@ enum GroupReclaimGoal {
     ForceEmpty,
 }
 
+impl Groups {
+    /// Whether the write must still reclaim, or has yet to set its limit.
+    fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
+        let counter = &mut self.memcgs[memcg].memory;
+        match write.kind {
+            GroupReclaimGoal::Max => counter.usage > counter.max,
+            GroupReclaimGoal::High => counter.usage > counter.high,
+            GroupReclaimGoal::Limit(pages) => {
+                // A limit that is raised, or that is above the usage, needs no reclaim.
+                if counter.usage <= pages {
+                    counter.max = pages;
+                }
+                counter.usage > pages
+            }
+            GroupReclaimGoal::Reclaim { pages, .. } => write.nr_reclaimed < pages,
+            GroupReclaimGoal::ForceEmpty => counter.usage > 0,
+        }
+    }
+}
+
+impl Memory {
+    /// A limit in pages, rounded down.
+    fn pages_of(&self, value: ControlValue) -> u64 {
+        let page_size = self.page_size;
+        match page_size.pages_in(value.bytes()) {
+            pages if pages < page_size.counter_max() => pages,
+            _ => UNLIMITED,
+        }
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Writes a text to a control file of a group. If the group uses more than the new value
     /// allows, returns the part of the write that must reclaim.
@@ -62,7 +95,7 @@ impl<O: Owners> Manager<O> {
         name: &str,
         text: &str,
     ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
-        self.check_group(memcg, name, "write")?;
+        self.groups.check_group(memcg, name, "write")?;
         self.do_apply_group_write(memcg, GroupControlWrite::read(name, text)?)
     }
 
@@ -71,19 +104,10 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         write: GroupControlWrite,
     ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
-        self.check_group_control(memcg, write.control)?;
+        self.groups.check_group_control(memcg, write.control)?;
         write.check()?;
         let write = self.begin_group_write(memcg, write)?;
         Ok((write, self.take_effects()))
-    }
-
-    /// A limit in pages, rounded down.
-    fn pages_of(&self, value: ControlValue) -> u64 {
-        let page_size = self.mem.page_size;
-        match page_size.pages_in(value.bytes()) {
-            pages if pages < page_size.counter_max() => pages,
-            _ => UNLIMITED,
-        }
     }
 
     fn begin_group_write(
@@ -93,17 +117,17 @@ impl<O: Owners> Manager<O> {
     ) -> Result<Option<GroupWrite>, ControlError> {
         let GroupControlWrite { control, value } = write;
         let refuse = |errno, what| Err(control.refuse(errno, &value.to_string(), what));
-        let (pages, number) = (self.pages_of(value), value.number());
+        let (pages, number) = (self.mem.pages_of(value), value.number());
         let group = &mut self.groups.memcgs[memcg];
         let kind = match control {
             GroupControl::Min => {
                 let low = group.memory.low;
-                self.set_protection(memcg, pages, low);
+                self.groups.set_protection(memcg, pages, low);
                 return Ok(None);
             }
             GroupControl::Low => {
                 let min = group.memory.min;
-                self.set_protection(memcg, min, pages);
+                self.groups.set_protection(memcg, min, pages);
                 return Ok(None);
             }
             GroupControl::High => {
@@ -137,7 +161,7 @@ impl<O: Owners> Manager<O> {
                 group.soft_limit = pages;
                 self.groups.idle_groups.forget();
                 if pages != UNLIMITED {
-                    self.use_soft_limits();
+                    self.groups.use_soft_limits();
                 }
                 return Ok(None);
             }
@@ -175,36 +199,18 @@ impl<O: Owners> Manager<O> {
             GroupControl::ForceEmpty => GroupReclaimGoal::ForceEmpty,
         };
         let write = GroupWrite {
-            memcg: self.position_of(memcg),
+            memcg: self.groups.position_of(memcg),
             kind,
             reclaim: None,
             retries_left: MAX_RECLAIM_RETRIES,
             drained: false,
             nr_reclaimed: 0,
         };
-        Ok(self.group_write_is_due(&write, memcg).then_some(write))
-    }
-
-    /// Whether the write must still reclaim, or has yet to set its limit.
-    fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
-        let counter = &mut self.groups.memcgs[memcg].memory;
-        match write.kind {
-            GroupReclaimGoal::Max => counter.usage > counter.max,
-            GroupReclaimGoal::High => counter.usage > counter.high,
-            GroupReclaimGoal::Limit(pages) => {
-                // A limit that is raised, or that is above the usage, needs no reclaim.
-                if counter.usage <= pages {
-                    counter.max = pages;
-                }
-                counter.usage > pages
-            }
-            GroupReclaimGoal::Reclaim { pages, .. } => write.nr_reclaimed < pages,
-            GroupReclaimGoal::ForceEmpty => counter.usage > 0,
-        }
+        Ok(self.groups.group_write_is_due(&write, memcg).then_some(write))
     }
 
     pub(crate) fn group_write_step(&mut self, write: &mut GroupWrite, ctx: &Ctx) -> Step<Outcome> {
-        let Some(memcg) = self.at_position(write.memcg) else {
+        let Some(memcg) = self.groups.at_position(write.memcg) else {
             return Step::Done(Outcome::Refused(Errno::Enoent));
         };
         if let Some(reclaim) = &mut write.reclaim {
@@ -229,7 +235,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
         }
-        if !self.group_write_is_due(write, memcg) {
+        if !self.groups.group_write_is_due(write, memcg) {
             return Step::Done(Outcome::Minor);
         }
         if !core::mem::replace(&mut write.drained, true) {
@@ -276,7 +282,7 @@ impl<O: Owners> Manager<O> {
             GroupReclaimGoal::Reclaim { .. } => Some(Step::Done(Outcome::Refused(Errno::Eagain))),
             GroupReclaimGoal::Limit(_) => None,
             GroupReclaimGoal::Max => {
-                self.memory_event(memcg, MemoryEvent::Oom);
+                self.groups.memory_event(memcg, MemoryEvent::Oom);
                 if !O::out_of_memory(self, memcg, ctx.asker) {
                     return Some(Step::Done(Outcome::Minor));
                 }
@@ -297,7 +303,7 @@ impl<O: Owners> Manager<O> {
         let mut at = Some(memcg);
         while let Some(id) = at {
             before.push((id, self.groups.memcgs[id].swappiness.replace(swappiness)));
-            at = self.next_memcg(memcg, id);
+            at = self.groups.next_memcg(memcg, id);
         }
         let result = work(self);
         for (id, swappiness) in before {

@@ -6,6 +6,7 @@
 use super::put;
 use super::zones::put_zone_head;
 use crate::compaction::fragmentation::{fragmentation_index, unusable_index};
+use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -13,17 +14,7 @@ use crate::units::{Order, MAX_PAGE_ORDER};
 use alloc::string::String;
 use core::fmt::Write;
 
-impl<O: Owners> Manager<O> {
-    /// extfrag_index: for each order, why a request would fail (lack of memory or fragmentation).
-    pub fn debugfs_extfrag_index(&self) -> String {
-        self.index_text(2, fragmentation_index)
-    }
-
-    /// unusable_index: for each order, the fraction of free memory that a request cannot use.
-    pub fn debugfs_unusable_index(&self) -> String {
-        self.index_text(1, unusable_index)
-    }
-
+impl Memory {
     /// Formats thousandths as `0.123`; the integer part has at least `width` characters.
     fn index_text(&self, width: usize, index: fn(&Zone, Order) -> i32) -> String {
         let mut out = String::new();
@@ -37,5 +28,17 @@ impl<O: Owners> Manager<O> {
             out.push('\n');
         }
         out
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// extfrag_index: for each order, why a request would fail (lack of memory or fragmentation).
+    pub fn debugfs_extfrag_index(&self) -> String {
+        self.mem.index_text(2, fragmentation_index)
+    }
+
+    /// unusable_index: for each order, the fraction of free memory that a request cannot use.
+    pub fn debugfs_unusable_index(&self) -> String {
+        self.mem.index_text(1, unusable_index)
     }
 }

@@ -6,6 +6,7 @@
 use super::put;
 use crate::ageing::sizes::MEMINFO_LINES;
 use crate::frames::gfp::Watermark;
+use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -20,6 +21,22 @@ const VMALLOC_TOTAL_KB: u64 = 34_359_738_367;
 /// Appends a line: the label padded to 16 characters, the number to 8.
 fn put_kb(out: &mut String, label: &str, kb: u64) {
     put!(out, "{label:<16}{kb:>8} kB\n");
+}
+
+impl Memory {
+    /// Pages that a new program could get without swapping (Linux `si_mem_available`). These are
+    /// free memory above the reserves, plus page cache and reclaimable slabs. From each of the last
+    /// two, the smaller of its half and the low watermark is subtracted.
+    fn mem_available(&self) -> u64 {
+        let zones = || self.nodes.iter().flat_map(|node| &node.zones);
+        let low: u64 = zones().map(|zone: &Zone| zone.wmark(Watermark::Low)).sum();
+        let reserve: u64 = self.nodes.iter().map(|node| node.totalreserve_pages).sum();
+        let file = self.global_lru_sizes().file();
+        let file = file - low.min(file / 2);
+        let slab = self.global_node_stat(NodeStat::NrSlabReclaimable);
+        let slab = slab - low.min(slab / 2);
+        (self.nr_free_pages() + file + slab).saturating_sub(reserve)
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -38,19 +55,19 @@ impl<O: Owners> Manager<O> {
 
     /// The lines about pages that reclaim handles.
     fn put_meminfo_user(&self, out: &mut String) {
-        let stat = |stat| self.global_node_stat(stat);
+        let stat = |stat| self.mem.global_node_stat(stat);
         let swapcached = stat(NodeStat::NrSwapcached);
         let cached = stat(NodeStat::NrFilePages).saturating_sub(swapcached);
         let managed = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
         let page_size = self.mem.page_size;
         let mut pages = |label: &str, pages| put_kb(out, label, page_size.kbytes_of(pages));
         pages("MemTotal:", managed);
-        pages("MemFree:", self.nr_free_pages());
-        pages("MemAvailable:", self.mem_available());
+        pages("MemFree:", self.mem.nr_free_pages());
+        pages("MemAvailable:", self.mem.mem_available());
         pages("Buffers:", 0);
         pages("Cached:", cached);
         pages("SwapCached:", swapcached);
-        let sizes = self.global_lru_sizes();
+        let sizes = self.mem.global_lru_sizes();
         for (label, lists) in MEMINFO_LINES {
             pages(label, lists.iter().map(|&lru| sizes.on(lru)).sum());
         }
@@ -70,14 +87,14 @@ impl<O: Owners> Manager<O> {
     fn put_meminfo_kernel(&self, out: &mut String) {
         let page_size = self.mem.page_size;
         let mut pages = |label: &str, pages| put_kb(out, label, page_size.kbytes_of(pages));
-        let reclaimable = self.global_node_stat(NodeStat::NrSlabReclaimable);
-        let unreclaimable = self.global_node_stat(NodeStat::NrSlabUnreclaimable);
+        let reclaimable = self.mem.global_node_stat(NodeStat::NrSlabReclaimable);
+        let unreclaimable = self.mem.global_node_stat(NodeStat::NrSlabUnreclaimable);
         pages("KReclaimable:", reclaimable);
         pages("Slab:", reclaimable + unreclaimable);
         pages("SReclaimable:", reclaimable);
         pages("SUnreclaim:", unreclaimable);
         pages("KernelStack:", 0);
-        pages("PageTables:", self.global_node_stat(NodeStat::NrPageTablePages));
+        pages("PageTables:", self.mem.global_node_stat(NodeStat::NrPageTablePages));
         for label in ["SecPageTables:", "NFS_Unstable:", "Bounce:", "WritebackTmp:"] {
             pages(label, 0);
         }
@@ -89,24 +106,10 @@ impl<O: Owners> Manager<O> {
         for label in ["VmallocUsed:", "VmallocChunk:", "Percpu:"] {
             put_kb(out, label, 0);
         }
-        let huge = self.global_node_stat(NodeStat::NrAnonTransparentHugepages);
+        let huge = self.mem.global_node_stat(NodeStat::NrAnonTransparentHugepages);
         put_kb(out, "AnonHugePages:", page_size.kbytes_of(huge * HPAGE_PMD_NR));
         for label in ["ShmemHugePages:", "ShmemPmdMapped:", "FileHugePages:", "FilePmdMapped:"] {
             put_kb(out, label, 0);
         }
-    }
-
-    /// Pages that a new program could get without swapping (Linux `si_mem_available`). These are
-    /// free memory above the reserves, plus page cache and reclaimable slabs. From each of the last
-    /// two, the smaller of its half and the low watermark is subtracted.
-    fn mem_available(&self) -> u64 {
-        let zones = || self.mem.nodes.iter().flat_map(|node| &node.zones);
-        let low: u64 = zones().map(|zone: &Zone| zone.wmark(Watermark::Low)).sum();
-        let reserve: u64 = self.mem.nodes.iter().map(|node| node.totalreserve_pages).sum();
-        let file = self.global_lru_sizes().file();
-        let file = file - low.min(file / 2);
-        let slab = self.global_node_stat(NodeStat::NrSlabReclaimable);
-        let slab = slab - low.min(slab / 2);
-        (self.nr_free_pages() + file + slab).saturating_sub(reserve)
     }
 }

@@ -10,6 +10,7 @@
 use super::{put, CounterRow};
 use crate::ageing::sizes::MEMORY_STAT_NAMES;
 use crate::frames::page::{Page, PageFlags};
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -44,11 +45,25 @@ struct GroupUsage {
     swapcached: u64,
 }
 
+impl Memory {
+    fn root_usage(&self) -> GroupUsage {
+        GroupUsage {
+            anon: self.global_node_stat(NodeStat::NrAnonPages),
+            file: self.global_node_stat(NodeStat::NrFilePages)
+                - self.global_node_stat(NodeStat::NrSwapcached),
+            file_mapped: self.global_node_stat(NodeStat::NrMapped),
+            file_dirty: self.global_node_stat(NodeStat::NrDirty),
+            file_writeback: self.global_node_stat(NodeStat::NrWriteback),
+            swapcached: self.global_node_stat(NodeStat::NrSwapcached),
+        }
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// The text of memory.stat of a group. Empty for an unknown group.
     pub fn memory_stat(&self, memcg: MemcgId) -> String {
         let mut out = String::new();
-        if !self.memcg_is_online(memcg) {
+        if !self.groups.memcg_is_online(memcg) {
             return out;
         }
         let events = self.memcg_events(memcg).rows();
@@ -70,9 +85,9 @@ impl<O: Owners> Manager<O> {
             return Vec::new();
         }
         let members: IdVec<MemcgId, bool> = (0..self.groups.memcgs.len())
-            .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
+            .map(|id| self.groups.is_descendant(MemcgId(id as u16), memcg))
             .collect();
-        let usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
+        let usage = if memcg == ROOT { self.mem.root_usage() } else { self.group_usage(&members) };
         let groups = self.groups.memcgs.iter().zip(&members).filter(|(_, &is_member)| is_member);
         let slabs: u64 = groups.map(|(group, _)| group.kernel_pages).sum();
         // The root's counter lacks the memory that removed groups have passed to it.
@@ -124,10 +139,10 @@ impl<O: Owners> Manager<O> {
     /// the root.
     pub fn anon_thp(&self, memcg: MemcgId) -> u64 {
         let huge = if memcg == ROOT {
-            self.global_node_stat(NodeStat::NrAnonTransparentHugepages)
+            self.mem.global_node_stat(NodeStat::NrAnonTransparentHugepages)
         } else {
             let members: IdVec<MemcgId, bool> = (0..self.groups.memcgs.len())
-                .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
+                .map(|id| self.groups.is_descendant(MemcgId(id as u16), memcg))
                 .collect();
             let mut huge = 0;
             self.for_each_user_page(&members, |page| {
@@ -136,18 +151,6 @@ impl<O: Owners> Manager<O> {
             huge
         };
         self.mem.page_size.bytes_of(huge * HPAGE_PMD_NR)
-    }
-
-    fn root_usage(&self) -> GroupUsage {
-        GroupUsage {
-            anon: self.global_node_stat(NodeStat::NrAnonPages),
-            file: self.global_node_stat(NodeStat::NrFilePages)
-                - self.global_node_stat(NodeStat::NrSwapcached),
-            file_mapped: self.global_node_stat(NodeStat::NrMapped),
-            file_dirty: self.global_node_stat(NodeStat::NrDirty),
-            file_writeback: self.global_node_stat(NodeStat::NrWriteback),
-            swapcached: self.global_node_stat(NodeStat::NrSwapcached),
-        }
     }
 
     /// Counts the user pages charged to the groups marked in `members`.

@@ -67,7 +67,7 @@ fn used_machine() -> Machine {
     let mm = machine.create_mm(group).unwrap();
     drive(&mut machine, ProcessCall::write(mm, NodeId(0), dirty, 0, 16 * PAGE_SIZE));
     machine.audit().unwrap();
-    assert!(machine.swap().used() > 0 && machine.global_node_stat(NodeStat::NrDirty) > 0);
+    assert!(machine.swap().used() > 0 && machine.mem.global_node_stat(NodeStat::NrDirty) > 0);
     machine
 }
 
@@ -113,7 +113,7 @@ fn vmstat_has_the_kernels_names_in_the_kernels_order() {
         assert!(unique.contains_key(event.name()), "{} is missing", event.name());
     }
     // Values from the machine, in pages.
-    assert_eq!(unique["nr_free_pages"], machine.nr_free_pages());
+    assert_eq!(unique["nr_free_pages"], machine.mem.nr_free_pages());
     assert_eq!(unique["nr_dirty"], unique["nr_zone_write_pending"]);
     assert_eq!(unique["nr_zone_inactive_anon"], unique["nr_inactive_anon"]);
     assert!(unique["allocstall"] > 0 || unique["mm_vmscan_kswapd_wake"] > 0);
@@ -445,7 +445,7 @@ fn meminfo_reads_as_the_kernels() {
     let kb: BTreeMap<&str, u64> = lines.iter().map(|(name, value, _)| (*name, *value)).collect();
     assert_eq!(names[..4], ["MemTotal", "MemFree", "MemAvailable", "Buffers"]);
     assert_eq!(kb["MemTotal"], machine.mem.nodes[0].managed_pages() * 4);
-    assert_eq!(kb["MemFree"], machine.nr_free_pages() * 4);
+    assert_eq!(kb["MemFree"], machine.mem.nr_free_pages() * 4);
     assert!(kb["MemAvailable"] < kb["MemTotal"]);
     assert_eq!(kb["Active"], kb["Active(anon)"] + kb["Active(file)"]);
     assert_eq!(kb["SwapTotal"], 16384 * 4);
@@ -519,7 +519,7 @@ fn memory_stat_sums_a_group_and_those_below_it() {
         read_pairs(&text).into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     };
     let (root, group, child) = (stat(0), stat(1), stat(2));
-    assert_eq!(root["anon"], machine.global_node_stat(NodeStat::NrAnonPages) * PAGE_SIZE);
+    assert_eq!(root["anon"], machine.mem.global_node_stat(NodeStat::NrAnonPages) * PAGE_SIZE);
     // The groups have all anonymous memory; the root has the page cache that was read.
     assert_eq!(root["anon"], group["anon"]);
     assert_eq!(root["pagetables"], group["pagetables"]);

@@ -10,6 +10,7 @@ use crate::ageing::sizes::ZONE_NAMES;
 use crate::frames::gfp::{MigrateType, Watermark};
 use crate::frames::node::Node;
 use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
 use crate::frames::zone::{Zone, MAX_NR_ZONES};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -33,11 +34,39 @@ pub(super) fn put_zone_head(out: &mut String, zone: &Zone) {
     put!(out, "Node {}, zone {:>8}", zone.node.0, zone.name());
 }
 
+impl Memory {
+    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> impl Iterator<Item = CounterRow> {
+        let state = &self.pgdat[zone.node];
+        let mlocked = state.nr_mlock[zone.index];
+        [("nr_free_pages", zone.free_pages())]
+            .into_iter()
+            .chain(ZONE_NAMES.into_iter().zip(state.zone_lru[zone.index]))
+            .chain([("nr_zone_write_pending", write_pending), ("nr_mlock", mlocked)])
+    }
+
+    /// Dirty file pages and pages under writeback, by node and zone.
+    fn write_pending_by_zone(&self) -> Vec<[u64; MAX_NR_ZONES]> {
+        let mut counts = vec![[0; MAX_NR_ZONES]; self.nodes.len()];
+        if self.write_pending() > 0 {
+            for (_, page) in self.pages.opened() {
+                let dirty = page.has(PageFlags::FILE.with(PageFlags::DIRTY));
+                let pending = u64::from(dirty) + u64::from(page.has(PageFlags::WRITEBACK));
+                counts[usize::from(page.node().0)][page.zone()] += pending;
+            }
+        }
+        counts
+    }
+
+    pub(super) fn present_zones(&self) -> impl Iterator<Item = &Zone> {
+        self.nodes.iter().flat_map(|node| &node.zones).filter(|zone| is_populated(zone))
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// The text of /proc/zoneinfo.
     pub fn proc_zoneinfo(&self) -> String {
         let mut out = String::new();
-        let pending = self.write_pending_by_zone();
+        let pending = self.mem.write_pending_by_zone();
         for (node, pending) in self.mem.nodes.iter().zip(&pending) {
             let first = node.zones.iter().position(is_populated);
             for (index, zone) in node.zones.iter().enumerate() {
@@ -50,7 +79,7 @@ impl<O: Owners> Manager<O> {
                 }
                 put_marks(&mut out, zone);
                 if is_populated(zone) {
-                    for (name, value) in self.zone_rows(zone, pending[index]) {
+                    for (name, value) in self.mem.zone_rows(zone, pending[index]) {
                         put!(out, "\n      {name:<12} {value}");
                     }
                     put_pagesets(&mut out, zone);
@@ -72,39 +101,17 @@ impl<O: Owners> Manager<O> {
         }
         let mut rows: Vec<CounterRow> = NodeStat::ALL
             .iter()
-            .map(|&stat| (stat.name(), self.node_stat(node.id, stat)))
+            .map(|&stat| (stat.name(), self.mem.node_stat(node.id, stat)))
             .chain([("workingset_nodes", self.nr_shadow_nodes(node.id))])
             .collect();
         super::sort_rows(&mut rows);
         rows
     }
 
-    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> impl Iterator<Item = CounterRow> {
-        let state = &self.mem.pgdat[zone.node];
-        let mlocked = state.nr_mlock[zone.index];
-        [("nr_free_pages", zone.free_pages())]
-            .into_iter()
-            .chain(ZONE_NAMES.into_iter().zip(state.zone_lru[zone.index]))
-            .chain([("nr_zone_write_pending", write_pending), ("nr_mlock", mlocked)])
-    }
-
-    /// Dirty file pages and pages under writeback, by node and zone.
-    fn write_pending_by_zone(&self) -> Vec<[u64; MAX_NR_ZONES]> {
-        let mut counts = vec![[0; MAX_NR_ZONES]; self.mem.nodes.len()];
-        if self.write_pending() > 0 {
-            for (_, page) in self.mem.pages.opened() {
-                let dirty = page.has(PageFlags::FILE.with(PageFlags::DIRTY));
-                let pending = u64::from(dirty) + u64::from(page.has(PageFlags::WRITEBACK));
-                counts[usize::from(page.node().0)][page.zone()] += pending;
-            }
-        }
-        counts
-    }
-
     /// The text of /proc/buddyinfo: free blocks by order.
     pub fn proc_buddyinfo(&self) -> String {
         let mut out = String::new();
-        for zone in self.present_zones() {
+        for zone in self.mem.present_zones() {
             put_zone_head(&mut out, zone);
             out.push(' ');
             for free in zone.buddyinfo() {
@@ -117,11 +124,7 @@ impl<O: Owners> Manager<O> {
 
     /// The rows of /proc/buddyinfo: node, name of the zone, free blocks of each order.
     pub fn free_blocks_of_zones(&self) -> Vec<(NodeId, &'static str, [u64; NR_PAGE_ORDERS])> {
-        self.present_zones().map(|zone| (zone.node, zone.name(), zone.buddyinfo())).collect()
-    }
-
-    pub(super) fn present_zones(&self) -> impl Iterator<Item = &Zone> {
-        self.mem.nodes.iter().flat_map(|node| &node.zones).filter(|zone| is_populated(zone))
+        self.mem.present_zones().map(|zone| (zone.node, zone.name(), zone.buddyinfo())).collect()
     }
 
     /// The text of /proc/pagetypeinfo: free blocks by order and type, pageblocks by type.

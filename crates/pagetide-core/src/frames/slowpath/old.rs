@@ -10,6 +10,7 @@
 use super::{AfterCompaction, SlowPath};
 use crate::compaction::direct::CompactPriority;
 use crate::compaction::CompactResult;
+use crate::config::Config;
 use crate::config::ThpDefrag;
 use crate::frames::gfp::Gfp;
 use crate::interface::ctx::Ctx;
@@ -32,6 +33,21 @@ impl SlowPath {
         }
         self.compact_priority = CompactPriority::Async;
         matches!(result, CompactResult::Deferred | CompactResult::Contended)
+    }
+}
+
+impl Config {
+    /// 4.5: flags of an allocation for a fault that wants a huge page (Linux
+    /// `alloc_hugepage_gfpmask`).
+    pub(crate) fn thp_gfp_4_5(&self, madvised: bool) -> Gfp {
+        let works = match self.thp_defrag {
+            ThpDefrag::Always => true,
+            ThpDefrag::Madvise | ThpDefrag::DeferMadvise => madvised,
+            ThpDefrag::Defer | ThpDefrag::Never => false,
+        };
+        // `GFP_TRANSHUGE` of 4.4 to 4.6 did not wake kswapd.
+        let gfp = if works { Gfp::DIRECT_RECLAIM } else { Gfp::EMPTY };
+        Gfp::TRANSHUGE_LIGHT.with(Gfp::NORETRY).with(gfp)
     }
 }
 
@@ -58,24 +74,11 @@ impl<O: Owners> Manager<O> {
 
     /// Up to 4.6: reclaims again. If disks are busy, first waits up to 20 ms for their writes.
     pub(super) fn rebalance(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
-        self.begin_reclaim(state);
+        self.mem.begin_reclaim(state);
         if self.waits_for_congestion(ctx.node) {
-            let wait = self.reclaim_throttle(ctx.node, Throttle::CongestionWait, REBALANCE_NAP);
+            let wait = self.mem.reclaim_throttle(ctx.node, Throttle::CongestionWait, REBALANCE_NAP);
             return Step::Wait(wait);
         }
         Step::Continue
-    }
-
-    /// 4.5: flags of an allocation for a fault that wants a huge page (Linux
-    /// `alloc_hugepage_gfpmask`).
-    pub(crate) fn thp_gfp_4_5(&self, madvised: bool) -> Gfp {
-        let works = match self.config.thp_defrag {
-            ThpDefrag::Always => true,
-            ThpDefrag::Madvise | ThpDefrag::DeferMadvise => madvised,
-            ThpDefrag::Defer | ThpDefrag::Never => false,
-        };
-        // `GFP_TRANSHUGE` of 4.4 to 4.6 did not wake kswapd.
-        let gfp = if works { Gfp::DIRECT_RECLAIM } else { Gfp::EMPTY };
-        Gfp::TRANSHUGE_LIGHT.with(Gfp::NORETRY).with(gfp)
     }
 }

@@ -11,13 +11,12 @@
 use super::ChargeFailure;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
 use crate::slab::allocate::SlabShortage;
 use crate::units::{Cpu, MemcgId};
 
-impl<O: Owners> Manager<O> {
+impl Groups {
     /// Charges a group for slab pages. The error says which limit prevents the charge, or that the
     /// task must first reclaim because it is above `memory.high`.
     pub(crate) fn charge_kernel_pages(
@@ -28,7 +27,7 @@ impl<O: Owners> Manager<O> {
         gfp: Gfp,
     ) -> Result<(), SlabShortage> {
         if let Some(over) = self.over_kernel_limit(memcg, nr) {
-            self.groups.memcgs[over].kmem.failcnt += 1;
+            self.memcgs[over].kmem.failcnt += 1;
             return Err(SlabShortage::Denied);
         }
         self.try_charge(ctx, memcg, nr, gfp).map_err(|lack| match lack {
@@ -66,7 +65,7 @@ impl<O: Owners> Manager<O> {
 
     /// Counts slab pages charged to a group (Linux `memcg_account_kmem`).
     pub(crate) fn account_kernel_pages(&mut self, memcg: MemcgId, change: i64) {
-        let pages = &mut self.groups.memcgs[memcg].kernel_pages;
+        let pages = &mut self.memcgs[memcg].kernel_pages;
         debug_assert!(*pages as i64 + change >= 0, "{memcg:?} has {pages} pages of slabs");
         *pages = pages.wrapping_add_signed(change);
         self.change_kmem(memcg, change);
@@ -76,11 +75,11 @@ impl<O: Owners> Manager<O> {
         // The root's own pages are not counted.
         let mut at = if memcg == ROOT { MemcgId::NONE } else { memcg };
         while at.is_some() {
-            let group = &mut self.groups.memcgs[at];
+            let group = &mut self.memcgs[at];
             debug_assert!(group.kmem.usage as i64 + change >= 0, "{at:?} is uncharged too much");
             group.kmem.usage = group.kmem.usage.wrapping_add_signed(change);
             group.kmem.peak = group.kmem.peak.max(group.kmem.usage);
-            at = self.groups.parents[at];
+            at = self.parents[at];
         }
     }
 
@@ -89,11 +88,11 @@ impl<O: Owners> Manager<O> {
     fn over_kernel_limit(&self, memcg: MemcgId, nr: u64) -> Option<MemcgId> {
         let mut at = if memcg == ROOT { MemcgId::NONE } else { memcg };
         while at.is_some() {
-            let group = &self.groups.memcgs[at];
+            let group = &self.memcgs[at];
             if group.kmem.usage + nr > group.kmem.max {
                 return Some(at);
             }
-            at = self.groups.parents[at];
+            at = self.parents[at];
         }
         None
     }

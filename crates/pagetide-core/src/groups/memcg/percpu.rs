@@ -37,7 +37,7 @@ fn counters_size(nr_cpus: u64, nr_nodes: u64) -> u64 {
 impl<O: Owners> Manager<O> {
     /// Charges the parent of a new group for the group's counters.
     pub fn charge_counters(&mut self, memcg: MemcgId, cpu: Cpu, now: Nanos) {
-        let exists = self.memcg_is_online(memcg) && self.has_cpu(cpu);
+        let exists = self.groups.memcg_is_online(memcg) && self.groups.has_cpu(cpu);
         if !exists || self.slabs.accounting != SlabAccounting::PerObject {
             return;
         }

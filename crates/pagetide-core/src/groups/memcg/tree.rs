@@ -7,12 +7,111 @@ use super::{Memcg, MemcgEvents, MemcgPosition, MemoryEvent, ReclaimScope, ROOT};
 use crate::ageing::lruvec::Lruvec;
 use crate::config::SlabAccounting;
 use crate::groups::page_counter::UNLIMITED;
+use crate::groups::Groups;
 use crate::interface::effect::Effects;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::errno::Errno;
 use crate::units::{MemcgId, NodeId};
 use alloc::string::String;
+
+impl Groups {
+    fn children(&self, id: MemcgId) -> impl Iterator<Item = &Memcg> {
+        let first = self.memcgs[id].first_child;
+        core::iter::successors(self.memcgs.get(first.idx()), |child| {
+            self.memcgs.get(child.next_sibling.idx())
+        })
+    }
+
+    fn unlink(&mut self, id: MemcgId) {
+        self.idle_groups.forget();
+        let Memcg { parent, prev_sibling, next_sibling, .. } = self.memcgs[id];
+        if prev_sibling.is_some() {
+            self.memcgs[prev_sibling].next_sibling = next_sibling;
+        } else {
+            self.memcgs[parent].first_child = next_sibling;
+        }
+        if next_sibling.is_some() {
+            self.memcgs[next_sibling].prev_sibling = prev_sibling;
+        } else {
+            self.memcgs[parent].last_child = prev_sibling;
+        }
+    }
+
+    /// The group after `at` in a walk over `root` and its descendants, parents first (Linux
+    /// `css_next_descendant_pre`).
+    pub(crate) fn next_memcg(&self, root: MemcgId, at: MemcgId) -> Option<MemcgId> {
+        let child = self.memcgs[at].first_child;
+        if child.is_some() {
+            return Some(child);
+        }
+        let mut at = at;
+        while at != root {
+            let group = &self.memcgs[at];
+            if group.next_sibling.is_some() {
+                return Some(group.next_sibling);
+            }
+            at = group.parent;
+        }
+        None
+    }
+
+    /// Whether `memcg` is `ancestor` or its descendant.
+    pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
+        ReclaimScope::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
+    }
+
+    pub(crate) fn position_of(&self, id: MemcgId) -> MemcgPosition {
+        MemcgPosition { id, generation: self.memcgs[id].generation }
+    }
+
+    /// The group of a position, unless it was removed.
+    pub(crate) fn at_position(&self, position: MemcgPosition) -> Option<MemcgId> {
+        let group = &self.memcgs[position.id];
+        (group.online && group.generation == position.generation).then_some(position.id)
+    }
+
+    /// The same for a walk, which also visits removed groups that their caches keep alive.
+    pub(crate) fn at_position_in_walk(&self, position: MemcgPosition) -> Option<MemcgId> {
+        let group = &self.memcgs[position.id];
+        let exists = group.online || group.dying;
+        (exists && group.generation == position.generation).then_some(position.id)
+    }
+
+    /// Resets saved walk positions that are at a group that is being removed (Linux
+    /// `invalidate_reclaim_iterators`).
+    fn forget_positions(&mut self, id: MemcgId) {
+        let mut at = id;
+        while at.is_some() {
+            let group = &mut self.memcgs[at];
+            for lruvec in &mut group.lruvecs {
+                if lruvec.reclaim_position == id {
+                    lruvec.reclaim_position = MemcgId::NONE;
+                }
+            }
+            at = group.parent;
+        }
+    }
+
+    /// Counts an event of memory.events in a group and its ancestors.
+    pub(crate) fn memory_event(&mut self, memcg: MemcgId, event: MemoryEvent) {
+        self.memcgs[memcg].memory_events_local[event as usize] += 1;
+        let mut at = memcg;
+        while at.is_some() {
+            self.memcgs[at].memory_events[event as usize] += 1;
+            at = self.memcgs[at].parent;
+        }
+    }
+
+    pub(crate) fn lruvec(&self, memcg: MemcgId, node: NodeId) -> &Lruvec {
+        &self.memcgs[memcg].lruvecs[node]
+    }
+
+    /// Whether the group exists and has not been removed.
+    pub fn memcg_is_online(&self, id: MemcgId) -> bool {
+        self.memcgs.get(id.idx()).is_some_and(|memcg| memcg.online)
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Adds a group under `parent` (mkdir).
@@ -22,7 +121,7 @@ impl<O: Owners> Manager<O> {
     /// ENOENT if the parent does not exist. ENOSPC if there are already 65534 groups, or 65535
     /// groups with objects (a removed group counts while any of its objects exists).
     pub fn create_memcg(&mut self, name: String, parent: MemcgId) -> Result<MemcgId, Errno> {
-        if !self.memcg_is_online(parent) {
+        if !self.groups.memcg_is_online(parent) {
             return Err(Errno::Enoent);
         }
         let has_owner = self.slabs.accounting == SlabAccounting::PerObject;
@@ -64,16 +163,16 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn do_remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
-        if !self.memcg_is_online(id) {
+        if !self.groups.memcg_is_online(id) {
             return Err(Errno::Enoent);
         }
         let group = &self.groups.memcgs[id];
-        if id == ROOT || group.nr_tasks > 0 || self.children(id).any(|child| child.online) {
+        if id == ROOT || group.nr_tasks > 0 || self.groups.children(id).any(|child| child.online) {
             return Err(Errno::Ebusy);
         }
         let parent = group.parent;
         self.groups.idle_groups.forget();
-        self.set_protection(id, 0, 0);
+        self.groups.set_protection(id, 0, 0);
         self.drain_all_stock(id);
         self.lru_add_drain_all();
         self.reparent_lists(id, parent);
@@ -125,7 +224,7 @@ impl<O: Owners> Manager<O> {
         }
         // Memory of dying children stays charged.
         let kept = self.groups.memcgs[id].kernel_pages
-            + self.children(id).map(|child| child.memory.usage).sum::<u64>();
+            + self.groups.children(id).map(|child| child.memory.usage).sum::<u64>();
         let group = &mut self.groups.memcgs[id];
         let memory = core::mem::replace(&mut group.memory.usage, kept) - kept;
         let kmem = core::mem::replace(&mut group.kmem.usage, kept) - kept;
@@ -139,13 +238,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    fn children(&self, id: MemcgId) -> impl Iterator<Item = &Memcg> {
-        let first = self.groups.memcgs[id].first_child;
-        core::iter::successors(self.groups.memcgs.get(first.idx()), |child| {
-            self.groups.memcgs.get(child.next_sibling.idx())
-        })
-    }
-
     /// Releases the id of a removed group that nothing keeps alive.
     pub(crate) fn release_memcg_if_unused(&mut self, id: MemcgId) {
         let group = &self.groups.memcgs[id];
@@ -154,8 +246,8 @@ impl<O: Owners> Manager<O> {
         }
         let parent = group.parent;
         self.uncharge_counters(id);
-        self.forget_positions(id);
-        self.unlink(id);
+        self.groups.forget_positions(id);
+        self.groups.unlink(id);
         let group = &mut self.groups.memcgs[id];
         debug_assert!(group.kernel_pages == 0 && group.memory.usage == 0, "{id:?} has memory");
         let mut events = group.events;
@@ -167,21 +259,6 @@ impl<O: Owners> Manager<O> {
         self.groups.memcgs[parent].removed_events.add_all(&events);
         self.groups.free_memcgs.push(id);
         self.release_memcg_if_unused(parent);
-    }
-
-    fn unlink(&mut self, id: MemcgId) {
-        self.groups.idle_groups.forget();
-        let Memcg { parent, prev_sibling, next_sibling, .. } = self.groups.memcgs[id];
-        if prev_sibling.is_some() {
-            self.groups.memcgs[prev_sibling].next_sibling = next_sibling;
-        } else {
-            self.groups.memcgs[parent].first_child = next_sibling;
-        }
-        if next_sibling.is_some() {
-            self.groups.memcgs[next_sibling].prev_sibling = prev_sibling;
-        } else {
-            self.groups.memcgs[parent].last_child = prev_sibling;
-        }
     }
 
     /// Moves the pages on a group's lists to the tails of its parent's lists.
@@ -219,82 +296,22 @@ impl<O: Owners> Manager<O> {
         });
     }
 
-    /// Whether the group exists and has not been removed.
-    pub fn memcg_is_online(&self, id: MemcgId) -> bool {
-        self.groups.memcgs.get(id.idx()).is_some_and(|memcg| memcg.online)
-    }
-
     /// Ids of all groups in walk order, the root first.
     pub fn memcg_ids(&self) -> impl Iterator<Item = MemcgId> + '_ {
-        core::iter::successors(Some(ROOT), |&id| self.next_memcg(ROOT, id))
-    }
-
-    /// The group after `at` in a walk over `root` and its descendants, parents first (Linux
-    /// `css_next_descendant_pre`).
-    pub(crate) fn next_memcg(&self, root: MemcgId, at: MemcgId) -> Option<MemcgId> {
-        let child = self.groups.memcgs[at].first_child;
-        if child.is_some() {
-            return Some(child);
-        }
-        let mut at = at;
-        while at != root {
-            let group = &self.groups.memcgs[at];
-            if group.next_sibling.is_some() {
-                return Some(group.next_sibling);
-            }
-            at = group.parent;
-        }
-        None
-    }
-
-    /// Whether `memcg` is `ancestor` or its descendant.
-    pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
-        ReclaimScope::new(&self.groups.memcgs, Some(ancestor)).contains(|| memcg)
+        core::iter::successors(Some(ROOT), |&id| self.groups.next_memcg(ROOT, id))
     }
 
     /// Number of descendants of a group, and of removed descendants that still exist (cgroup.stat).
     pub fn nr_descendants(&self, memcg: MemcgId) -> (u64, u64) {
         let (mut living, mut dying) = (0, 0);
         let mut at = Some(memcg).filter(|id| id.idx() < self.groups.memcgs.len());
-        while let Some(next) = at.and_then(|at| self.next_memcg(memcg, at)) {
+        while let Some(next) = at.and_then(|at| self.groups.next_memcg(memcg, at)) {
             let group = &self.groups.memcgs[next];
             living += u64::from(group.online);
             dying += u64::from(group.dying);
             at = Some(next);
         }
         (living, dying)
-    }
-
-    pub(crate) fn position_of(&self, id: MemcgId) -> MemcgPosition {
-        MemcgPosition { id, generation: self.groups.memcgs[id].generation }
-    }
-
-    /// The group of a position, unless it was removed.
-    pub(crate) fn at_position(&self, position: MemcgPosition) -> Option<MemcgId> {
-        let group = &self.groups.memcgs[position.id];
-        (group.online && group.generation == position.generation).then_some(position.id)
-    }
-
-    /// The same for a walk, which also visits removed groups that their caches keep alive.
-    pub(crate) fn at_position_in_walk(&self, position: MemcgPosition) -> Option<MemcgId> {
-        let group = &self.groups.memcgs[position.id];
-        let exists = group.online || group.dying;
-        (exists && group.generation == position.generation).then_some(position.id)
-    }
-
-    /// Resets saved walk positions that are at a group that is being removed (Linux
-    /// `invalidate_reclaim_iterators`).
-    fn forget_positions(&mut self, id: MemcgId) {
-        let mut at = id;
-        while at.is_some() {
-            let group = &mut self.groups.memcgs[at];
-            for lruvec in &mut group.lruvecs {
-                if lruvec.reclaim_position == id {
-                    lruvec.reclaim_position = MemcgId::NONE;
-                }
-            }
-            at = group.parent;
-        }
     }
 
     /// Swappiness of a group: its own (version 1), or the machine's.
@@ -317,16 +334,6 @@ impl<O: Owners> Manager<O> {
         left
     }
 
-    /// Counts an event of memory.events in a group and its ancestors.
-    pub(crate) fn memory_event(&mut self, memcg: MemcgId, event: MemoryEvent) {
-        self.groups.memcgs[memcg].memory_events_local[event as usize] += 1;
-        let mut at = memcg;
-        while at.is_some() {
-            self.groups.memcgs[at].memory_events[event as usize] += 1;
-            at = self.groups.memcgs[at].parent;
-        }
-    }
-
     /// Counters of a group and its descendants, including removed groups (memory.stat).
     pub fn memcg_events(&self, memcg: MemcgId) -> MemcgEvents {
         let mut sum = MemcgEvents::default();
@@ -334,12 +341,8 @@ impl<O: Owners> Manager<O> {
         while let Some(id) = at {
             sum.add_all(&self.groups.memcgs[id].events);
             sum.add_all(&self.groups.memcgs[id].removed_events);
-            at = self.next_memcg(memcg, id);
+            at = self.groups.next_memcg(memcg, id);
         }
         sum
-    }
-
-    pub(crate) fn lruvec(&self, memcg: MemcgId, node: NodeId) -> &Lruvec {
-        &self.groups.memcgs[memcg].lruvecs[node]
     }
 }

@@ -3,57 +3,14 @@
 //! Linux: `kthread_run`, and the counting in `reclaim_throttle` around `schedule_timeout` (6.1).
 
 use super::{Daemon, DaemonRest, ThrottleQueue};
+use crate::frames::page_alloc::Memory;
 use crate::interface::effect::{Effects, Sleep, Step, Token};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
 use crate::units::{Cpu, Nanos, NodeId};
 
-impl<O: Owners> Manager<O> {
-    /// The machine's daemons in the order of [`Daemon::all`], each with its rest before the first
-    /// step. A world reads this once, at the start.
-    pub fn daemons(&self) -> impl Iterator<Item = (Daemon, DaemonRest)> + '_ {
-        Daemon::all(self.nr_nodes()).map(|daemon| {
-            let rest = match daemon {
-                Daemon::Kswapd(_) | Daemon::Kworker => DaemonRest::UNTIL_WOKEN,
-                Daemon::Kcompactd(_) => self.kcompactd_first_rest(),
-                Daemon::Flusher | Daemon::Khugepaged => O::daemon_rest(self, daemon),
-            };
-            (daemon, rest)
-        })
-    }
-
-    pub(crate) fn do_step_daemon(
-        &mut self,
-        daemon: Daemon,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> (Step<DaemonRest>, Effects<'_>) {
-        if !self.has_daemon(daemon) || !self.has_cpu(cpu) {
-            return (Step::Done(DaemonRest::UNTIL_WOKEN), self.take_effects());
-        }
-        let at = daemon.idx(self.nr_nodes());
-        let counted = self.step.daemon_sleeps[at].take();
-        self.leave_queue(counted);
-        self.step.plugged = false;
-        let step = match daemon {
-            Daemon::Kswapd(node) => self.kswapd_step(node, cpu, now),
-            Daemon::Kcompactd(node) => self.kcompactd_step(node, cpu, now),
-            Daemon::Kworker => self.kworker_step(cpu, now),
-            Daemon::Flusher | Daemon::Khugepaged => O::daemon_step(self, daemon, cpu, now),
-        };
-        // A daemon's charges above `memory.high` are not paid for by any task.
-        self.groups.nr_over_high = 0;
-        match step {
-            // The common result is built here, in place. Copying `step` would read the whole value
-            // right after it was written in parts, which stalls the processor.
-            Step::Continue => return (Step::Continue, self.take_effects()),
-            Step::Wait(sleep) => self.step.daemon_sleeps[at] = self.enter_queue(sleep),
-            Step::Done(_) => {}
-        }
-        (step, self.take_effects())
-    }
-
+impl Memory {
     fn has_daemon(&self, daemon: Daemon) -> bool {
         match daemon {
             Daemon::Kswapd(node) | Daemon::Kcompactd(node) => self.has_node(node),
@@ -66,7 +23,7 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn enter_queue(&mut self, sleep: Sleep) -> ThrottleQueue {
         let Token::Throttled(node, reason) = sleep.token else { return None };
-        let state = &mut self.mem.pgdat[node];
+        let state = &mut self.pgdat[node];
         match reason {
             Throttle::Writeback => {
                 if state.nr_writeback_throttled == 0 {
@@ -90,11 +47,57 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn leave_queue(&mut self, counted: ThrottleQueue) {
         let Some((node, reason)) = counted else { return };
-        let state = &mut self.mem.pgdat[node];
+        let state = &mut self.pgdat[node];
         match reason {
             Throttle::Writeback => state.nr_writeback_throttled -= 1,
             _ => state.nr_reserve_throttled -= 1,
         }
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// The machine's daemons in the order of [`Daemon::all`], each with its rest before the first
+    /// step. A world reads this once, at the start.
+    pub fn daemons(&self) -> impl Iterator<Item = (Daemon, DaemonRest)> + '_ {
+        Daemon::all(self.nr_nodes()).map(|daemon| {
+            let rest = match daemon {
+                Daemon::Kswapd(_) | Daemon::Kworker => DaemonRest::UNTIL_WOKEN,
+                Daemon::Kcompactd(_) => self.kcompactd_first_rest(),
+                Daemon::Flusher | Daemon::Khugepaged => O::daemon_rest(self, daemon),
+            };
+            (daemon, rest)
+        })
+    }
+
+    pub(crate) fn do_step_daemon(
+        &mut self,
+        daemon: Daemon,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<DaemonRest>, Effects<'_>) {
+        if !self.mem.has_daemon(daemon) || !self.groups.has_cpu(cpu) {
+            return (Step::Done(DaemonRest::UNTIL_WOKEN), self.take_effects());
+        }
+        let at = daemon.idx(self.nr_nodes());
+        let counted = self.step.daemon_sleeps[at].take();
+        self.mem.leave_queue(counted);
+        self.step.plugged = false;
+        let step = match daemon {
+            Daemon::Kswapd(node) => self.kswapd_step(node, cpu, now),
+            Daemon::Kcompactd(node) => self.kcompactd_step(node, cpu, now),
+            Daemon::Kworker => self.kworker_step(cpu, now),
+            Daemon::Flusher | Daemon::Khugepaged => O::daemon_step(self, daemon, cpu, now),
+        };
+        // A daemon's charges above `memory.high` are not paid for by any task.
+        self.groups.nr_over_high = 0;
+        match step {
+            // The common result is built here, in place. Copying `step` would read the whole value
+            // right after it was written in parts, which stalls the processor.
+            Step::Continue => return (Step::Continue, self.take_effects()),
+            Step::Wait(sleep) => self.step.daemon_sleeps[at] = self.mem.enter_queue(sleep),
+            Step::Done(_) => {}
+        }
+        (step, self.take_effects())
     }
 
     /// Number of daemons that sleep in a node's queue.

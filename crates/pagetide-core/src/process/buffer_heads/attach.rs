@@ -10,11 +10,18 @@ use crate::frames::page_request::{RetryTiming, SlowRequest};
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
 use crate::interface::outcome::Outcome;
+use crate::process::Processes;
 use crate::process::{Machine, MmId};
 use crate::slab::call::KmemAlloc;
 use crate::slab::object::Object;
 use crate::units::{Cpu, FileId, Pfn};
 use alloc::format;
+
+impl Processes {
+    fn kept_buffer_head(&mut self, ctx: &Ctx) -> Option<Object> {
+        self.mms[ctx.asker].buffer_head.take()
+    }
+}
 
 impl Machine {
     /// Gives a page its buffer head if an object is available at once. `false`: the task must
@@ -32,7 +39,7 @@ impl Machine {
         }
         let cache = self.slabs.buffer_head;
         let memcg = page.memcg;
-        let kept = (memcg == ctx.memcg).then(|| self.kept_buffer_head(ctx)).flatten();
+        let kept = (memcg == ctx.memcg).then(|| self.owners.kept_buffer_head(ctx)).flatten();
         match kept.or_else(|| self.kmem_cache_alloc(cache, memcg, true, ctx.cpu)) {
             Some(object) => self.attach_buffer_head(pfn, object),
             None => wanted.asked = Some(KmemAlloc::new(cache, true, Gfp::NOFS)),
@@ -54,17 +61,13 @@ impl Machine {
             return Ok(None);
         }
         let cache = self.slabs.buffer_head;
-        let kept = self.kept_buffer_head(ctx);
+        let kept = self.owners.kept_buffer_head(ctx);
         let object = kept.or_else(|| self.kmem_cache_alloc(cache, ctx.memcg, true, ctx.cpu));
         if object.is_none() {
             wanted.asked = Some(KmemAlloc::new(cache, true, Gfp::NOFS));
             return Err(());
         }
         Ok(object)
-    }
-
-    fn kept_buffer_head(&mut self, ctx: &Ctx) -> Option<Object> {
-        self.owners.mms[ctx.asker].buffer_head.take()
     }
 
     /// Saves a buffer head until its page exists. If the buffer head were freed here, the page
@@ -155,7 +158,7 @@ impl Machine {
                     page.private
                 );
                 let object = heads.table[page.private as usize];
-                self.audit_in_use(object, &format!("the buffer head of pfn{at}"))?;
+                self.slabs.audit_in_use(object, &format!("the buffer head of pfn{at}"))?;
             }
         }
         for (id, mm) in self.owners.mms.iter().enumerate() {
@@ -164,7 +167,7 @@ impl Machine {
                 "mm{id} has ended, but keeps a buffer head"
             );
             if let Some(object) = mm.buffer_head {
-                self.audit_in_use(object, &format!("a buffer head that mm{id} keeps"))?;
+                self.slabs.audit_in_use(object, &format!("a buffer head that mm{id} keeps"))?;
             }
         }
         let used = found.iter().filter(|&&used| used).count();

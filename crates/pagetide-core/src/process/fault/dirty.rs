@@ -70,7 +70,7 @@ impl Machine {
         if !vma.alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
-        if let (true, Backing::File(file)) = (self.is_unbalanced(ctx.asker), vma.backing) {
+        if let (true, Backing::File(file)) = (self.owners.is_unbalanced(ctx.asker), vma.backing) {
             if let Some(pause) = self.balance_dirty_pages_ratelimited(file, ctx) {
                 return Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)));
             }

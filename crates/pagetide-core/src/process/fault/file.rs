@@ -23,6 +23,22 @@ use crate::units::{FileId, Pfn};
 const MMAP_LOTSAMISS: u32 = 100;
 
 impl Machine {
+    pub(super) fn fault_file_locked(
+        &mut self,
+        fault: &mut Fault,
+        pfn: Pfn,
+    ) -> Option<Step<Outcome>> {
+        if self.mem.pages[pfn].has(PageFlags::LOCKED) {
+            self.mem.pages[pfn].set(PageFlags::WAITERS);
+            return Some(Step::Wait(Sleep::on_page(pfn)));
+        }
+        if fault.dropped_lock {
+            return self.retry(fault);
+        }
+        fault.stage = FaultStage::File;
+        None
+    }
+
     pub(super) fn fault_file(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
         let (file, advice) = match &self.owners.vmas[fault.vma] {
             vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
@@ -225,22 +241,6 @@ impl Machine {
         fault.read_alone = true;
         self.submit_file_read(file, index, index + 1);
         self.fault_file_cached(fault, pfn, ctx)
-    }
-
-    pub(super) fn fault_file_locked(
-        &mut self,
-        fault: &mut Fault,
-        pfn: Pfn,
-    ) -> Option<Step<Outcome>> {
-        if self.mem.pages[pfn].has(PageFlags::LOCKED) {
-            self.mem.pages[pfn].set(PageFlags::WAITERS);
-            return Some(Step::Wait(Sleep::on_page(pfn)));
-        }
-        if fault.dropped_lock {
-            return self.retry(fault);
-        }
-        fault.stage = FaultStage::File;
-        None
     }
 
     /// Maps the cached neighbours of a page on a read fault (Linux `do_fault_around`,

@@ -15,15 +15,23 @@ use crate::interface::outcome::Outcome;
 use crate::process::huge_memory::region_of;
 use crate::process::page_table::Pte;
 use crate::process::Machine;
+use crate::process::Processes;
 use crate::stats::vmstat::Event;
 use crate::units::{Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
+
+impl Processes {
+    fn region_is_empty(&self, fault: &Fault) -> bool {
+        let start = region_of(fault.page);
+        self.vmas[fault.vma].region(start).iter().copied().all(Pte::is_empty)
+    }
+}
 
 impl Machine {
     /// Whether a fault on a region without a page table requests a huge page.
     pub(super) fn wants_huge(&self, fault: &Fault) -> bool {
         let vma = &self.owners.vmas[fault.vma];
         fault.write
-            && self.may_be_huge(vma, fault.page)
+            && self.config.may_be_huge(vma, fault.page)
             && vma.has_region(fault.page)
             && vma.is_uniformly_locked(fault.page)
     }
@@ -33,12 +41,7 @@ impl Machine {
     pub(super) fn wants_huge_in_table(&self, fault: &Fault) -> bool {
         self.mem.page_size.ptrs_per_pte() > HPAGE_PMD_NR
             && self.wants_huge(fault)
-            && self.region_is_empty(fault)
-    }
-
-    fn region_is_empty(&self, fault: &Fault) -> bool {
-        let start = region_of(fault.page);
-        self.owners.vmas[fault.vma].region(start).iter().copied().all(Pte::is_empty)
+            && self.owners.region_is_empty(fault)
     }
 
     pub(super) fn fault_huge(

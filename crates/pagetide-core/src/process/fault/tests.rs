@@ -155,7 +155,7 @@ fn dirty_until_a_pause() -> (Machine, ProcessCall, VmaId, u64) {
 fn a_store_to_a_mapped_file_pauses_like_a_write() {
     let (mut machine, mut call, map, page) = dirty_until_a_pause();
     let (background, limit) = machine.dirty_limits();
-    let dirty = machine.global_node_stat(NodeStat::NrDirty);
+    let dirty = machine.mem.global_node_stat(NodeStat::NrDirty);
     assert!(dirty > (background + limit) / 2 && dirty <= limit, "{dirty} of {limit}");
     assert!(machine.is_resident(map, page), "the page is mapped before the pause");
     let faults = machine.mem.vmstat.get(Event::Pgfault);

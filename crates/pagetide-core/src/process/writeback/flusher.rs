@@ -14,11 +14,13 @@
 use super::bandwidth::{ticks, HZ};
 use super::work::{FlushChunk, FlushKind, FlushWork, OwnerVotes};
 use super::{WbId, Writeback};
+use crate::config::Config;
 use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Effect, Sleep, Step, Token};
 use crate::interface::throttle::Throttle;
 use crate::process::filemap::BIO_MAX_PAGES;
 use crate::process::Machine;
+use crate::process::Processes;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{FileId, Nanos, NodeId};
 
@@ -28,6 +30,36 @@ const MIN_CHUNK_BYTES: u64 = 4 << 20;
 const DIRTY_SCOPE: u64 = 8;
 /// Ticks after which a round ends, and the thresholds are checked again.
 const ROUND: u64 = HZ / 10;
+
+impl Config {
+    /// Interval of the search for old files; 0: no search.
+    fn flush_interval(&self) -> Nanos {
+        u64::from(self.dirty_writeback_centisecs) * 10_000_000
+    }
+}
+
+impl Processes {
+    fn flusher_rest(&mut self, now: Nanos) -> DaemonRest {
+        let writeback = &mut self.writeback;
+        let next = writeback.wbs.iter().map(|it| it.run.wake_at).min().unwrap_or(Nanos::MAX);
+        writeback.rests_until = next;
+        match next {
+            Nanos::MAX => DaemonRest::UNTIL_WOKEN,
+            at => DaemonRest::of(at.saturating_sub(now)),
+        }
+    }
+
+    fn end_work(&mut self, wb: WbId) {
+        let writeback = &mut self.writeback;
+        let Some(work) = writeback.wbs[wb].run.work.take() else { return };
+        if work.kind == FlushKind::All {
+            writeback.wbs[wb].run.start_all = false;
+        }
+        if let Some((memcg, at)) = work.asked_by {
+            writeback.foreign_records(memcg)[at as usize].in_flight = false;
+        }
+    }
+}
 
 impl Machine {
     /// Starts a run of a writeback at a time (Linux `wb_wakeup`, `wb_wakeup_delayed`).
@@ -61,7 +93,7 @@ impl Machine {
 
     /// Plans the search for old files, if the writeback had nothing dirty before.
     pub(super) fn plan_old_flush(&mut self, wb: WbId, now: Nanos) {
-        self.wake_wb(wb, now.saturating_add(self.flush_interval()));
+        self.wake_wb(wb, now.saturating_add(self.config.flush_interval()));
     }
 
     /// One bounded step of the flusher: at most one request.
@@ -94,22 +126,7 @@ impl Machine {
         if is_blocked {
             return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Requests, Nanos::MAX));
         }
-        Step::Done(self.flusher_rest(now))
-    }
-
-    /// Interval of the search for old files; 0: no search.
-    fn flush_interval(&self) -> Nanos {
-        u64::from(self.config.dirty_writeback_centisecs) * 10_000_000
-    }
-
-    fn flusher_rest(&mut self, now: Nanos) -> DaemonRest {
-        let writeback = &mut self.owners.writeback;
-        let next = writeback.wbs.iter().map(|it| it.run.wake_at).min().unwrap_or(Nanos::MAX);
-        writeback.rests_until = next;
-        match next {
-            Nanos::MAX => DaemonRest::UNTIL_WOKEN,
-            at => DaemonRest::of(at.saturating_sub(now)),
-        }
+        Step::Done(self.owners.flusher_rest(now))
     }
 
     /// Goes on with a run until a request was submitted or the run is over.
@@ -151,7 +168,7 @@ impl Machine {
                     || yields
                     || (kind == FlushKind::Background && !self.is_over_background(wb, now));
                 if is_over {
-                    self.end_work(wb);
+                    self.owners.end_work(wb);
                     continue;
                 }
                 self.queue_io(wb, now);
@@ -164,7 +181,7 @@ impl Machine {
             // The round is over. It is the last one if it has written nothing.
             let wrote = work.round.take().is_some_and(|(_, wrote)| wrote > 0);
             if !wrote {
-                self.end_work(wb);
+                self.owners.end_work(wb);
             }
         }
     }
@@ -172,8 +189,8 @@ impl Machine {
     /// The work of a kind that is to be done now, if any.
     fn work_of(&mut self, wb: WbId, kind: FlushKind, now: Nanos) -> Option<FlushWork> {
         let interval = self.config.dirty_writeback_centisecs;
-        let expire = self.dirty_expire();
-        let dirty = self.global_node_stat(NodeStat::NrDirty);
+        let expire = self.config.dirty_expire();
+        let dirty = self.mem.global_node_stat(NodeStat::NrDirty);
         let share = self.owners.writeback.share_of_device(wb, dirty);
         let run = &mut self.owners.writeback.wbs[wb].run;
         let (nr_pages, dirtied_before) = match kind {
@@ -195,20 +212,9 @@ impl Machine {
         Some(FlushWork { kind, nr_pages, dirtied_before, round: None, asked_by: None })
     }
 
-    fn end_work(&mut self, wb: WbId) {
-        let writeback = &mut self.owners.writeback;
-        let Some(work) = writeback.wbs[wb].run.work.take() else { return };
-        if work.kind == FlushKind::All {
-            writeback.wbs[wb].run.start_all = false;
-        }
-        if let Some((memcg, at)) = work.asked_by {
-            writeback.foreign_records(memcg)[at as usize].in_flight = false;
-        }
-    }
-
     /// Begins a round. If no file is left to write, chooses files (Linux `queue_io`).
     fn queue_io(&mut self, wb: WbId, now: Nanos) {
-        let expire = self.dirty_expire();
+        let expire = self.config.dirty_expire();
         let files = &self.owners.files;
         let run = &mut self.owners.writeback.wbs[wb].run;
         let Some(work) = &mut run.work else { return };
@@ -231,6 +237,7 @@ impl Machine {
     fn is_over_background(&mut self, wb: WbId, now: Nanos) -> bool {
         let machine = self.machine_levels();
         let group = self
+            .owners
             .domain_of(wb)
             .map(|memcg| self.group_levels(memcg, self.groups.memcgs[memcg].file_dirty, &machine));
         let Writeback { machine: domain, wbs, .. } = &mut self.owners.writeback;
@@ -242,7 +249,7 @@ impl Machine {
     }
 
     fn begin_chunk(&mut self, wb: WbId, file: FileId, now: Nanos) {
-        self.settle_wb(wb, now);
+        self.owners.settle_wb(wb, now);
         let min = self.mem.page_size.pages_in(MIN_CHUNK_BYTES);
         let writeback = &mut self.owners.writeback;
         let limit = writeback.machine.dirty_limit();
@@ -261,7 +268,7 @@ impl Machine {
 
     /// Starts writing the next dirty pages of the chunk's file, as one request at most.
     fn write_chunk(&mut self, wb: WbId, now: Nanos) {
-        self.settle_wb(wb, now);
+        self.owners.settle_wb(wb, now);
         let Some(mut chunk) = self.owners.writeback.wbs[wb].run.chunk.take() else { return };
         let file = chunk.file;
         let most = chunk.left.min(BIO_MAX_PAGES.into()) as u32;
@@ -343,7 +350,7 @@ impl Machine {
             let Some(pfn) = self.owners.files[file].get(index) else {
                 unreachable!("a dirty page is cached")
             };
-            if self.is_busy(pfn) {
+            if self.mem.is_busy(pfn) {
                 continue;
             }
             chunk.votes.count(self.mem.pages[pfn].memcg);

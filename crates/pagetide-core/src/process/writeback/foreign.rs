@@ -13,19 +13,22 @@
 use super::bandwidth::ticks;
 use super::work::{FlushKind, FlushWork, ForeignRecord};
 use super::WbId;
+use crate::config::Config;
 use crate::groups::memcg::ROOT;
 use crate::process::Machine;
 use crate::units::{FileId, MemcgId, Nanos, TICK};
 
-impl Machine {
+impl Config {
     /// Age at which a file is old (`vm.dirty_expire_centisecs`).
     pub(super) fn dirty_expire(&self) -> Nanos {
-        u64::from(self.config.dirty_expire_centisecs) * 10_000_000
+        u64::from(self.dirty_expire_centisecs) * 10_000_000
     }
+}
 
+impl Machine {
     /// Notes that a page of `memcg` was dirtied in a file of another group's writeback.
     pub(super) fn track_foreign_dirty(&mut self, memcg: MemcgId, wb: WbId, now: Nanos) {
-        let update_interval = (self.dirty_expire() / 8).min(1_000_000_000) / TICK;
+        let update_interval = (self.config.dirty_expire() / 8).min(1_000_000_000) / TICK;
         let now = ticks(now);
         let writeback = &mut self.owners.writeback;
         let (bdi, owner) = (writeback.wbs[wb].bdi, writeback.wbs[wb].memcg);
@@ -44,7 +47,7 @@ impl Machine {
 
     /// Asks for the writeback of the groups whose files a group has dirtied lately.
     pub(super) fn flush_foreign(&mut self, memcg: MemcgId, now: Nanos) {
-        let expire = self.dirty_expire() / TICK;
+        let expire = self.config.dirty_expire() / TICK;
         for at in 0..self.owners.writeback.foreign_records(memcg).len() {
             let record = &mut self.owners.writeback.foreign_records(memcg)[at];
             if record.in_flight || record.at == 0 || record.at + expire <= ticks(now) {
@@ -73,7 +76,7 @@ impl Machine {
     /// Moves a file to the writeback of another group, which it returns, unless the group was
     /// removed (Linux `inode_do_switch_wbs`). The caller queues the file.
     pub(super) fn switch_wb(&mut self, file: FileId, to: MemcgId, now: Nanos) -> Option<WbId> {
-        if !self.memcg_is_online(to) {
+        if !self.groups.memcg_is_online(to) {
             return None;
         }
         let bdi = self.owners.files[file].bdi;

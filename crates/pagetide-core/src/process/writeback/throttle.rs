@@ -16,12 +16,37 @@ use super::pauses::{DirtyAccount, Pauses, DIRTY_POLL_BYTES};
 use super::WbId;
 use crate::interface::ctx::Ctx;
 use crate::process::Machine;
+use crate::process::Processes;
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{FileId, Nanos, Requester, TICK};
 
 /// Bytes that a task dirties between two checks while the limits are exceeded.
 const EXCEEDED_BYTES: u64 = 32 << 10;
+
+impl Processes {
+    /// Whether the task must check the limits again after its pause.
+    pub(crate) fn is_unbalanced(&self, asker: Requester) -> bool {
+        self.mms[asker].dirty.unbalanced.is_some()
+    }
+
+    fn update_speed(
+        &mut self,
+        wb: WbId,
+        machine: &DirtyLevels,
+        group: Option<&DirtyLevels>,
+        now: Nanos,
+    ) {
+        let memcg = self.domain_of(wb);
+        let writeback = &mut self.writeback;
+        writeback.machine.update_limit(machine, now);
+        if let (Some(group), Some(memcg)) = (group, memcg) {
+            writeback.group_domain_mut(memcg).update_limit(group, now);
+        }
+        let it = &mut writeback.wbs[wb];
+        it.speed.update(now, it.nr_dirtied, it.nr_written, [Some(machine), group]);
+    }
+}
 
 impl Machine {
     /// Called after a task has dirtied a page of a file. Returns the time that the task must pause.
@@ -60,18 +85,13 @@ impl Machine {
         self.balance_dirty_pages(wb, nr_dirtied, ctx)
     }
 
-    /// Whether the task must check the limits again after its pause.
-    pub(crate) fn is_unbalanced(&self, asker: Requester) -> bool {
-        self.owners.mms[asker].dirty.unbalanced.is_some()
-    }
-
     fn balance_dirty_pages(&mut self, wb: WbId, pages_dirtied: u64, ctx: &Ctx) -> Option<Nanos> {
         let now = ticks(ctx.now);
-        self.settle_wb(wb, ctx.now);
+        self.owners.settle_wb(wb, ctx.now);
         let mut machine = self.machine_levels();
         let nr_dirty = machine.dirty;
-        machine.dirty += self.global_node_stat(NodeStat::NrWriteback);
-        let group = self.domain_of(wb).map(|memcg| {
+        machine.dirty += self.mem.global_node_stat(NodeStat::NrWriteback);
+        let group = self.owners.domain_of(wb).map(|memcg| {
             let counts = &self.groups.memcgs[memcg];
             self.group_levels(memcg, counts.file_dirty + counts.writeback, &machine)
         });
@@ -100,7 +120,7 @@ impl Machine {
         let all = || all.into_iter().flatten();
         self.owners.writeback.wbs[wb].dirty_exceeded = all().any(exceeded);
         if self.owners.writeback.wbs[wb].speed.is_due(ctx.now) {
-            self.update_speed(wb, &machine, group.as_ref(), ctx.now);
+            self.owners.update_speed(wb, &machine, group.as_ref(), ctx.now);
         }
         let stricter =
             *group.as_ref().filter(|it| it.pos_ratio < machine.pos_ratio).unwrap_or(&machine);
@@ -160,7 +180,7 @@ impl Machine {
         mut group: Option<DirtyLevels>,
         now: Nanos,
     ) -> (DirtyLevels, Option<DirtyLevels>) {
-        self.fill_shares(wb, &mut machine, group.as_mut(), now);
+        self.owners.fill_shares(wb, &mut machine, group.as_mut(), now);
         let it = &self.owners.writeback.wbs[wb];
         let (wb_dirty, bandwidth) = (it.nr_dirty + it.nr_writeback, it.speed.avg_write_bandwidth);
         for level in [Some(&mut machine), group.as_mut()].into_iter().flatten() {
@@ -168,23 +188,6 @@ impl Machine {
             level.find_position(bandwidth);
         }
         (machine, group)
-    }
-
-    fn update_speed(
-        &mut self,
-        wb: WbId,
-        machine: &DirtyLevels,
-        group: Option<&DirtyLevels>,
-        now: Nanos,
-    ) {
-        let memcg = self.domain_of(wb);
-        let writeback = &mut self.owners.writeback;
-        writeback.machine.update_limit(machine, now);
-        if let (Some(group), Some(memcg)) = (group, memcg) {
-            writeback.group_domain_mut(memcg).update_limit(group, now);
-        }
-        let it = &mut writeback.wbs[wb];
-        it.speed.update(now, it.nr_dirtied, it.nr_written, [Some(machine), group]);
     }
 }
 

@@ -4,6 +4,7 @@
 //! (mm/vmscan.c, 6.1).
 
 use super::{Kswapd2637State, KswapdStage, MAX_RECLAIM_RETRIES, NAP};
+use crate::config::Config;
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::page_alloc::Memory;
 use crate::frames::watermark::zone_watermark_ok_free;
@@ -32,6 +33,69 @@ enum RoundStart {
     Over,
 }
 
+impl Memory {
+    fn pgdat_watermark_boosted(&self, node: NodeId, highest_zoneidx: usize) -> bool {
+        self.nodes[node].zones[..=highest_zoneidx]
+            .iter()
+            .any(|zone| zone.is_populated() && zone.watermark_boost > 0)
+    }
+
+    /// While kswapd is awake, CPUs keep fewer pages in their lists (Linux
+    /// `set_pgdat_percpu_threshold`).
+    fn set_percpu_threshold(&mut self, node: NodeId, awake: bool) {
+        let unit = self.stat_unit();
+        for zone in &mut self.nodes[node].zones {
+            let marks = zone.stat_marks();
+            zone.stat.set_pressure(awake, marks, unit);
+        }
+    }
+
+    /// Takes the request and sets up the descent (first part of `balance_pgdat`).
+    fn kswapd_begin(&mut self, node: NodeId) {
+        self.vmstat.count(Event::MmVmscanKswapdWake);
+        self.vmstat.count(Event::Pageoutrun);
+        let Memory { nodes, pgdat, events, .. } = self;
+        let zones = &mut nodes[node].zones;
+        let kswapd = &mut pgdat[node].kswapd;
+        kswapd.alloc_order = kswapd.order;
+        kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
+        kswapd.request_zoneidx = kswapd.zoneidx;
+        let (zid, order) = (kswapd.zoneidx as u8, kswapd.alloc_order);
+        events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
+        kswapd.order = 0;
+        kswapd.highest_zoneidx = None;
+        *kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
+        kswapd.sc.goal.reclaim_idx = kswapd.zoneidx;
+        kswapd.boosts = [0; MAX_NR_ZONES];
+        for (zone, boost) in zones[..=kswapd.zoneidx].iter_mut().zip(&mut kswapd.boosts) {
+            *boost = zone.watermark_boost;
+            zone.reclaim_active = true;
+        }
+        kswapd.nr_boost_reclaim = kswapd.boosts.iter().sum();
+        kswapd.round_reclaimed = 0;
+        kswapd.of_2_6_37 = Kswapd2637State::default();
+    }
+}
+
+impl Config {
+    /// Whether a zone is above its high watermark. Defrag mode counts whole free pageblocks (Linux
+    /// 6.15).
+    pub(in crate::reclaim) fn has_high_mark(
+        &self,
+        zone: &Zone,
+        order: Order,
+        classzone: usize,
+    ) -> bool {
+        let in_blocks = self.defrag_mode && order > 0;
+        let free = match in_blocks {
+            true => zone.free_pages_in_blocks(),
+            false => zone.stat.safe(zone.free_pages()),
+        };
+        let (mark, flags) = (zone.wmark(Watermark::High), AllocFlags::at(Watermark::High));
+        zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// An allocation found too little memory on this node (Linux `wakeup_kswapd`).
     pub(crate) fn wakeup_kswapd(
@@ -55,7 +119,7 @@ impl<O: Owners> Manager<O> {
         } else {
             self.pgdat_balanced(node, order, highest_zoneidx)
         };
-        if hopeless || (balanced && !self.pgdat_watermark_boosted(node, highest_zoneidx)) {
+        if hopeless || (balanced && !self.mem.pgdat_watermark_boosted(node, highest_zoneidx)) {
             // The node is fragmented, and the allocating task may not compact.
             if !can_direct_reclaim && !self.era.wakers_spare_kcompactd {
                 self.wakeup_kcompactd(node, order, highest_zoneidx);
@@ -98,30 +162,7 @@ impl<O: Owners> Manager<O> {
             .filter(|zone| zone.is_populated())
             .peekable();
         populated.peek().is_none()
-            || populated.any(|zone| self.has_high_mark(zone, order, highest_zoneidx))
-    }
-
-    /// Whether a zone is above its high watermark. Defrag mode counts whole free pageblocks (Linux
-    /// 6.15).
-    pub(in crate::reclaim) fn has_high_mark(
-        &self,
-        zone: &Zone,
-        order: Order,
-        classzone: usize,
-    ) -> bool {
-        let in_blocks = self.config.defrag_mode && order > 0;
-        let free = match in_blocks {
-            true => zone.free_pages_in_blocks(),
-            false => zone.stat.safe(zone.free_pages()),
-        };
-        let (mark, flags) = (zone.wmark(Watermark::High), AllocFlags::at(Watermark::High));
-        zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
-    }
-
-    fn pgdat_watermark_boosted(&self, node: NodeId, highest_zoneidx: usize) -> bool {
-        self.mem.nodes[node].zones[..=highest_zoneidx]
-            .iter()
-            .any(|zone| zone.is_populated() && zone.watermark_boost > 0)
+            || populated.any(|zone| self.config.has_high_mark(zone, order, highest_zoneidx))
     }
 
     /// One bounded step of a node's kswapd, which runs on `cpu`.
@@ -157,11 +198,11 @@ impl<O: Owners> Manager<O> {
                 }
                 KswapdStage::Sleep => {
                     self.mem.pgdat[node].kswapd.sleeping = false;
-                    self.set_percpu_threshold(node, true);
+                    self.mem.set_percpu_threshold(node, true);
                     stage = KswapdStage::Begin;
                 }
                 KswapdStage::Begin => {
-                    self.kswapd_begin(node);
+                    self.mem.kswapd_begin(node);
                     stage = if self.era.kswapd_by_zone {
                         let zoneidx = self.mem.pgdat[node].kswapd.zoneidx;
                         KswapdStage::Balance(Box::new(ZoneDescent::new(zoneidx)))
@@ -291,21 +332,11 @@ impl<O: Owners> Manager<O> {
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
             self.mem.pgdat[node].kswapd.sleeping = true;
-            self.set_percpu_threshold(node, false);
+            self.mem.set_percpu_threshold(node, false);
             return Some((KswapdStage::Sleep, Step::Done(DaemonRest::UNTIL_WOKEN)));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
-    }
-
-    /// While kswapd is awake, CPUs keep fewer pages in their lists (Linux
-    /// `set_pgdat_percpu_threshold`).
-    fn set_percpu_threshold(&mut self, node: NodeId, awake: bool) {
-        let unit = self.mem.stat_unit();
-        for zone in &mut self.mem.nodes[node].zones {
-            let marks = zone.stat_marks();
-            zone.stat.set_pressure(awake, marks, unit);
-        }
     }
 
     /// Clears compaction's skip hints where a task's run has completed (Linux
@@ -317,32 +348,6 @@ impl<O: Owners> Manager<O> {
                 zone.reset_isolation_suitable(pages, &self.era);
             }
         }
-    }
-
-    /// Takes the request and sets up the descent (first part of `balance_pgdat`).
-    fn kswapd_begin(&mut self, node: NodeId) {
-        self.mem.vmstat.count(Event::MmVmscanKswapdWake);
-        self.mem.vmstat.count(Event::Pageoutrun);
-        let Memory { nodes, pgdat, events, .. } = &mut self.mem;
-        let zones = &mut nodes[node].zones;
-        let kswapd = &mut pgdat[node].kswapd;
-        kswapd.alloc_order = kswapd.order;
-        kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
-        kswapd.request_zoneidx = kswapd.zoneidx;
-        let (zid, order) = (kswapd.zoneidx as u8, kswapd.alloc_order);
-        events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
-        kswapd.order = 0;
-        kswapd.highest_zoneidx = None;
-        *kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
-        kswapd.sc.goal.reclaim_idx = kswapd.zoneidx;
-        kswapd.boosts = [0; MAX_NR_ZONES];
-        for (zone, boost) in zones[..=kswapd.zoneidx].iter_mut().zip(&mut kswapd.boosts) {
-            *boost = zone.watermark_boost;
-            zone.reclaim_active = true;
-        }
-        kswapd.nr_boost_reclaim = kswapd.boosts.iter().sum();
-        kswapd.round_reclaimed = 0;
-        kswapd.of_2_6_37 = Kswapd2637State::default();
     }
 
     fn kswapd_round(&mut self, ctx: &Ctx) -> RoundStart {
@@ -382,7 +387,7 @@ impl<O: Owners> Manager<O> {
         let sc = *self.mem.pgdat[ctx.node].kswapd.sc;
         self.kswapd_age_node(&sc, ctx);
         if compacts {
-            let has_block = self.node_has_block(node, order, zoneidx, zoneidx);
+            let has_block = self.mem.node_has_block(node, order, zoneidx, zoneidx);
             self.mem.pgdat[node].kswapd.needs_compaction = !has_block;
             if !self.aim_at_zones_without_pages(node) {
                 // Keep the priority, as after a round that has scanned enough.
@@ -417,7 +422,7 @@ impl<O: Owners> Manager<O> {
         kswapd.nr_boost_reclaim -= kswapd.nr_boost_reclaim.min(reclaimed);
         if kswapd.needs_compaction && sc.goal.order > 0 && reclaimed > sc.goal.nr_to_reclaim {
             let order = sc.goal.order;
-            return (KswapdStage::Compact(self.kswapd_begins_to_compact(node, order)), None);
+            return (KswapdStage::Compact(self.mem.kswapd_begins_to_compact(node, order)), None);
         }
         let more = self.kswapd_lower_priority(node);
         (self.kswapd_next(node, more), None)
@@ -490,6 +495,6 @@ impl<O: Owners> Manager<O> {
         if boosted {
             self.wakeup_kcompactd(node, PAGEBLOCK_ORDER, zoneidx);
         }
-        self.snapshot_refaults(None, node);
+        self.groups.snapshot_refaults(None, node);
     }
 }

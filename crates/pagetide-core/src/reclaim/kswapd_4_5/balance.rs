@@ -4,6 +4,7 @@
 
 use super::{ZoneDescent, ZoneDescentStage};
 use crate::frames::gfp::{AllocFlags, Watermark};
+use crate::frames::page_alloc::Memory;
 use crate::frames::watermark::zone_watermark_ok;
 use crate::frames::zone::{Zone, MAX_NR_ZONES};
 use crate::interface::ctx::Ctx;
@@ -16,6 +17,23 @@ use crate::reclaim::kswapd_compacts::balance_gap;
 use crate::reclaim::plugin::PolicyFault;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
+
+impl Memory {
+    fn end_zone(&mut self, state: &mut ZoneDescent, node: NodeId, zone: usize) {
+        let kswapd = &mut self.pgdat[node].kswapd;
+        let sc = &mut kswapd.sc;
+        sc.rules.only_zone = None;
+        state.nr_attempted += sc.goal.nr_to_reclaim;
+        if sc.found.nr_reclaimed > state.reclaimed_before {
+            kswapd.of_4_5.pages_scanned[zone] = 0;
+        } else {
+            kswapd.of_4_5.pages_scanned[zone] += sc.found.nr_scanned;
+        }
+        if sc.found.nr_scanned >= sc.goal.nr_to_reclaim {
+            state.raise_priority = false;
+        }
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Whether a zone needs no work of kswapd. `highorder`: the question is whether to
@@ -117,7 +135,7 @@ impl<O: Owners> Manager<O> {
                     NodeStep::Continue => {}
                     NodeStep::Wait(wait) => return Step::Wait(wait),
                     NodeStep::Done(wait) => {
-                        self.end_zone(state, node, zone);
+                        self.mem.end_zone(state, node, zone);
                         state.at = ZoneDescentStage::Zone(zone + 1);
                         if let Some(wait) = wait {
                             return Step::Wait(wait);
@@ -143,7 +161,7 @@ impl<O: Owners> Manager<O> {
                 state.at = ZoneDescentStage::End;
                 if compacts && order > 0 {
                     state.at =
-                        ZoneDescentStage::Compact(self.kswapd_begins_to_compact(node, order));
+                        ZoneDescentStage::Compact(self.mem.kswapd_begins_to_compact(node, order));
                 }
             }
             ZoneDescentStage::Compact(zones) => match self.kswapd_compact_step(zones, ctx) {
@@ -204,7 +222,7 @@ impl<O: Owners> Manager<O> {
         let sc = *self.mem.pgdat[ctx.node].kswapd.sc;
         self.kswapd_age_node(&sc, ctx);
         let zoneidx = self.mem.pgdat[node].kswapd.zoneidx;
-        let has_block = self.node_has_block(node, order, end, zoneidx);
+        let has_block = self.mem.node_has_block(node, order, end, zoneidx);
         state.needs_compaction &= !has_block;
         true
     }
@@ -235,21 +253,6 @@ impl<O: Owners> Manager<O> {
             state.raise_priority = false;
         }
         !balanced
-    }
-
-    fn end_zone(&mut self, state: &mut ZoneDescent, node: NodeId, zone: usize) {
-        let kswapd = &mut self.mem.pgdat[node].kswapd;
-        let sc = &mut kswapd.sc;
-        sc.rules.only_zone = None;
-        state.nr_attempted += sc.goal.nr_to_reclaim;
-        if sc.found.nr_reclaimed > state.reclaimed_before {
-            kswapd.of_4_5.pages_scanned[zone] = 0;
-        } else {
-            kswapd.of_4_5.pages_scanned[zone] += sc.found.nr_scanned;
-        }
-        if sc.found.nr_scanned >= sc.goal.nr_to_reclaim {
-            state.raise_priority = false;
-        }
     }
 
     /// Ends a descent. Returns whether a larger order was requested during it. If not, the zones

@@ -6,6 +6,7 @@ use super::{balance_gap, CompactZones};
 use crate::compaction::{CompactGoal, CompactMode, CompactResult, Compactor};
 use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::frames::node::ZoneRef;
+use crate::frames::page_alloc::Memory;
 use crate::frames::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::frames::zone::{Zone, MAX_NR_ZONES};
 use crate::interface::ctx::Ctx;
@@ -14,6 +15,32 @@ use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
 use crate::units::{NodeId, Order, SWAP_CLUSTER_MAX};
+
+impl Memory {
+    /// Whether some zone up to `end` has a block of `order` and is above its low watermark.
+    pub(in crate::reclaim) fn node_has_block(
+        &self,
+        node: NodeId,
+        order: Order,
+        end: usize,
+        classzone: usize,
+    ) -> bool {
+        let flags = AllocFlags::at(Watermark::Low);
+        self.nodes[node].zones[..=end].iter().filter(|zone| zone.is_populated()).any(|zone| {
+            zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), classzone, flags)
+        })
+    }
+
+    pub(in crate::reclaim) fn kswapd_begins_to_compact(
+        &mut self,
+        node: NodeId,
+        order: Order,
+    ) -> CompactZones {
+        self.vmstat.count(Event::CompactKswapd);
+        self.pgdat[node].kswapd.of_4_5.compacting = true;
+        CompactZones { order, zone: 0, run: None }
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Whether the node's kswapd is compacting.
@@ -37,20 +64,6 @@ impl<O: Owners> Manager<O> {
             flags,
             classzone,
         ) != CompactResult::Skipped
-    }
-
-    /// Whether some zone up to `end` has a block of `order` and is above its low watermark.
-    pub(in crate::reclaim) fn node_has_block(
-        &self,
-        node: NodeId,
-        order: Order,
-        end: usize,
-        classzone: usize,
-    ) -> bool {
-        let flags = AllocFlags::at(Watermark::Low);
-        self.mem.nodes[node].zones[..=end].iter().filter(|zone| zone.is_populated()).any(|zone| {
-            zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), classzone, flags)
-        })
     }
 
     /// Sets the goal of a round of 6.1's kswapd when it compacts: to reclaim from the zones with
@@ -79,16 +92,6 @@ impl<O: Owners> Manager<O> {
         let flags = AllocFlags::at(Watermark::High);
         let free = zone.stat.safe(zone.free_pages());
         zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
-    }
-
-    pub(in crate::reclaim) fn kswapd_begins_to_compact(
-        &mut self,
-        node: NodeId,
-        order: Order,
-    ) -> CompactZones {
-        self.mem.vmstat.count(Event::CompactKswapd);
-        self.mem.pgdat[node].kswapd.of_4_5.compacting = true;
-        CompactZones { order, zone: 0, run: None }
     }
 
     /// Compacts the node's zones, asynchronously (Linux `compact_pgdat`). One bounded step.

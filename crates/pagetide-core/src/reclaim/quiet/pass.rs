@@ -6,11 +6,33 @@ use super::{arrivals_until, idle_prefix_len, idle_priority, IdleMargin, IdleRule
 use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::groups::memcg::ROOT;
 use crate::groups::page_counter::UNLIMITED;
+use crate::groups::Groups;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::{ReclaimGoal, ScanControl};
 use crate::slab::cached::PAGES_A_SHADOW_NODE;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
+
+impl Groups {
+    /// Whether a setting of a group can change the plan for it and its descendants.
+    fn is_set_apart(&self, memcg: MemcgId, rules: IdleRules) -> bool {
+        let group = &self.memcgs[memcg];
+        let counter = &group.memory;
+        let heeds_soft_limits = match rules.soft_limit {
+            SoftLimitPolicy::Off | SoftLimitPolicy::Tree => false,
+            SoftLimitPolicy::Hierarchical | SoftLimitPolicy::TwoPass => true,
+        };
+        let heeds_shrink_priority = rules.shrink_priority != ShrinkPriorityPolicy::Off;
+        [counter.min, counter.low, counter.emin, counter.elow] != [0; 4]
+            || heeds_soft_limits && group.soft_limit != UNLIMITED
+            || heeds_shrink_priority && group.shrink_priority != DEF_PRIORITY
+    }
+
+    #[inline]
+    pub(in crate::reclaim) fn note_group_visit(&mut self) {
+        self.idle_groups.looked_at += 1;
+    }
+}
 
 impl<O: Owners> Manager<O> {
     fn rules_of_walks(&self) -> IdleRules {
@@ -47,7 +69,7 @@ impl<O: Owners> Manager<O> {
             quiet.places[id] = place as u32;
             let parent = self.groups.memcgs[id].parent;
             let above = parent.is_some() && quiet.has_rules[quiet.places[parent] as usize];
-            quiet.has_rules.push(above || self.is_set_apart(id, rules));
+            quiet.has_rules.push(above || self.groups.is_set_apart(id, rules));
         }
         // Backwards: the end of a subtree is known before its parent.
         quiet.ends.clear();
@@ -66,20 +88,6 @@ impl<O: Owners> Manager<O> {
         quiet.rules = Some(rules);
         quiet.looked_at = 0;
         self.groups.idle_groups = quiet;
-    }
-
-    /// Whether a setting of a group can change the plan for it and its descendants.
-    fn is_set_apart(&self, memcg: MemcgId, rules: IdleRules) -> bool {
-        let group = &self.groups.memcgs[memcg];
-        let counter = &group.memory;
-        let heeds_soft_limits = match rules.soft_limit {
-            SoftLimitPolicy::Off | SoftLimitPolicy::Tree => false,
-            SoftLimitPolicy::Hierarchical | SoftLimitPolicy::TwoPass => true,
-        };
-        let heeds_shrink_priority = rules.shrink_priority != ShrinkPriorityPolicy::Off;
-        [counter.min, counter.low, counter.emin, counter.elow] != [0; 4]
-            || heeds_soft_limits && group.soft_limit != UNLIMITED
-            || heeds_shrink_priority && group.shrink_priority != DEF_PRIORITY
     }
 
     /// Whether walks of this kind may skip groups at all.
@@ -123,11 +131,6 @@ impl<O: Owners> Manager<O> {
     pub(in crate::reclaim) fn has_no_rules(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
         self.may_pass(&sc.goal)
             && !self.groups.idle_groups.has_rules[self.groups.idle_groups.places[memcg] as usize]
-    }
-
-    #[inline]
-    pub(in crate::reclaim) fn note_group_visit(&mut self) {
-        self.groups.idle_groups.looked_at += 1;
     }
 
     /// A visit has found nothing. Records the least priority at which the next one finds nothing.
@@ -174,13 +177,13 @@ impl<O: Owners> Manager<O> {
         }
         for (place, &id) in quiet.order.iter().enumerate() {
             let mut below = quiet.order[place..].iter();
-            let nr = below.by_ref().take_while(|&&at| self.is_descendant(at, id)).count();
+            let nr = below.by_ref().take_while(|&&at| self.groups.is_descendant(at, id)).count();
             if quiet.ends[place] as usize != place + nr || quiet.places[id] as usize != place {
                 return Err(alloc::format!("{id:?} is at {place}, with {nr} groups"));
             }
             let parent = self.groups.memcgs[id].parent;
             let above = parent.is_some() && quiet.has_rules[quiet.places[parent] as usize];
-            let set_apart = above || self.is_set_apart(id, self.rules_of_walks());
+            let set_apart = above || self.groups.is_set_apart(id, self.rules_of_walks());
             if set_apart && !quiet.has_rules[place] {
                 return Err(alloc::format!("{id:?} has settings that walks would skip"));
             }

@@ -11,7 +11,9 @@ use crate::compaction::CompactResult;
 use crate::config::era::CongestionNap;
 use crate::frames::gfp::{AllocFlags, Watermark};
 use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Sleep;
 use crate::interface::manager::Manager;
@@ -24,6 +26,36 @@ use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, TICK};
 use alloc::boxed::Box;
+
+impl Groups {
+    /// The pass is abandoned: if its soft-limit stage holds a group, the group returns to the tree.
+    pub(crate) fn abandon_shrink_node(&mut self, pass: &ShrinkNode) {
+        match &pass.stage {
+            NodePassStage::Soft(soft) => self.abandon_soft_reclaim(soft),
+            NodePassStage::New
+            | NodePassStage::Walk
+            | NodePassStage::At(_)
+            | NodePassStage::Slab(..)
+            | NodePassStage::After(_)
+            | NodePassStage::Shrink(..) => {}
+        }
+    }
+}
+
+impl Memory {
+    /// Puts the reclaimer to sleep (Linux `reclaim_throttle`).
+    pub(crate) fn reclaim_throttle(
+        &mut self,
+        node: NodeId,
+        reason: Throttle,
+        timeout: u64,
+    ) -> Sleep {
+        self.vmstat.count(Event::MmVmscanThrottled);
+        let usec_timeout = timeout / 1000;
+        self.events.record(TraceEvent::MmVmscanThrottled { nid: node, usec_timeout, reason });
+        Sleep::throttled(node, reason, timeout)
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// One step of a pass. For a block of high order the pass repeats while compaction needs more
@@ -57,7 +89,7 @@ impl<O: Owners> Manager<O> {
         if !for_compaction || sc.found.nr_reclaimed == pass.reclaimed_before {
             return false;
         }
-        let sizes = self.node_lru_sizes(pass.node);
+        let sizes = self.mem.node_lru_sizes(pass.node);
         let can_swap = self.swap.free() > 0;
         let cold = sizes.cold_file() + if can_swap { sizes.cold_anon() } else { 0 };
         let gap = compact_gap(sc.goal.order);
@@ -82,19 +114,6 @@ impl<O: Owners> Manager<O> {
                 ) != CompactResult::Skipped
         });
         !ready && cold > gap
-    }
-
-    /// The pass is abandoned: if its soft-limit stage holds a group, the group returns to the tree.
-    pub(crate) fn abandon_shrink_node(&mut self, pass: &ShrinkNode) {
-        match &pass.stage {
-            NodePassStage::Soft(soft) => self.abandon_soft_reclaim(soft),
-            NodePassStage::New
-            | NodePassStage::Walk
-            | NodePassStage::At(_)
-            | NodePassStage::Slab(..)
-            | NodePassStage::After(_)
-            | NodePassStage::Shrink(..) => {}
-        }
     }
 
     fn shrink_node_once(
@@ -124,13 +143,13 @@ impl<O: Owners> Manager<O> {
                 NodePassStage::Walk => {
                     self.walk_begins();
                     match self.first_of_walk(pass, sc) {
-                        Some(at) => pass.stage = NodePassStage::At(self.position_of(at)),
+                        Some(at) => pass.stage = NodePassStage::At(self.groups.position_of(at)),
                         None => return NodeStep::Done(self.shrink_node_end(pass, sc)),
                     }
                 }
                 NodePassStage::At(at) => {
                     let position = *at;
-                    let Some(memcg) = self.at_position_in_walk(position) else {
+                    let Some(memcg) = self.groups.at_position_in_walk(position) else {
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
                     if visits == VISITS_A_STEP {
@@ -153,7 +172,7 @@ impl<O: Owners> Manager<O> {
                     }
                     visits += 1;
                     self.mem.work.lruvecs_visited += 1;
-                    self.note_group_visit();
+                    self.groups.note_group_visit();
                     let visit = VisitedGroup { memcg, node: pass.node, walk: pass.walk };
                     let plan = match self.has_no_rules(memcg, sc) {
                         true => GroupPlan { skip: false, priority: sc.goal.priority, protected: 0 },
@@ -186,14 +205,14 @@ impl<O: Owners> Manager<O> {
                 }
                 NodePassStage::Slab(at, slab) => {
                     let position = *at;
-                    let is_there = self.at_position_in_walk(position).is_some();
+                    let is_there = self.groups.at_position_in_walk(position).is_some();
                     if is_there && !self.shrink_slab_step(slab, ctx.cpu) {
                         return NodeStep::Continue;
                     }
                     pass.stage = NodePassStage::After(position);
                 }
                 NodePassStage::After(at) => {
-                    let Some(memcg) = self.at_position_in_walk(*at) else {
+                    let Some(memcg) = self.groups.at_position_in_walk(*at) else {
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
                     if let Some(done) = self.next_of_walk(pass, memcg, sc) {
@@ -202,7 +221,7 @@ impl<O: Owners> Manager<O> {
                 }
                 NodePassStage::Shrink(at, lruvec) => {
                     // A removed group passes its lists to its parent.
-                    let Some(memcg) = self.at_position_in_walk(*at) else {
+                    let Some(memcg) = self.groups.at_position_in_walk(*at) else {
                         sc.found.nr_reclaimed += lruvec.nr_reclaimed;
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
@@ -240,7 +259,7 @@ impl<O: Owners> Manager<O> {
         match self.step.legacy_wait.take() {
             None => NodeStep::Continue,
             Some(_) if goal.is_kswapd() => {
-                NodeStep::Wait(self.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
+                NodeStep::Wait(self.mem.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
             }
             Some(pfn) => {
                 self.mem.pages[pfn].set(PageFlags::WAITERS);
@@ -256,13 +275,13 @@ impl<O: Owners> Manager<O> {
 
     fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
         let root = sc.goal.target.unwrap_or(ROOT);
-        if !self.memcg_is_online(root) {
+        if !self.groups.memcg_is_online(root) {
             return None;
         }
         if self.walks_in_part(&sc.goal) {
             let remembered = self.groups.memcgs[root].lruvecs[pass.node].reclaim_position;
             if remembered.is_some() {
-                return self.next_memcg(root, remembered).or(Some(root));
+                return self.groups.next_memcg(root, remembered).or(Some(root));
             }
         }
         Some(root)
@@ -276,7 +295,7 @@ impl<O: Owners> Manager<O> {
         sc: &mut ScanControl,
     ) -> Option<NodeStep> {
         let root = sc.goal.target.unwrap_or(ROOT);
-        let next = self.next_memcg(root, memcg);
+        let next = self.groups.next_memcg(root, memcg);
         if self.walks_in_part(&sc.goal) {
             let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
             let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
@@ -286,7 +305,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         match next {
-            Some(next) => pass.stage = NodePassStage::At(self.position_of(next)),
+            Some(next) => pass.stage = NodePassStage::At(self.groups.position_of(next)),
             None => {
                 let scanned = sc.found.nr_scanned - pass.walk_scanned;
                 if !self.another_walk(WalkResult { number: pass.walk, scanned }, sc) {
@@ -358,19 +377,6 @@ impl<O: Owners> Manager<O> {
         if sc.found.nr_reclaimed > pass.reclaimed_before {
             state.kswapd.failures = 0;
         }
-        wait.map(|(reason, timeout)| self.reclaim_throttle(node, reason, timeout))
-    }
-
-    /// Puts the reclaimer to sleep (Linux `reclaim_throttle`).
-    pub(crate) fn reclaim_throttle(
-        &mut self,
-        node: NodeId,
-        reason: Throttle,
-        timeout: u64,
-    ) -> Sleep {
-        self.mem.vmstat.count(Event::MmVmscanThrottled);
-        let usec_timeout = timeout / 1000;
-        self.mem.events.record(TraceEvent::MmVmscanThrottled { nid: node, usec_timeout, reason });
-        Sleep::throttled(node, reason, timeout)
+        wait.map(|(reason, timeout)| self.mem.reclaim_throttle(node, reason, timeout))
     }
 }

@@ -4,7 +4,9 @@
 //! (mm/memcontrol.c, 6.1).
 
 use crate::config::SoftLimitPolicy;
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
+use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -24,6 +26,97 @@ const MAX_SOFT_LIMIT_RECLAIM_LOOPS: u32 = 2;
 
 /// Most rounds over one group's subtree.
 const MAX_RECLAIM_LOOPS: u32 = 100;
+
+impl Groups {
+    /// A soft limit was set: counts charges from here on.
+    pub(crate) fn use_soft_limits(&mut self) {
+        self.soft_limit_trees.in_use = true;
+    }
+
+    /// The stage is abandoned. Puts back the groups that the stage holds off the tree.
+    pub(crate) fn abandon_soft_reclaim(&mut self, state: &SoftReclaim) {
+        for held in [state.top.map(|(top, _)| top), state.next].into_iter().flatten() {
+            let Some(memcg) = self.at_position(held).filter(|&id| self.memcg_is_online(id)) else {
+                continue;
+            };
+            if self.memcgs[memcg].lruvecs[state.node].soft_limit_key.is_none() {
+                let excess = self.memcgs[memcg].soft_limit_excess();
+                self.put_on_tree(memcg, state.node, excess);
+            }
+        }
+    }
+
+    fn take_off_tree(&mut self, memcg: MemcgId, node: NodeId) {
+        let lruvec = &mut self.memcgs[memcg].lruvecs[node];
+        if let Some(key) = lruvec.soft_limit_key.take() {
+            self.soft_limit_trees.trees[node].remove(&key);
+        }
+    }
+
+    /// A group that is on the tree already keeps its key, as in Linux
+    /// (`__mem_cgroup_insert_exceeded`): charges may have put back the group that a reclaimer took
+    /// off.
+    fn put_on_tree(&mut self, memcg: MemcgId, node: NodeId, excess: u64) {
+        let is_on = self.memcgs[memcg].lruvecs[node].soft_limit_key.is_some();
+        if excess == 0 || is_on {
+            return;
+        }
+        let trees = &mut self.soft_limit_trees;
+        trees.arrivals += 1;
+        let key = (excess, trees.arrivals);
+        trees.trees[node].insert(key, memcg);
+        self.memcgs[memcg].lruvecs[node].soft_limit_key = Some(key);
+    }
+
+    /// Takes the group with the largest key off the tree, if it is still over its limit.
+    fn largest_soft_limit(&mut self, node: NodeId) -> Option<MemcgId> {
+        loop {
+            let (_, &memcg) = self.soft_limit_trees.trees[node].last_key_value()?;
+            self.take_off_tree(memcg, node);
+            if self.memcgs[memcg].soft_limit_excess() > 0 {
+                return Some(memcg);
+            }
+        }
+    }
+
+    /// Puts the group back with its present excess. Returns whether the stage is over.
+    fn soft_reclaim_of_top_ended(&mut self, state: &mut SoftReclaim) -> bool {
+        let Some((top, _)) = state.top.take() else { return true };
+        state.zone_reclaimed += state.total;
+        // If the group freed nothing, the stage tries the next one.
+        let next = if state.total == 0 { self.largest_soft_limit(state.node) } else { None };
+        state.next = next.map(|next| self.position_of(next));
+        if let Some(top) = self.at_position(top) {
+            self.take_off_tree(top, state.node);
+            let excess = self.memcgs[top].soft_limit_excess();
+            self.put_on_tree(top, state.node, excess);
+        }
+        state.tried += 1;
+        if state.zone_reclaimed > 0 {
+            return true;
+        }
+        let over = next.is_none() || state.tried > MAX_SOFT_LIMIT_RECLAIM_LOOPS;
+        if over {
+            // The group taken off for the next try goes back.
+            if let Some(next) = next {
+                let excess = self.memcgs[next].soft_limit_excess();
+                self.put_on_tree(next, state.node, excess);
+            }
+        }
+        over
+    }
+}
+
+impl Memory {
+    /// Bitmap of the zones with memory, without the largest. The scan of the node's lists covers
+    /// the largest zone.
+    fn small_zones(&self, node: NodeId) -> u8 {
+        let zones = &self.nodes[node].zones;
+        let largest = zones.iter().map(|zone| zone.managed).max().unwrap_or(0);
+        let small = zones.iter().filter(|zone| zone.is_populated() && zone.managed < largest);
+        small.fold(0, |bits, zone| bits | 1 << zone.index)
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Counts charges of a group on a CPU; every 1024 charges updates its place in the tree (Linux
@@ -54,16 +147,11 @@ impl<O: Owners> Manager<O> {
             let excess = self.groups.memcgs[at].soft_limit_excess();
             let on_tree = self.groups.memcgs[at].lruvecs[node].soft_limit_key.is_some();
             if excess > 0 || on_tree {
-                self.take_off_tree(at, node);
-                self.put_on_tree(at, node, excess);
+                self.groups.take_off_tree(at, node);
+                self.groups.put_on_tree(at, node, excess);
             }
             at = self.groups.memcgs[at].parent;
         }
-    }
-
-    /// A soft limit was set: counts charges from here on.
-    pub(crate) fn use_soft_limits(&mut self) {
-        self.groups.soft_limit_trees.in_use = true;
     }
 
     /// A task was killed, perhaps while it held the worst group off the tree. Puts missing groups
@@ -74,66 +162,20 @@ impl<O: Owners> Manager<O> {
         }
         // A removed group is on no tree, even if its caches keep it alive.
         let ids = (1..self.groups.memcgs.len()).map(|id| MemcgId(id as u16));
-        let there: alloc::vec::Vec<_> = ids.filter(|&id| self.memcg_is_online(id)).collect();
+        let there: alloc::vec::Vec<_> = ids.filter(|&id| self.groups.memcg_is_online(id)).collect();
         for id in there {
             let excess = self.groups.memcgs[id].soft_limit_excess();
             for node in 0..self.groups.memcgs[id].lruvecs.len() {
                 if self.groups.memcgs[id].lruvecs[node].soft_limit_key.is_none() {
-                    self.put_on_tree(id, NodeId(node as u8), excess);
+                    self.groups.put_on_tree(id, NodeId(node as u8), excess);
                 }
-            }
-        }
-    }
-
-    /// The stage is abandoned. Puts back the groups that the stage holds off the tree.
-    pub(crate) fn abandon_soft_reclaim(&mut self, state: &SoftReclaim) {
-        for held in [state.top.map(|(top, _)| top), state.next].into_iter().flatten() {
-            let Some(memcg) = self.at_position(held).filter(|&id| self.memcg_is_online(id)) else {
-                continue;
-            };
-            if self.groups.memcgs[memcg].lruvecs[state.node].soft_limit_key.is_none() {
-                let excess = self.groups.memcgs[memcg].soft_limit_excess();
-                self.put_on_tree(memcg, state.node, excess);
             }
         }
     }
 
     pub(crate) fn forget_soft_limit(&mut self, memcg: MemcgId) {
         for node in 0..self.mem.pgdat.len() {
-            self.take_off_tree(memcg, NodeId(node as u8));
-        }
-    }
-
-    fn take_off_tree(&mut self, memcg: MemcgId, node: NodeId) {
-        let lruvec = &mut self.groups.memcgs[memcg].lruvecs[node];
-        if let Some(key) = lruvec.soft_limit_key.take() {
-            self.groups.soft_limit_trees.trees[node].remove(&key);
-        }
-    }
-
-    /// A group that is on the tree already keeps its key, as in Linux
-    /// (`__mem_cgroup_insert_exceeded`): charges may have put back the group that a reclaimer took
-    /// off.
-    fn put_on_tree(&mut self, memcg: MemcgId, node: NodeId, excess: u64) {
-        let is_on = self.groups.memcgs[memcg].lruvecs[node].soft_limit_key.is_some();
-        if excess == 0 || is_on {
-            return;
-        }
-        let trees = &mut self.groups.soft_limit_trees;
-        trees.arrivals += 1;
-        let key = (excess, trees.arrivals);
-        trees.trees[node].insert(key, memcg);
-        self.groups.memcgs[memcg].lruvecs[node].soft_limit_key = Some(key);
-    }
-
-    /// Takes the group with the largest key off the tree, if it is still over its limit.
-    fn largest_soft_limit(&mut self, node: NodeId) -> Option<MemcgId> {
-        loop {
-            let (_, &memcg) = self.groups.soft_limit_trees.trees[node].last_key_value()?;
-            self.take_off_tree(memcg, node);
-            if self.groups.memcgs[memcg].soft_limit_excess() > 0 {
-                return Some(memcg);
-            }
+            self.groups.take_off_tree(memcg, NodeId(node as u8));
         }
     }
 
@@ -154,7 +196,7 @@ impl<O: Owners> Manager<O> {
         inner.goal.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
         let mut zones_left = 0;
         if self.era.soft_limits_by_zone {
-            zones_left = self.small_zones(node);
+            zones_left = self.mem.small_zones(node);
             inner.rules.only_zone = (zones_left != 0).then(|| zones_left.trailing_zeros() as usize);
             zones_left &= zones_left.saturating_sub(1);
         }
@@ -172,15 +214,6 @@ impl<O: Owners> Manager<O> {
             nr_reclaimed: 0,
             nr_scanned: 0,
         })
-    }
-
-    /// Bitmap of the zones with memory, without the largest. The scan of the node's lists covers
-    /// the largest zone.
-    fn small_zones(&self, node: NodeId) -> u8 {
-        let zones = &self.mem.nodes[node].zones;
-        let largest = zones.iter().map(|zone| zone.managed).max().unwrap_or(0);
-        let small = zones.iter().filter(|zone| zone.is_populated() && zone.managed < largest);
-        small.fold(0, |bits, zone| bits | 1 << zone.index)
     }
 
     /// One batch of the stage. Returns whether it is over.
@@ -205,7 +238,7 @@ impl<O: Owners> Manager<O> {
     fn soft_reclaim_zone_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
         loop {
             if let Some((at, lruvec)) = &mut state.victim {
-                let Some(victim) = self.at_position(*at) else {
+                let Some(victim) = self.groups.at_position(*at) else {
                     state.total += lruvec.nr_reclaimed;
                     state.nr_scanned += state.sc.found.nr_scanned;
                     let (memcg, nr_reclaimed) = (at.id, lruvec.nr_reclaimed);
@@ -214,7 +247,7 @@ impl<O: Owners> Manager<O> {
                         nr_reclaimed,
                     });
                     state.victim = None;
-                    return self.soft_reclaim_of_top_ended(state);
+                    return self.groups.soft_reclaim_of_top_ended(state);
                 };
                 if self.shrink_lruvec_step(lruvec, victim, state.node, &mut state.sc, ctx) {
                     self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
@@ -225,25 +258,26 @@ impl<O: Owners> Manager<O> {
                     state.nr_scanned += state.sc.found.nr_scanned;
                     state.victim = None;
                     if self.soft_reclaim_victim_ended(state, victim) {
-                        return self.soft_reclaim_of_top_ended(state);
+                        return self.groups.soft_reclaim_of_top_ended(state);
                     }
                 }
                 return false;
             }
             let Some((top, _)) = state.top else {
-                let next = state.next.take().and_then(|next| self.at_position(next));
-                let Some(memcg) = next.or_else(|| self.largest_soft_limit(state.node)) else {
+                let next = state.next.take().and_then(|next| self.groups.at_position(next));
+                let Some(memcg) = next.or_else(|| self.groups.largest_soft_limit(state.node))
+                else {
                     return true;
                 };
                 let excess = self.groups.memcgs[memcg].soft_limit_excess();
-                state.top = Some((self.position_of(memcg), excess));
+                state.top = Some((self.groups.position_of(memcg), excess));
                 state.turns = 0;
                 state.total = 0;
                 self.begin_soft_victim(state, memcg);
                 continue;
             };
-            if self.at_position(top).is_none() {
-                return self.soft_reclaim_of_top_ended(state);
+            if self.groups.at_position(top).is_none() {
+                return self.groups.soft_reclaim_of_top_ended(state);
             }
             unreachable!("a group on top has a victim");
         }
@@ -269,17 +303,17 @@ impl<O: Owners> Manager<O> {
         let sc = &mut state.sc;
         let plan = crate::reclaim::plugin::GroupPlan { skip: false, priority: 0, protected: 0 };
         let scan = self.plan_scan(victim, state.node, sc, plan, SWAP_CLUSTER_MAX);
-        state.victim = Some((self.position_of(victim), scan));
+        state.victim = Some((self.groups.position_of(victim), scan));
     }
 
     /// Continues with the next member of the subtree. Returns whether the group on top is done.
     fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
         let Some((top, excess)) = state.top else { return true };
-        let Some(top) = self.at_position(top) else { return true };
+        let Some(top) = self.groups.at_position(top) else { return true };
         if self.groups.memcgs[top].soft_limit_excess() == 0 {
             return true;
         }
-        let next = self.next_memcg(top, victim);
+        let next = self.groups.next_memcg(top, victim);
         if next.is_none() {
             state.turns += 1;
             // A second round always follows the first, even if the first freed enough.
@@ -291,33 +325,6 @@ impl<O: Owners> Manager<O> {
         }
         self.begin_soft_victim(state, next.unwrap_or(top));
         false
-    }
-
-    /// Puts the group back with its present excess. Returns whether the stage is over.
-    fn soft_reclaim_of_top_ended(&mut self, state: &mut SoftReclaim) -> bool {
-        let Some((top, _)) = state.top.take() else { return true };
-        state.zone_reclaimed += state.total;
-        // If the group freed nothing, the stage tries the next one.
-        let next = if state.total == 0 { self.largest_soft_limit(state.node) } else { None };
-        state.next = next.map(|next| self.position_of(next));
-        if let Some(top) = self.at_position(top) {
-            self.take_off_tree(top, state.node);
-            let excess = self.groups.memcgs[top].soft_limit_excess();
-            self.put_on_tree(top, state.node, excess);
-        }
-        state.tried += 1;
-        if state.zone_reclaimed > 0 {
-            return true;
-        }
-        let over = next.is_none() || state.tried > MAX_SOFT_LIMIT_RECLAIM_LOOPS;
-        if over {
-            // The group taken off for the next try goes back.
-            if let Some(next) = next {
-                let excess = self.groups.memcgs[next].soft_limit_excess();
-                self.put_on_tree(next, state.node, excess);
-            }
-        }
-        over
     }
 }
 
@@ -339,7 +346,7 @@ mod tests {
         let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
         machine.groups.memcgs[memcg].soft_limit = 0;
         machine.groups.memcgs[memcg].memory.usage = 8;
-        machine.put_on_tree(memcg, node, 8);
+        machine.groups.put_on_tree(memcg, node, 8);
         let ctx = Ctx { cpu: Cpu(0), node, now: 0, asker: MmId::NONE, memcg: ROOT };
         let sc = ScanControl::new(Reclaimer::Kswapd, SWAP_CLUSTER_MAX, Gfp::KERNEL, 0);
         let mut stage = machine.begin_soft_reclaim(node, &sc).unwrap();
@@ -350,7 +357,7 @@ mod tests {
             "taken off to be worked on"
         );
         // The group has nothing to free: it is tried again and again, and each try puts it back.
-        machine.put_on_tree(memcg, node, 9);
+        machine.groups.put_on_tree(memcg, node, 9);
         while !machine.soft_reclaim_step(&mut stage, &ctx) {}
         let on_tree: Vec<_> =
             machine.groups.soft_limit_trees.of_node(0).map(|(key, _)| key).collect();

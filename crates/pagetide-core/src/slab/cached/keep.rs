@@ -8,7 +8,30 @@ use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::object::Object;
 use crate::slab::SlabError;
+use crate::slab::Slabs;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};
+
+impl Slabs {
+    /// Checks that an object is in use and not cached.
+    fn check_object(&self, object: Object) -> Result<(), SlabError> {
+        let it = self.caches.get(object.cache.idx()).ok_or(SlabError::UnknownCache)?;
+        it.check_in_use(object.number)?;
+        match it.is_cached(object.number) {
+            true => Err(SlabError::IsCached),
+            false => Ok(()),
+        }
+    }
+
+    fn note_entry(&mut self, object: Object, at: u32) {
+        let it = &mut self.caches[object.cache];
+        let number = object.number as usize;
+        if it.entries.len() <= number {
+            it.entries.resize(number + 1, NONE);
+        }
+        it.entries[number] = at;
+        it.set_returnable(object.number, false);
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Caches an unused object, such as a closed dentry with its inode (`holds`). When memory is
@@ -24,9 +47,9 @@ impl<O: Owners> Manager<O> {
         holds: Option<Object>,
         kind: CachedKind,
     ) -> Result<CachedId, SlabError> {
-        self.check_object(object)?;
+        self.slabs.check_object(object)?;
         if let Some(holds) = holds {
-            self.check_object(holds)?;
+            self.slabs.check_object(holds)?;
             if holds == object {
                 return Err(SlabError::IsCached);
             }
@@ -44,9 +67,9 @@ impl<O: Owners> Manager<O> {
         place: (u32, u32),
     ) -> u32 {
         let at = self.slabs.cached.create(object, holds, list, place);
-        self.note_entry(object, at);
+        self.slabs.note_entry(object, at);
         if holds.is_some() {
-            self.note_entry(holds, at);
+            self.slabs.note_entry(holds, at);
         }
         let (memcg, node) = self.list_of(object);
         let lists = &mut self.groups.memcgs[memcg].cached[node];
@@ -82,26 +105,6 @@ impl<O: Owners> Manager<O> {
         Some((object, Some(holds).filter(|holds| holds.is_some())))
     }
 
-    /// Checks that an object is in use and not cached.
-    fn check_object(&self, object: Object) -> Result<(), SlabError> {
-        let it = self.slabs.caches.get(object.cache.idx()).ok_or(SlabError::UnknownCache)?;
-        it.check_in_use(object.number)?;
-        match it.is_cached(object.number) {
-            true => Err(SlabError::IsCached),
-            false => Ok(()),
-        }
-    }
-
-    fn note_entry(&mut self, object: Object, at: u32) {
-        let it = &mut self.slabs.caches[object.cache];
-        let number = object.number as usize;
-        if it.entries.len() <= number {
-            it.entries.resize(number + 1, NONE);
-        }
-        it.entries[number] = at;
-        it.set_returnable(object.number, false);
-    }
-
     /// Takes an entry off its list and frees the entry.
     pub(super) fn take_entry(&mut self, at: u32) -> (Object, Object) {
         let CachedEntry { object, holds, list, .. } = self.slabs.cached.entries[at as usize];
@@ -126,7 +129,7 @@ impl<O: Owners> Manager<O> {
         while self.groups.memcgs[memcg].dying {
             memcg = self.groups.memcgs[memcg].parent;
         }
-        (memcg, self.node_of_object(object))
+        (memcg, self.slabs.node_of_object(object))
     }
 
     /// Moves the cached objects of a removed group to its parent.
@@ -207,7 +210,7 @@ impl<O: Owners> Manager<O> {
 
     /// The kind of a cache's objects, by Linux's name for the cache.
     pub fn cached_kind(&self, cache: CacheId) -> Option<CachedKind> {
-        let it = self.kmem_cache(cache)?;
+        let it = self.slabs.kmem_cache(cache)?;
         match it.name.as_str() {
             "dentry" => Some(CachedKind::Dentry),
             name if name.ends_with("inode_cache") => Some(CachedKind::Inode),

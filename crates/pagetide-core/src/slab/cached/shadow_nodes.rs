@@ -15,6 +15,7 @@ use super::{NONE, SHADOW_NODES};
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::object::Object;
+use crate::slab::Slabs;
 use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, NodeId};
 
@@ -23,11 +24,17 @@ use crate::units::{Cpu, MemcgId, NodeId};
 const PAGES_SHIFT: u32 = 6 - 3;
 pub(crate) const PAGES_A_SHADOW_NODE: u64 = 1 << PAGES_SHIFT;
 
+impl Slabs {
+    pub(crate) fn is_shadow_node(&self, node: Object) -> bool {
+        self.caches[node.cache].is_cached(node.number)
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Lists a node that has lost its last page and still has shadows. `tree` and `index` say where
     /// the node is.
     pub(crate) fn list_shadow_node(&mut self, node: Object, tree: u32, index: u32) {
-        debug_assert!(!self.is_shadow_node(node), "{node:?} is already listed");
+        debug_assert!(!self.slabs.is_shadow_node(node), "{node:?} is already listed");
         self.keep(node, Object::NONE, SHADOW_NODES, (tree, index));
     }
 
@@ -35,10 +42,6 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn unlist_shadow_node(&mut self, node: Object) {
         let entry = self.slabs.caches[node.cache].entries[node.number as usize];
         self.take_entry(entry);
-    }
-
-    pub(crate) fn is_shadow_node(&self, node: Object) -> bool {
-        self.slabs.caches[node.cache].is_cached(node.number)
     }
 
     /// Shadow nodes of all groups (`workingset_nodes`).

@@ -39,7 +39,7 @@ impl<O: Owners> Manager<O> {
             let page_size = self.slabs.page_size as u32;
             let nr = bytes.div_ceil(page_size);
             let memcg = self.slabs.objcgs.memcg_of(objcg);
-            self.charge_kernel_pages(ctx, memcg, nr.into(), gfp)?;
+            self.groups.charge_kernel_pages(ctx, memcg, nr.into(), gfp)?;
             self.refill_obj_stock(ctx.cpu, objcg, nr * page_size - bytes, false);
             self.slabs.objcgs.stock_of(ctx.cpu).grow(bytes.into(), reclaimable);
         }
@@ -52,7 +52,7 @@ impl<O: Owners> Manager<O> {
         let page_size = self.slabs.page_size as u32;
         let nr = bytes.div_ceil(page_size);
         let memcg = self.slabs.objcgs.memcg_of(objcg);
-        self.force_charge_kernel_pages(memcg, nr.into());
+        self.groups.force_charge_kernel_pages(memcg, nr.into());
         self.refill_obj_stock(cpu, objcg, nr * page_size - bytes, false);
         self.slabs.objcgs.stock_of(cpu).grow(bytes.into(), reclaimable);
     }
@@ -94,9 +94,9 @@ impl<O: Owners> Manager<O> {
     /// Uncharges pages of objects through the stock of pages.
     fn uncharge_object_pages(&mut self, cpu: Cpu, objcg: u16, nr: u64) {
         let memcg = self.slabs.objcgs.memcg_of(objcg);
-        self.account_kernel_pages(memcg, -(nr as i64));
+        self.groups.account_kernel_pages(memcg, -(nr as i64));
         if memcg != ROOT {
-            self.refill_stock(cpu, memcg, nr);
+            self.groups.refill_stock(cpu, memcg, nr);
         }
     }
 
@@ -126,7 +126,9 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn drain_obj_stocks(&mut self, memcg: MemcgId) {
         for cpu in 0..self.slabs.objcgs.stocks.len() {
             let objcg = self.slabs.objcgs.stocks[cpu].objcg;
-            if objcg != NO_OWNER && self.is_descendant(self.slabs.objcgs.memcg_of(objcg), memcg) {
+            if objcg != NO_OWNER
+                && self.groups.is_descendant(self.slabs.objcgs.memcg_of(objcg), memcg)
+            {
                 self.drain_obj_stock(Cpu(cpu as u16));
             }
         }

@@ -142,7 +142,7 @@ impl<O: Owners> Manager<O> {
     /// Frees the cached objects of all groups until hardly any more can be freed (`echo 2 >
     /// drop_caches`). Does nothing for an unknown CPU.
     pub fn drop_slab(&mut self, cpu: Cpu) -> Effects<'_> {
-        if self.has_cpu(cpu) {
+        if self.groups.has_cpu(cpu) {
             self.drop_kept_objects(cpu);
         }
         self.take_effects()

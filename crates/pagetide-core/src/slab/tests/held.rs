@@ -47,7 +47,7 @@ fn a_removed_group_counts_no_pages_whatever_holds_it() {
     assert!(machine.groups.memcgs[memcg].dying);
     let here = machine.lru_sizes_below(memcg, NodeId(0)).cold_file();
     assert_eq!(here, 0);
-    assert!(machine.global_node_stat(NodeStat::NrInactiveFile) > 0);
+    assert!(machine.mem.global_node_stat(NodeStat::NrInactiveFile) > 0);
     machine.audit().unwrap();
     work_off(&mut machine);
     free(&mut machine, cache, object);

@@ -126,7 +126,7 @@ impl SlabWorld {
         let accounting = config.slab_accounting;
         let mut machine = Machine::new(&nodes, NR_CPUS, config).expect("the machine is valid");
         let mm = machine.create_mm(ROOT).unwrap();
-        let highest = machine.kmem_caches().map(|(id, _)| id.0).max().unwrap_or(0);
+        let highest = machine.slabs.kmem_caches().map(|(id, _)| id.0).max().unwrap_or(0);
         let groups = vec![Group { id: ROOT, parent: 0, mm, online: true }];
         let mut world = SlabWorld {
             machine,
@@ -235,7 +235,7 @@ impl SlabWorld {
             }
         }
         self.forget_pruned();
-        let highest = self.machine.kmem_caches().map(|(id, _)| id.0).max();
+        let highest = self.machine.slabs.kmem_caches().map(|(id, _)| id.0).max();
         self.highest = self.highest.max(highest.unwrap_or(0));
         self.audit(op);
         self.compare(op);
@@ -265,14 +265,14 @@ impl SlabWorld {
         }
         while self.kworker(Cpu(0)) == Step::Continue {}
         self.machine.audit().expect("everything was freed");
-        let ids: Vec<CacheId> = self.machine.kmem_caches().map(|(id, _)| id).collect();
+        let ids: Vec<CacheId> = self.machine.slabs.kmem_caches().map(|(id, _)| id).collect();
         // Owner vectors and the memory of clones are objects of the kernel's own caches.
         for &id in ids.iter().chain(&ids) {
             self.machine.shrink_cache(id, Cpu(1));
         }
         self.machine.audit().expect("everything was freed");
         assert_eq!(self.machine.total_slab_usage(), Default::default());
-        assert!(self.machine.kmem_caches().all(|(_, cache)| cache.nr_slabs == 0));
+        assert!(self.machine.slabs.kmem_caches().all(|(_, cache)| cache.nr_slabs == 0));
         assert_eq!(self.machine.memcg_ids().count(), 1, "no group is left");
         // Stocks refer to owners that are gone, and hold at most a page each.
         let stocks = match self.accounting {

@@ -199,7 +199,7 @@ impl TestWorld {
     }
 
     pub fn stat(&self, stat: NodeStat) -> u64 {
-        self.machine.global_node_stat(stat)
+        self.machine.mem.global_node_stat(stat)
     }
 
     pub fn nr_huge(&self) -> u64 {

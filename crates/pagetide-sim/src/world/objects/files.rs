@@ -86,7 +86,7 @@ impl FileCaches {
         let mut parts = [ObjectType { cache: CacheId::NONE, account: false }; CACHES.len()];
         for (part, (name, object_size, account, reclaimable)) in parts.iter_mut().zip(CACHES) {
             // An object mix may have created the cache; it accounts each object by itself.
-            let cache = match machine.find_cache(name) {
+            let cache = match machine.slabs.find_cache(name) {
                 Some(found) => found,
                 None => machine.create_cache(CacheSpec {
                     name: name.into(),
@@ -104,7 +104,7 @@ impl FileCaches {
             KmemAccounting::Off => "kmalloc-",
         };
         let kmalloc = |size: &str| {
-            let cache = machine.find_cache(&format!("{prefix}{size}"));
+            let cache = machine.slabs.find_cache(&format!("{prefix}{size}"));
             let cache = cache.ok_or(SlabError::UnknownCache)?;
             Ok::<_, SlabError>(ObjectType { cache, account: true })
         };

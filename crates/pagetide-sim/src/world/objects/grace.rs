@@ -40,7 +40,7 @@ const FREED_LATE: [&str; 6] =
 /// For each cache id, true if its objects are freed after a grace period.
 fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
     let mut late = Vec::new();
-    for (id, cache) in machine.kmem_caches() {
+    for (id, cache) in machine.slabs.kmem_caches() {
         late.resize(late.len().max(id.idx() + 1), false);
         // A cache with another kernel's object size is named `NAME:SIZE`.
         let name = cache.name.split(':').next().unwrap_or_default();

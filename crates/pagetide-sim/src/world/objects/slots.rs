@@ -142,7 +142,7 @@ impl SimWorld {
         for (object, cpu) in self.objects.grace.take_all() {
             self.free_object_now(object, cpu);
         }
-        for id in self.machine.kmem_caches().map(|(id, _)| id).collect::<Vec<_>>() {
+        for id in self.machine.slabs.kmem_caches().map(|(id, _)| id).collect::<Vec<_>>() {
             self.machine.shrink_cache(id, Cpu(0));
         }
         self.results.shrunk_slabs = SlabLevels::of(&self.machine, &self.setup);

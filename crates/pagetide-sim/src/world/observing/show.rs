@@ -234,7 +234,7 @@ fn group_path(machine: &Machine, memcg: MemcgId) -> Option<String> {
     let mut path = String::new();
     let mut at = memcg;
     while at != ROOT {
-        if !machine.memcg_is_online(at) {
+        if !machine.groups.memcg_is_online(at) {
             return None;
         }
         let group = &machine.memcgs()[at];

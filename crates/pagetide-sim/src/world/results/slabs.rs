@@ -66,8 +66,8 @@ impl SlabSamples {
     }
 
     fn look(&mut self, machine: &Machine, groups: &[Option<MemcgId>], times: u32) {
-        let slab = machine.global_node_stat(NodeStat::NrSlabReclaimable)
-            + machine.global_node_stat(NodeStat::NrSlabUnreclaimable);
+        let slab = machine.mem.global_node_stat(NodeStat::NrSlabReclaimable)
+            + machine.mem.global_node_stat(NodeStat::NrSlabUnreclaimable);
         self.peak_slab = self.peak_slab.max(slab);
         for (peak, memcg) in self.groups.iter_mut().zip(groups) {
             let Some(memcg) = *memcg else { continue };
@@ -116,7 +116,7 @@ impl SlabLevels {
         if !setup.has_objects() {
             return SlabLevels::default();
         }
-        let bytes = |stat| machine.page_size().bytes_of(machine.global_node_stat(stat)) as f64;
+        let bytes = |stat| machine.page_size().bytes_of(machine.mem.global_node_stat(stat)) as f64;
         let reclaimable = bytes(NodeStat::NrSlabReclaimable);
         let unreclaimable = bytes(NodeStat::NrSlabUnreclaimable);
         let mut levels = SlabLevels::default();
@@ -129,12 +129,12 @@ impl SlabLevels {
         for ReportedCache { name, holds_objects: is_of_things } in
             reported_caches(setup.machine.kmem_accounting)
         {
-            let Some(id) = machine.find_cache(name) else { continue };
+            let Some(id) = machine.slabs.find_cache(name) else { continue };
             let usage = machine.slab_usage(id);
             let counts = [usage.counted_active_objs, usage.num_objs, usage.num_slabs];
             levels.caches.extend(slabinfo_names(name).into_iter().zip(counts));
             if is_of_things {
-                let size = machine.kmem_cache(id).map_or(0, |cache| u64::from(cache.size));
+                let size = machine.slabs.kmem_cache(id).map_or(0, |cache| u64::from(cache.size));
                 used += usage.counted_active_objs * size;
                 held += usage.bytes;
             }

@@ -153,7 +153,7 @@ impl TimelineSampler {
         for (levels, group) in self.levels.iter_mut().zip(rows(groups)) {
             let Some(memcg) = group else { continue };
             let usage = match memcg {
-                ROOT => machine_pages(machine).saturating_sub(machine.nr_free_pages()),
+                ROOT => machine_pages(machine).saturating_sub(machine.mem.nr_free_pages()),
                 memcg => machine.memcg_usage(memcg),
             };
             let now = GroupRow {
