@@ -31,7 +31,8 @@ pub struct Driver {
 /// A machine of `bytes` in one zone, so that no memory is reserved from other zones.
 pub fn one_zone(bytes: u64) -> NodeSpec {
     let mut spec = NodeSpec::default();
-    spec.zones[pagetide_core::frames::zone::ZONE_NORMAL] = ZoneSpec::all_free(bytes / PAGE_SIZE);
+    spec.zones[pagetide_core::frames::zone_type::ZONE_NORMAL] =
+        ZoneSpec::all_free(bytes / PAGE_SIZE);
     spec
 }
 

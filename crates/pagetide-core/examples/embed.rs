@@ -3,7 +3,7 @@
 
 use pagetide_core::config::Config;
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
-use pagetide_core::frames::zone::ZONE_NORMAL;
+use pagetide_core::frames::zone_type::ZONE_NORMAL;
 use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::interface::executor::{frame_of, Executor, World};
 use pagetide_core::interface::manager::Manager;

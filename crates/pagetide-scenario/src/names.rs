@@ -8,7 +8,7 @@ pub use caches::kernel_caches;
 pub use pagetide_core::control::{cache_and_file, CacheControl};
 
 use crate::op::Advice;
-use pagetide_core::frames::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
+use pagetide_core::frames::zone_type::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 
 pub trait NameSet: Copy + Sized + 'static {
     /// Noun for a name of this set in messages, for example `disk model`.

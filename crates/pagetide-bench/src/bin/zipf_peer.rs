@@ -24,7 +24,7 @@ use pagetide_bench::driver::{one_zone, Driver};
 use pagetide_bench::stream;
 use pagetide_core::config::Config;
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
-use pagetide_core::frames::zone::ZONE_DMA32;
+use pagetide_core::frames::zone_type::ZONE_DMA32;
 use pagetide_core::process::page_table::Advice;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::swap::SwapOptions;

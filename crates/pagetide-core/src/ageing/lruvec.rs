@@ -13,7 +13,7 @@ use crate::ageing::Ageing;
 use crate::frames::list::List;
 use crate::frames::page::{Page, PageFlags, Place};
 use crate::frames::page_array::PageArray;
-use crate::frames::zone::MAX_NR_ZONES;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::stats::vmstat::NodeStat;
 use crate::units::digest::State;
 use crate::units::{MemcgId, Pfn};

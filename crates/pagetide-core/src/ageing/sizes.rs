@@ -15,7 +15,7 @@ pub(crate) const MEMORY_STAT_NAMES: [&str; NR_LRU_LISTS] =
     ["inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable"];
 
 /// Names of the sizes by zone, by [`Lru`].
-pub(crate) const ZONE_NAMES: [&str; NR_LRU_LISTS] = [
+pub(crate) const ZONE_LIST_NAMES: [&str; NR_LRU_LISTS] = [
     "nr_zone_inactive_anon",
     "nr_zone_active_anon",
     "nr_zone_inactive_file",

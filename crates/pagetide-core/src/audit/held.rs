@@ -4,7 +4,7 @@
 
 use super::{check, Violation};
 use crate::frames::page::PageFlags;
-use crate::frames::zone::MAX_NR_ZONES;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;

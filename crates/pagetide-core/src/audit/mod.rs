@@ -72,7 +72,7 @@ impl<O: Owners> Manager<O> {
             for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
                 for lru in Lru::ALL {
                     let list = lruvec.list(lru);
-                    let mut zones = [0u64; crate::frames::zone::MAX_NR_ZONES];
+                    let mut zones = [0u64; crate::frames::zone_type::MAX_NR_ZONES];
                     let mut previous = Pfn::NONE;
                     let mut entries = 0;
                     for pfn in list.iter(pages) {

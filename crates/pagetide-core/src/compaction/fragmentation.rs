@@ -57,7 +57,7 @@ impl FreeBlocks {
 ///
 /// ```
 /// # use pagetide_core::{compaction::fragmentation::fragmentation_index, config::Config};
-/// # use pagetide_core::{frames::node::NodeSpec, frames::zone::ZONE_DMA32, process::Machine};
+/// # use pagetide_core::{frames::node::NodeSpec, frames::zone_type::ZONE_DMA32, process::Machine};
 /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
 /// # let machine = Machine::new(&[node], 1, Config::default()).unwrap();
 /// let zone = &machine.mem.nodes[0].zones[ZONE_DMA32];
@@ -88,7 +88,7 @@ fn thousandths(value: u64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::zone::ZONE_NORMAL;
+    use crate::frames::zone_type::ZONE_NORMAL;
     use crate::units::{NodeId, Pfn, MAX_PAGE_ORDER};
 
     /// A zone that reports `blocks[order]` free blocks of each order.

@@ -14,7 +14,8 @@ mod work;
 
 use super::run::CompactRunId;
 use crate::config::Config;
-use crate::frames::zone::{Zone, MAX_NR_ZONES};
+use crate::frames::zone::Zone;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::units::digest::State;
 use crate::units::{Nanos, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
 

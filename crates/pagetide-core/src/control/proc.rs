@@ -19,7 +19,7 @@ mod meminfo;
 mod memory_stat;
 mod zones;
 
-use crate::ageing::sizes::ZONE_NAMES;
+use crate::ageing::sizes::ZONE_LIST_NAMES;
 use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
@@ -269,7 +269,7 @@ impl<O: Owners> Manager<O> {
         let (background, threshold) = dirty_limits;
         let mut rows: Vec<CounterRow> = Vec::with_capacity(VMSTAT_ORDER.len());
         rows.push(("nr_free_pages", self.mem.nr_free_pages()));
-        rows.extend(ZONE_NAMES.into_iter().zip(self.mem.global_lru_sizes().0));
+        rows.extend(ZONE_LIST_NAMES.into_iter().zip(self.mem.global_lru_sizes().0));
         rows.push(("nr_zone_write_pending", self.mem.write_pending()));
         rows.push(("nr_mlock", self.nr_mlock()));
         rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.mem.global_node_stat(stat))));

@@ -4,7 +4,7 @@
 use super::*;
 use crate::config::{Config, ControlFile};
 use crate::frames::node::{NodeSpec, ZoneSpec};
-use crate::frames::zone::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
+use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
 use crate::interface::daemon::Daemon;
 use crate::interface::effect::{Effect, Effects, Token};
 use crate::process::Machine;

@@ -18,9 +18,10 @@ use crate::frames::node::{
 use crate::frames::page_alloc::{LastFreed, Memory};
 use crate::frames::page_array::PageArray;
 use crate::frames::pgdat::NodeState;
-use crate::frames::pin::Pins;
+use crate::frames::pin_counts::Pins;
 use crate::frames::watermark::{self, WatermarkInputs};
-use crate::frames::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NAMES};
+use crate::frames::zone::Zone;
+use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NAMES};
 use crate::stats::event::EventLog;
 use crate::stats::vmstat::Vmstat;
 use crate::stats::work::Work;

@@ -7,7 +7,7 @@
 //! Invariant: the [`Gfp`] alone determines the zones and pageblocks that a request may use. A
 //! combination of zone bits that Linux forbids gets the lowest of the named zones.
 
-use crate::frames::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
+use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 use crate::units::digest::State;
 use core::fmt;
 

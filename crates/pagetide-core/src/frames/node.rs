@@ -8,7 +8,8 @@
 //! Invariant: `zones[i].index == i`, and `zones[i].node` is the node's id.
 
 use crate::frames::boot::free_lists::FreeLists;
-use crate::frames::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
+use crate::frames::zone::Zone;
+use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
 use crate::units::{NodeId, MAX_PAGE_ORDER};

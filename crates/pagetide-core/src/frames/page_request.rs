@@ -382,7 +382,7 @@ mod tests {
     use crate::config::Config;
     use crate::frames::node::NodeSpec;
     use crate::frames::page_alloc::Wakeup;
-    use crate::frames::zone::{ZONE_DMA, ZONE_MOVABLE};
+    use crate::frames::zone_type::{ZONE_DMA, ZONE_MOVABLE};
     use crate::groups::memcg::MemoryEvent;
     use crate::interface::outcome::Outcome;
     use crate::process::Machine;

@@ -4,7 +4,7 @@
 
 use crate::ageing::lruvec::NR_LRU_LISTS;
 use crate::compaction::kcompactd::Kcompactd;
-use crate::frames::zone::MAX_NR_ZONES;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::reclaim::kswapd::Kswapd;
 use crate::stats::vmstat::NodeStat;
 use crate::units::digest::State;

@@ -19,23 +19,8 @@ use crate::interface::bad_id::BadId;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
-use crate::units::digest::State;
 use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
-use alloc::collections::BTreeMap;
 use core::fmt;
-
-/// Number of pins of each frame; for a huge page, of its first frame.
-#[derive(Clone, Debug, Default, State)]
-pub(crate) struct Pins {
-    counts: BTreeMap<Pfn, u64>,
-}
-
-impl Pins {
-    /// Frames with their pins, for the audit.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Pfn, u64)> + '_ {
-        self.counts.iter().map(|(&pfn, &count)| (pfn, count))
-    }
-}
 
 /// Why a frame was not pinned or unpinned. Nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

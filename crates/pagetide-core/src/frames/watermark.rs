@@ -16,7 +16,8 @@ pub use crate::config::{
 
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::node::Node;
-use crate::frames::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
+use crate::frames::zone::Zone;
+use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_NORMAL};
 use crate::units::page_size::PageSize;
 use crate::units::{Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES};
 

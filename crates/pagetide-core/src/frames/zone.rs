@@ -9,13 +9,12 @@
 //! Isolate. Pages on per-CPU lists do not count as free here. `nr_reserved_highatomic` is 512 for
 //! each pageblock of type HighAtomic.
 
-pub use crate::units::MAX_NR_ZONES;
-
 use crate::compaction::ZoneCompaction;
 use crate::config::FallbackPolicy;
 use crate::frames::gfp::{MigrateType, Watermark};
 use crate::frames::list::List;
 use crate::frames::pcp::Pcp;
+use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_NAMES};
 use crate::stats::zone_stat::{StatMarks, ZoneStat};
 use crate::units::digest::State;
 use crate::units::{
@@ -24,17 +23,6 @@ use crate::units::{
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
-
-/// Memory below 16 MiB.
-pub const ZONE_DMA: usize = 0;
-/// Memory from 16 MiB to 4 GiB.
-pub const ZONE_DMA32: usize = 1;
-/// Memory above 4 GiB.
-pub const ZONE_NORMAL: usize = 2;
-/// Memory kept for movable pages.
-pub const ZONE_MOVABLE: usize = 3;
-/// Names as in /proc/zoneinfo, by zone index.
-pub const ZONE_NAMES: [&str; MAX_NR_ZONES] = ["DMA", "DMA32", "Normal", "Movable"];
 
 /// Free blocks of one order.
 #[derive(Clone, Debug, Default, State)]
@@ -290,6 +278,7 @@ impl Zone {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::zone_type::ZONE_NORMAL;
 
     #[test]
     fn every_mark_carries_the_boost() {

@@ -27,7 +27,7 @@ use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Effect, Sleep, Step};
 use crate::interface::outcome::{Contents, FaultedPage, Frame, Outcome};
 use crate::process::buffer_heads::BufferHeadRequest;
-use crate::process::ids::NOT_BEGUN;
+use crate::process::id_pool::NOT_BEGUN;
 use crate::process::object::MemoryObject;
 use crate::process::page_table::{Backing, Pte, VmaId, HEAP_TOP_PAD};
 use crate::process::readahead::ReadaheadWindow;
@@ -117,14 +117,6 @@ struct SwapWindow {
     /// By slot (rotating disks) instead of by address.
     by_slot: bool,
     active: bool,
-}
-
-/// How useful swap read-ahead has been, by slot (Linux `swapin_readahead_hits`).
-#[derive(Clone, Copy, Debug, Default, State)]
-pub struct SwapinHistory {
-    hits: u32,
-    last_window: u32,
-    prev_offset: u64,
 }
 
 impl Fault {

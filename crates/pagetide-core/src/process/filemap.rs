@@ -16,7 +16,7 @@ use crate::interface::effect::{Effect, Io, Sleep, Step, Token};
 use crate::interface::outcome::Outcome;
 use crate::interface::throttle::Throttle;
 use crate::process::buffer_heads::BufferHeadRequest;
-use crate::process::ids::NOT_BEGUN;
+use crate::process::id_pool::NOT_BEGUN;
 use crate::process::readahead::{ReadaheadState, ReadaheadWindow};
 use crate::process::Machine;
 use crate::stats::vmstat::{Event, NodeStat};

@@ -13,6 +13,7 @@
 //! Invariant: an id is free exactly if its entry is marked as gone.
 
 use super::fault::Fault;
+use super::id_pool::{put, NOT_BEGUN};
 use super::page_table::{Backing, Vma, VmaId};
 use super::request::ProcessRequest;
 use super::{Machine, MmId, Processes};
@@ -22,47 +23,11 @@ use crate::interface::effect::Effects;
 use crate::interface::outcome::Outcome;
 use crate::units::errno::Errno;
 use crate::units::{Cpu, FileId, Pfn};
-use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 use core::fmt;
 
 /// Maximum number of pages of a file or mapping: page indices have 32 bits.
 pub const MAX_INDEX: u64 = u32::MAX as u64;
-
-/// Free ids of one table, and the number of entries ever created.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct IdPool {
-    free: BinaryHeap<Reverse<u32>>,
-    nr_born: u64,
-}
-
-impl IdPool {
-    /// The lowest free id of a table of `len` entries, and the new entry's generation.
-    pub fn take(&mut self, len: usize) -> (u32, u64) {
-        let born = self.nr_born;
-        self.nr_born += 1;
-        (self.free.pop().map_or(len as u32, |Reverse(id)| id), born)
-    }
-
-    /// Frees an id.
-    pub fn give_back(&mut self, id: u32) {
-        self.free.push(Reverse(id));
-    }
-
-    /// Free ids, unordered, for the audit.
-    pub fn free(&self) -> impl Iterator<Item = u32> + '_ {
-        self.free.iter().map(|&Reverse(id)| id)
-    }
-}
-
-/// Stores an entry at its id.
-pub(crate) fn put<T>(table: &mut Vec<T>, id: u32, entry: T) {
-    match table.get_mut(id as usize) {
-        Some(place) => *place = entry,
-        None => table.push(entry),
-    }
-}
 
 /// Error of a call on a mapping or a file. The call has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,9 +57,6 @@ impl fmt::Display for MapError {
 }
 
 impl core::error::Error for MapError {}
-
-/// `born` of a request that has not begun.
-pub(super) const NOT_BEGUN: u64 = u64::MAX;
 
 impl Processes {
     /// Whether the fault's mapping still exists, if the fault has begun.

@@ -13,7 +13,7 @@
 //! Invariant: a page that is reclaimed here returns to its list or is freed in the same step.
 
 use super::huge_memory::region_of;
-use super::ids::NOT_BEGUN;
+use super::id_pool::NOT_BEGUN;
 use super::page_table::{Advice, VmaId};
 use super::request::{MadviseLru, MadviseLruMode};
 use super::Machine;

@@ -11,7 +11,7 @@
 
 use super::collapse::{CollapseError, CollapseTrigger};
 use super::huge_memory::region_of;
-use super::ids::NOT_BEGUN;
+use super::id_pool::NOT_BEGUN;
 use super::request::MadviseCollapse;
 use super::Machine;
 use crate::frames::page_request::SlowRequest;

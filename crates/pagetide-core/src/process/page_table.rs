@@ -9,7 +9,7 @@
 //! One bit stands for both "dirty" and "writable": a writable entry has been written.
 
 use crate::groups::memcg::ReclaimScope;
-use crate::process::mlock::LockedPages;
+use crate::process::locked_pages::LockedPages;
 use crate::process::MmId;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;

@@ -12,7 +12,7 @@
 
 use super::fault::Fault;
 use super::huge_memory::region_of;
-use super::ids::NOT_BEGUN;
+use super::id_pool::NOT_BEGUN;
 use super::page_table::Backing;
 use super::readahead::ReadaheadWindow;
 use super::request::{Populate, PopulateMode};

@@ -13,7 +13,7 @@
 use crate::process::page_cache::FileCache;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
-use crate::units::FileId;
+use crate::units::{FileId, SwapSlot};
 use core::ops::Range;
 
 /// Read-ahead state of an open file (Linux `struct file_ra_state`), in pages.
@@ -200,7 +200,7 @@ pub struct SwapReadahead {
     /// Page of the last fault on a swap entry, whether it hit or missed; `None` before the first.
     last_page: Option<u64>,
     window: u32,
-    hits: u32,
+    pub(crate) hits: u32,
 }
 
 impl Default for SwapReadahead {
@@ -249,6 +249,51 @@ impl SwapReadahead {
         let start = page.saturating_sub(behind).max(table);
         let end = (page + nr - behind).min(table + ptrs_per_pte).min(len);
         Some(start..end)
+    }
+}
+
+/// How useful swap read-ahead has been, by slot (Linux `swapin_readahead_hits`).
+#[derive(Clone, Copy, Debug, Default, State)]
+pub struct SwapinHistory {
+    pub(crate) hits: u32,
+    last_window: u32,
+    prev_offset: u64,
+}
+
+impl SwapinHistory {
+    /// Counts a fault that found its page in the swap cache because of read-ahead.
+    pub(crate) fn hit(&mut self) {
+        self.hits = self.hits.saturating_add(1);
+    }
+
+    /// Slots to read for a page in `slot` that is not in the swap cache (Linux `swapin_nr_pages`,
+    /// `swap_cluster_readahead`). `None`: only that slot.
+    pub(crate) fn miss(
+        &mut self,
+        slot: SwapSlot,
+        area: Range<u64>,
+        page_cluster: u32,
+    ) -> Option<Range<u64>> {
+        let max = 1 << page_cluster.min(30);
+        if max == 1 {
+            return None;
+        }
+        // A window never has 0 pages, so 0 means "no window yet".
+        let granted = if self.last_window == 0 { SWAP_RA_FIRST_HITS } else { 0 };
+        let hits = core::mem::take(&mut self.hits) + granted;
+        let slot = u64::from(slot.0);
+        let adjacent = slot.abs_diff(self.prev_offset) == 1;
+        let nr = swapin_nr_pages(adjacent, hits, max, self.last_window);
+        if hits == 0 {
+            self.prev_offset = slot;
+        }
+        self.last_window = nr;
+        if nr == 1 {
+            return None;
+        }
+        let nr = u64::from(nr);
+        let start = slot - (slot - area.start) % nr;
+        Some(start..(start + nr).min(area.end))
     }
 }
 
@@ -362,5 +407,28 @@ mod tests {
         let mut state = SwapReadahead::default();
         assert_eq!(state.miss(7, LEN, 0, PageSize::Kib4), None);
         assert_eq!(state, SwapReadahead::default());
+    }
+
+    #[test]
+    fn the_history_by_slot_follows_hits() {
+        let mut history = SwapinHistory::default();
+        let mut miss = |slot, hits| {
+            history.hits += hits;
+            history.miss(SwapSlot(slot), 0..1000, 3)
+        };
+        // The first window counts as four hits and, like any window with hits, is not remembered.
+        assert_eq!(miss(999, 0), Some(992..1000));
+        assert_eq!(
+            miss(1, 0),
+            Some(0..4),
+            "adjacent to slot 0, but at least half of the last window"
+        );
+        assert_eq!(miss(500, 0), Some(500..502));
+        assert_eq!(miss(600, 0), None);
+        assert_eq!(miss(601, 0), Some(600..602), "adjacent to the last");
+        assert_eq!(miss(700, 3), Some(696..704));
+        assert_eq!(history.prev_offset, 601);
+        assert_eq!(history.miss(SwapSlot(9), 0..1000, 0), None);
+        assert_eq!(history.last_window, 8);
     }
 }

@@ -3,7 +3,7 @@
 use super::collapse::{Collapse, CollapseError};
 use super::fault::Fault;
 use super::filemap::{ReadCall, WriteCall};
-use super::ids::NOT_BEGUN;
+use super::id_pool::NOT_BEGUN;
 use super::kernel_block::KernelAlloc;
 use super::page_table::VmaId;
 use super::readahead::{ReadaheadState, ReadaheadWindow};

@@ -62,7 +62,7 @@ impl DirectReclaim {
         reclaim.target = Some(target);
         reclaim.sc.goal.target = Some(target.id);
         reclaim.sc.goal.nr_to_reclaim = nr.max(SWAP_CLUSTER_MAX);
-        reclaim.sc.goal.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
+        reclaim.sc.goal.reclaim_idx = crate::frames::zone_type::MAX_NR_ZONES - 1;
         reclaim
     }
 
@@ -269,7 +269,7 @@ impl<O: Owners> Manager<O> {
         }
         let mut reserve = 0;
         let mut free = 0;
-        for index in 0..=crate::frames::zone::ZONE_NORMAL {
+        for index in 0..=crate::frames::zone_type::ZONE_NORMAL {
             let zone = &self.mem.nodes[node].zones[index];
             if !zone.is_populated() || self.zone_reclaimable_pages(node, index) == 0 {
                 continue;

@@ -15,7 +15,7 @@ use super::kswapd_compacts::CompactZones;
 use super::shrink_node::ShrinkNode;
 use super::{Reclaimer, ScanControl};
 use crate::frames::gfp::Gfp;
-use crate::frames::zone::MAX_NR_ZONES;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::units::digest::{Digest, State};
 use crate::units::{Nanos, Order};
 use alloc::boxed::Box;

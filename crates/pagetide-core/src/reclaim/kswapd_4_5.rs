@@ -27,7 +27,7 @@ mod balance;
 
 use super::kswapd_compacts::CompactZones;
 use super::shrink_node::ShrinkNode;
-use crate::frames::zone::MAX_NR_ZONES;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::units::digest::State;
 
 /// State that only kswapd of Linux 4.5 has.

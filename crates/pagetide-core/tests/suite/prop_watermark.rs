@@ -7,7 +7,8 @@ use pagetide_core::frames::watermark::{
     default_min_free_kbytes, zone_marks, zone_watermark_fast, zone_watermark_ok,
     zone_watermark_ok_free, WatermarkInputs, WatermarkPolicy, WmarkKbytes, MIN_FREE_KBYTES_MAX,
 };
-use pagetide_core::frames::zone::{Zone, ZONE_NORMAL};
+use pagetide_core::frames::zone::Zone;
+use pagetide_core::frames::zone_type::ZONE_NORMAL;
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{Cpu, NodeId};
 use proptest::prelude::*;

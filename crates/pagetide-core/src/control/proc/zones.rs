@@ -6,12 +6,13 @@
 //! only one node.
 
 use super::{is_node_counter, put, CounterRow};
-use crate::ageing::sizes::ZONE_NAMES;
+use crate::ageing::sizes::ZONE_LIST_NAMES;
 use crate::frames::gfp::{MigrateType, Watermark};
 use crate::frames::node::Node;
 use crate::frames::page::PageFlags;
 use crate::frames::page_alloc::Memory;
-use crate::frames::zone::{Zone, MAX_NR_ZONES};
+use crate::frames::zone::Zone;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::kswapd::MAX_RECLAIM_RETRIES;
@@ -40,7 +41,7 @@ impl Memory {
         let mlocked = state.nr_mlock[zone.index];
         [("nr_free_pages", zone.free_pages())]
             .into_iter()
-            .chain(ZONE_NAMES.into_iter().zip(state.zone_lru[zone.index]))
+            .chain(ZONE_LIST_NAMES.into_iter().zip(state.zone_lru[zone.index]))
             .chain([("nr_zone_write_pending", write_pending), ("nr_mlock", mlocked)])
     }
 

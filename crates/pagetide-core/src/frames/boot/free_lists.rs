@@ -167,7 +167,7 @@ mod tests {
     use crate::frames::node::{NodeSpec, ZoneSpec};
     use crate::frames::page::Place;
     use crate::frames::page_alloc::Memory;
-    use crate::frames::zone::{ZONE_DMA, ZONE_DMA32};
+    use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32};
     use crate::units::page_size::PageSize;
     use crate::units::NodeId;
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::frames::buddy::clear_tails;
 use crate::frames::buddy::Placement;
 use crate::frames::node::{NodeSpec, ZoneSpec};
-use crate::frames::zone::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
+use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
 use crate::units::digest::Digest;
 use proptest::prelude::*;
 use std::vec;

@@ -1,7 +1,7 @@
 //! The figures that the computation must reproduce, and the special cases of the check.
 
 use super::*;
-use crate::frames::zone::{ZONE_DMA, ZONE_DMA32};
+use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32};
 use crate::units::{NodeId, Pfn};
 
 fn zone(free: u64, reserve: u64) -> Zone {

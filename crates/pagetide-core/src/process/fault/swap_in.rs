@@ -10,7 +10,7 @@
 //!
 //! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 
-use super::{Fault, FaultStage, SwapWindow, SwapinHistory};
+use super::{Fault, FaultStage, SwapWindow};
 use crate::frames::page::PageFlags;
 use crate::frames::page_request::SlowRequest;
 use crate::interface::ctx::Ctx;
@@ -18,44 +18,10 @@ use crate::interface::effect::{Sleep, Step};
 use crate::interface::outcome::Outcome;
 use crate::process::object::{MemoryObject, ObjectSlot};
 use crate::process::page_table::Pte;
-use crate::process::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
 use crate::process::Machine;
 use crate::stats::vmstat::Event;
 use crate::units::{Pfn, SwapSlot};
 use core::ops::Range;
-
-/// The history for rotating swap, by slot.
-impl SwapinHistory {
-    /// Counts a fault that found its page in the swap cache because of read-ahead.
-    fn hit(&mut self) {
-        self.hits = self.hits.saturating_add(1);
-    }
-
-    /// Slots to read for a page in `slot` that is not in the swap cache (Linux `swapin_nr_pages`,
-    /// `swap_cluster_readahead`). `None`: only that slot.
-    fn miss(&mut self, slot: SwapSlot, area: Range<u64>, page_cluster: u32) -> Option<Range<u64>> {
-        let max = 1 << page_cluster.min(30);
-        if max == 1 {
-            return None;
-        }
-        // A window never has 0 pages, so 0 means "no window yet".
-        let granted = if self.last_window == 0 { SWAP_RA_FIRST_HITS } else { 0 };
-        let hits = core::mem::take(&mut self.hits) + granted;
-        let slot = u64::from(slot.0);
-        let adjacent = slot.abs_diff(self.prev_offset) == 1;
-        let nr = swapin_nr_pages(adjacent, hits, max, self.last_window);
-        if hits == 0 {
-            self.prev_offset = slot;
-        }
-        self.last_window = nr;
-        if nr == 1 {
-            return None;
-        }
-        let nr = u64::from(nr);
-        let start = slot - (slot - area.start) % nr;
-        Some(start..(start + nr).min(area.end))
-    }
-}
 
 impl Machine {
     pub(super) fn fault_swap(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
@@ -402,29 +368,6 @@ mod tests {
         assert_eq!(world.count(Event::SwapRaHit), ahead.len() as u64);
         assert_eq!(world.machine.owners.swapin.hits, ahead.len() as u32);
         assert_eq!(world.machine.owners.vmas[world.vma].swap_readahead, SwapReadahead::default());
-    }
-
-    #[test]
-    fn the_history_by_slot_follows_hits() {
-        let mut history = SwapinHistory::default();
-        let mut miss = |slot, hits| {
-            history.hits += hits;
-            history.miss(SwapSlot(slot), 0..1000, 3)
-        };
-        // The first window counts as four hits and, like any window with hits, is not remembered.
-        assert_eq!(miss(999, 0), Some(992..1000));
-        assert_eq!(
-            miss(1, 0),
-            Some(0..4),
-            "adjacent to slot 0, but at least half of the last window"
-        );
-        assert_eq!(miss(500, 0), Some(500..502));
-        assert_eq!(miss(600, 0), None);
-        assert_eq!(miss(601, 0), Some(600..602), "adjacent to the last");
-        assert_eq!(miss(700, 3), Some(696..704));
-        assert_eq!(history.prev_offset, 601);
-        assert_eq!(history.miss(SwapSlot(9), 0..1000, 0), None);
-        assert_eq!(history.last_window, 8);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crate::config::Config;
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::page_alloc::Memory;
 use crate::frames::watermark::zone_watermark_ok_free;
-use crate::frames::zone::{Zone, MAX_NR_ZONES};
+use crate::frames::zone::Zone;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Effect, Sleep, Step, Token};
@@ -137,8 +138,8 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn wake_kswapd_for_reserves(&mut self, node: NodeId) {
         let kswapd = &mut self.mem.pgdat[node].kswapd;
         if kswapd.sleeping {
-            let zone = kswapd.highest_zoneidx.unwrap_or(crate::frames::zone::ZONE_NORMAL);
-            kswapd.highest_zoneidx = Some(zone.min(crate::frames::zone::ZONE_NORMAL));
+            let zone = kswapd.highest_zoneidx.unwrap_or(crate::frames::zone_type::ZONE_NORMAL);
+            kswapd.highest_zoneidx = Some(zone.min(crate::frames::zone_type::ZONE_NORMAL));
             kswapd.sleeping = false;
             self.step.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
         }

@@ -193,7 +193,7 @@ impl<O: Owners> Manager<O> {
         let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.goal.gfp, 0);
         inner.goal.priority = 0;
         inner.may.overrule_plugins = sc.may.overrule_plugins;
-        inner.goal.reclaim_idx = crate::frames::zone::MAX_NR_ZONES - 1;
+        inner.goal.reclaim_idx = crate::frames::zone_type::MAX_NR_ZONES - 1;
         let mut zones_left = 0;
         if self.era.soft_limits_by_zone {
             zones_left = self.mem.small_zones(node);

@@ -7,7 +7,7 @@
 use pagetide_core::config::{Config, SlabAccounting};
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
-use pagetide_core::frames::zone::ZONE_NORMAL;
+use pagetide_core::frames::zone_type::ZONE_NORMAL;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::daemon::{Daemon, DaemonRest};
 use pagetide_core::interface::effect::{Effect, Step, Token};
