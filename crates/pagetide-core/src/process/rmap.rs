@@ -117,13 +117,15 @@ impl Owners for Processes {
     fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult {
         let object = MemoryObject::of(at);
         let mut unmapped = UnmapResult::default();
+        // The cost of an entry that does not map the page was measured for reclaim only.
+        let counts_all = !matches!(to, UnmapTarget::Moving(_));
         let Processes { files, vmas, .. } = self;
         for mapping in object.mappings(files) {
             if unmapped.nr == mapcount {
                 break;
             }
             let vma = &mut vmas[*mapping];
-            unmapped.nr_entries_read += 1;
+            unmapped.nr_entries_read += u32::from(counts_all);
             let present = |pte: &&mut Pte| pte.is_present() && !pte.is_zero_page();
             let Some(pte) = vma.ptes.get_mut(at.index as usize).filter(present) else {
                 continue;
@@ -137,6 +139,7 @@ impl Owners for Processes {
             vma.nr_present -= 1;
             vma.nr_swapped += u64::from(matches!(to, UnmapTarget::Swapped(_)));
             unmapped.nr += 1;
+            unmapped.nr_entries_read += u32::from(!counts_all);
             unmapped.dirty |= old.is_dirty();
             unmapped.young |= old.is_young();
         }
