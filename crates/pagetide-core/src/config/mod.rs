@@ -175,10 +175,6 @@ tunables! {
             /// never.
             VfsCachePressure = "vm.vfs_cache_pressure", from(0), "per cent", Linux("2.6")
                 => vfs_cache_pressure: u32 = 100;
-            /// Share of memory that `CommitLimit` of /proc/meminfo includes. No allocation is
-            /// refused.
-            OvercommitRatio = "vm.overcommit_ratio", within(INT_MIN, INT_MAX), "per cent", Linux("2.6")
-                => overcommit_ratio: i32 = 50;
         }
         policies {
             /// How kswapd balances a node.

