@@ -210,7 +210,7 @@ counters! {
         /// Regions that khugepaged skipped because too many pages were in swap.
         ThpScanExceedSwapPte = "thp_scan_exceed_swap_pte";
         /// Huge pages written to swap in one piece.
-        ThpSwpout = "thp_swpout", Work, group;
+        ThpSwpout = "thp_swpout", Work;
         /// Huge pages that reclaim split because swap had no contiguous space.
         ThpSwpoutFallback = "thp_swpout_fallback";
         /// Pages of a swap read-ahead that were then used.

@@ -21,8 +21,6 @@ impl<O: Owners> Manager<O> {
         let (slot, nr) = (SwapSlot(page.private), page.nr_pages());
         self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
         self.mem.vmstat.add(Event::ThpSwpout, u64::from(nr > 1));
-        let memcg = self.mem.pages[pfn].memcg;
-        self.memcgs[memcg].events.add(Event::ThpSwpout, u64::from(nr > 1));
         self.mem.vmstat.add(Event::Pswpout, nr);
         self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(nr));
         let nr = nr as u32;
