@@ -668,7 +668,6 @@ class Policy(_Table):
         kswapd: Literal["linux-6.1", "linux-4.5", "linux-2.6.37"] | None = None,
         lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = None,
         per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None,
-        proactive_reclaim: Literal["rest", "quarter"] | None = None,
         shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None,
         slab_accounting: Literal[
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",
@@ -699,8 +698,6 @@ class Policy(_Table):
         kswapd: How kswapd balances a node. Default: linux-6.1.
         lru: How pages age, and how page cache and anonymous memory share the pressure. Default: linux-6.1.
         per_cpu_lists: How large per-CPU lists are, and how fast they drain. Default: linux-6.1.
-        proactive_reclaim: How much a write to memory.reclaim reclaims before it looks at the result. Default:
-            rest.
         shrink_priority: The effect of memory.global_shrink_priority. Default: guarded.
         slab_accounting: Which group pays for small kernel objects. Default: per-object.
         slub: Which slab of a cache is used next. Default: linux-6.1.
@@ -727,7 +724,6 @@ class Policy(_Table):
         self.kswapd: Literal["linux-6.1", "linux-4.5", "linux-2.6.37"] | None = kswapd
         self.lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = lru
         self.per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = per_cpu_lists
-        self.proactive_reclaim: Literal["rest", "quarter"] | None = proactive_reclaim
         self.shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = shrink_priority
         self.slab_accounting: Literal[
             "per-object", "per-group-caches", "per-group-caches-reparent", "off",

@@ -126,9 +126,6 @@ era! {
     /// Reclaim for read-ahead may enter file systems, so it also frees dentries and inodes (up to
     /// 5.7). Linux 6.1: it may not.
     readahead_enters_fs: bool = old_lru;
-    /// A write to memory.reclaim reclaims a quarter of the rest at a time (since 6.9). Linux 6.1:
-    /// all of it.
-    reclaims_by_quarters: bool = config.proactive_reclaim == ProactiveReclaim::Quarter;
     /// The soft-limit stage works zone by zone (2.6.37). Linux 6.1: once per node.
     soft_limits_by_zone: bool = kswapd_2_6_37;
     /// A group's shrink priority is applied before its protection is computed (the patch posted in

@@ -302,14 +302,6 @@ tunables! {
                 /// `memory.swap.max` limits nothing.
                 V1 = 0, "v1", linux;
             }
-            /// How much a write to memory.reclaim reclaims before it looks at the result.
-            ProactiveReclaim = "proactive_reclaim" => proactive_reclaim: ProactiveReclaim = Rest {
-                /// All that is left to reclaim (Linux 5.19 to 6.7).
-                Rest = 0, "rest", linux;
-                /// A quarter of it, at least 32 pages, so that less is reclaimed beyond the goal
-                /// (since 6.9).
-                Quarter = 1, "quarter";
-            }
         }
     }
 

@@ -242,10 +242,7 @@ impl<O: Owners> Manager<O> {
             GroupReclaimGoal::Max => counter.usage - counter.max,
             GroupReclaimGoal::High => counter.usage - counter.high,
             GroupReclaimGoal::Limit(_) | GroupReclaimGoal::ForceEmpty => 1,
-            GroupReclaimGoal::Reclaim { pages, .. } => {
-                let batches = if self.era.reclaims_by_quarters { 4 } else { 1 };
-                (pages - write.nr_reclaimed) / batches
-            }
+            GroupReclaimGoal::Reclaim { pages, .. } => pages - write.nr_reclaimed,
         };
         let reclaim = DirectReclaim::of_group(write.memcg, nr, Gfp::KERNEL);
         write.reclaim = Some(match write.kind {
