@@ -34,7 +34,7 @@ fn fragmented(gib: u64) -> (Machine, MmId) {
     let node = NodeSpec::x86_64(gib << 30, 0, 0);
     let mut machine = Machine::new(&[node], 1, Config::default()).expect("the machine is valid");
     let mm = machine.create_mm(Machine::ROOT).unwrap();
-    let pages = machine.nr_free_pages() * 97 / 100;
+    let pages = machine.mem.nr_free_pages() * 97 / 100;
     let vma = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
     for page in 0..pages {
         let mut call = ProcessCall::fault(mm, NODE, vma, page, true);

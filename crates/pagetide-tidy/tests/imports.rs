@@ -253,8 +253,8 @@ fn rooms_import_the_rooms_below() {
 }
 
 /// Files outside the room `ageing` that name a list of the two-list LRU: they declare the kernel's
-/// counters and the order of /proc/vmstat.
-const NAMES_LISTS: [&str; 2] = ["control::proc", "stats::vmstat"];
+/// counters and the order of /proc/vmstat and memory.stat.
+const NAMES_LISTS: [&str; 3] = ["control::proc", "control::proc::memory_stat", "stats::vmstat"];
 
 #[test]
 fn only_ageing_names_the_lists() {

@@ -123,7 +123,7 @@ fn core(form: &str, trace: &[u8], percent: u64) {
         misses
     });
     let majors = driver.executor.manager.mem.vmstat.get(Event::Pgmajfault);
-    let file_pages = driver.executor.manager.global_node_stat(NodeStat::NrFilePages);
+    let file_pages = driver.executor.manager.mem.global_node_stat(NodeStat::NrFilePages);
     let miss = majors as f64 / requests as f64;
     let rest = format!(
         r#","miss_ratio":{miss:.5},"faults":{misses},"file_pages":{file_pages},"digest":"{:016x}""#,

@@ -2,7 +2,7 @@
 //! (groups.rs has scenarios.)
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::Config;
+use pagetide_core::config::{Config, Policy, PolicyChoice};
 use pagetide_core::frames::page::{Page, PageFlags};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::Effects;
@@ -54,24 +54,12 @@ const CONTROLS: [&str; 10] = [
     "memory.limit_in_bytes",
 ];
 const SIZES: [&str; 8] = ["0", "1", "64k", "512K", "1M", "2M", "4M", "12"];
-const POLICIES: [(&str, &str); 16] = [
-    ("soft_limit", "tree"),
-    ("soft_limit", "hierarchical"),
-    ("soft_limit", "two-pass"),
-    ("soft_limit", "off"),
-    ("soft_limit_node", "local"),
-    ("soft_limit_direct", "bounded"),
-    ("soft_limit_direct", "ignored"),
-    ("shrink_priority", "guarded"),
-    ("shrink_priority", "hierarchical"),
-    ("group_walk", "shared"),
-    ("group_walk", "whole"),
-    ("kswapd", "linux-2.6.37"),
-    ("cgroup", "v1"),
-    ("lru", "linux-6.12"),
-    ("faults", "linux-6.12"),
-    ("fallback", "linux-6.12"),
-];
+
+/// Every variant that can be chosen while there are groups.
+fn choices() -> impl Iterator<Item = PolicyChoice> {
+    let at_any_time = |policy: &&Policy| !policy.is_chosen_at_boot();
+    Policy::ALL.iter().filter(at_any_time).flat_map(|policy| policy.variants()).copied()
+}
 
 /// Compares memory.stat of each group with a scan of all frames.
 fn sizes_are_those_of_the_pages(machine: &Machine) {
@@ -179,8 +167,8 @@ fn run_groups(ops: Vec<Op>, plugins: Option<NamedPolicy>, patience: u32) -> u32 
                 let _ = world.try_write_group(mm, memcg, name, text);
             }
             Op::Policy(at) => {
-                let (name, value) = POLICIES[usize::from(at) % POLICIES.len()];
-                world.machine.set_policy(name, value).unwrap().discard();
+                let choice = choices().nth(usize::from(at) % choices().count()).unwrap();
+                world.machine.choose(choice).unwrap().discard();
             }
             _ => {}
         }

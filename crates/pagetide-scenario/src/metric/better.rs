@@ -10,18 +10,7 @@ use super::catalogue;
 use super::declared;
 use super::key::{MetricKey, ScopeKind};
 use pagetide_core::stats::vmstat::Event;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetricDirection {
-    /// Less is better: times, waiting, pages that had to be read again, kills.
-    Less,
-    /// More is better: work done, hot pages kept in memory.
-    More,
-    /// Less is cheaper, but not a goal: scans, wakes, reads and writes, CPU time.
-    Work,
-    /// Neither: levels of memory.
-    Neither,
-}
+pub use pagetide_core::stats::vmstat::MetricDirection;
 
 pub fn of(key: &MetricKey) -> MetricDirection {
     of_name(key.scope.kind(), &key.name)
@@ -34,108 +23,9 @@ pub fn of_name(kind: ScopeKind, name: &str) -> MetricDirection {
     }
     let event = Event::ALL.iter().find(|event| event.name() == name);
     match event {
-        Some(event) => of_event(*event),
+        Some(event) => event.better(),
         None if catalogue::SUMS.contains(&name) => MetricDirection::Work,
         None => MetricDirection::Neither,
-    }
-}
-
-/// The direction of an event of /proc/vmstat.
-pub fn of_event(event: Event) -> MetricDirection {
-    match event {
-        // A task waits, loses a page that it needs, or is killed.
-        Event::AllocstallDma
-        | Event::AllocstallDma32
-        | Event::AllocstallNormal
-        | Event::AllocstallMovable
-        | Event::Pgmajfault
-        | Event::PgscanDirectThrottle
-        | Event::OomKill
-        | Event::CompactStall
-        | Event::WorkingsetRefaultAnon
-        | Event::WorkingsetRefaultFile
-        | Event::WorkingsetRestoreAnon
-        | Event::WorkingsetRestoreFile
-        | Event::MmVmscanDirectReclaimBegin
-        | Event::MmVmscanThrottled => MetricDirection::Less,
-        // Work: CPU time and disk time.
-        Event::Pgpgin
-        | Event::Pgpgout
-        | Event::Pswpin
-        | Event::Pswpout
-        | Event::ThpSwpout
-        | Event::Pgrefill
-        | Event::PgstealKswapd
-        | Event::PgstealDirect
-        | Event::PgscanKswapd
-        | Event::PgscanDirect
-        | Event::PgscanAnon
-        | Event::PgscanFile
-        | Event::PgstealAnon
-        | Event::PgstealFile
-        | Event::SlabsScanned
-        | Event::WorkingsetNodereclaim
-        | Event::KswapdLowWmarkHitQuickly
-        | Event::KswapdHighWmarkHitQuickly
-        | Event::Pageoutrun
-        | Event::PgmigrateSuccess
-        | Event::PgmigrateFail
-        | Event::ThpMigrationSuccess
-        | Event::CompactMigrateScanned
-        | Event::CompactFreeScanned
-        | Event::CompactIsolated
-        | Event::CompactFail
-        | Event::CompactDaemonWake
-        | Event::CompactDaemonMigrateScanned
-        | Event::CompactDaemonFreeScanned
-        | Event::CompactKswapd
-        | Event::NrVmscanImmediateReclaim
-        | Event::NrVmscanWrite
-        | Event::NrWritten
-        | Event::Pgfault
-        | Event::MmVmscanKswapdWake
-        | Event::MmVmscanKswapdSleep
-        | Event::MmVmscanWakeupKswapd
-        | Event::MmPageAllocExtfrag => MetricDirection::Work,
-        // Activity of programs, or good and bad only in comparison: a huge page costs memory.
-        Event::PgallocDma
-        | Event::PgallocDma32
-        | Event::PgallocNormal
-        | Event::PgallocMovable
-        | Event::PgskipDma
-        | Event::PgskipDma32
-        | Event::PgskipNormal
-        | Event::PgskipMovable
-        | Event::Pgfree
-        | Event::Pgactivate
-        | Event::Pgdeactivate
-        | Event::Pgrotated
-        | Event::DropPagecache
-        | Event::DropSlab
-        | Event::CompactSuccess
-        | Event::ThpFaultAlloc
-        | Event::ThpFaultFallback
-        | Event::ThpFaultFallbackCharge
-        | Event::ThpCollapseAlloc
-        | Event::ThpCollapseAllocFailed
-        | Event::ThpScanExceedNonePte
-        | Event::ThpScanExceedSwapPte
-        | Event::ThpSplitPage
-        | Event::ThpSplitPmd
-        | Event::ThpSwpoutFallback
-        | Event::SwapRaHit
-        | Event::SwapRa
-        | Event::NrDirtied
-        | Event::WorkingsetActivateAnon
-        | Event::WorkingsetActivateFile
-        | Event::NrFollPinAcquired
-        | Event::NrFollPinReleased
-        | Event::UnevictablePgsCulled
-        | Event::UnevictablePgsRescued
-        | Event::UnevictablePgsMlocked
-        | Event::UnevictablePgsMunlocked
-        | Event::UnevictablePgsCleared
-        | Event::UnevictablePgsStranded => MetricDirection::Neither,
     }
 }
 

@@ -4,8 +4,7 @@
 //! sizes of the machine, but uncharged kernel memory is in no file. `file` is page cache only.
 //! Pages of the swap cache are in `swapcached`; /proc/vmstat counts them in `nr_file_pages`, too.
 //!
-//! Rows are in Linux's order. Rows for memory that cannot exist here ([`ALWAYS_ZERO`]) are 0.
-//! `kernel_stack` is left out, because it is not 0 in Linux and is not modelled here.
+//! Rows are in Linux's order ([`MEMORY_STAT_ORDER`]). Counters that Linux 6.1 does not have follow.
 
 use super::{put, CounterRow};
 use crate::ageing::sizes::MEMORY_STAT_NAMES;
@@ -20,19 +19,61 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-/// Rows that are always 0: page tables of guests, sockets, vmalloc(), tmpfs, zswap, huge pages of
-/// files, MADV_FREE. Each list comes after the row that is named with it.
-const ALWAYS_ZERO: [(&str, &[&str]); 4] = [
-    ("pagetables", &["sec_pagetables"]),
-    ("percpu", &["sock", "vmalloc", "shmem", "zswap", "zswapped"]),
-    ("swapcached", &["file_thp", "shmem_thp"]),
-    ("pgdeactivate", &["pglazyfree", "pglazyfreed", "zswpin", "zswpout"]),
+/// memory.stat of Linux 6.1 with swap, zswap and huge pages, in its order. A row that the machine
+/// does not have is 0: page tables of guests, sockets, vmalloc(), tmpfs, zswap, huge pages of files,
+/// MADV_FREE. `kernel_stack` is not 0 in Linux, so it is left out.
+const MEMORY_STAT_ORDER: &[&str] = &[
+    "anon",
+    "file",
+    "kernel",
+    "pagetables",
+    "sec_pagetables",
+    "percpu",
+    "sock",
+    "vmalloc",
+    "shmem",
+    "zswap",
+    "zswapped",
+    "file_mapped",
+    "file_dirty",
+    "file_writeback",
+    "swapcached",
+    "anon_thp",
+    "file_thp",
+    "shmem_thp",
+    "inactive_anon",
+    "active_anon",
+    "inactive_file",
+    "active_file",
+    "unevictable",
+    "slab_reclaimable",
+    "slab_unreclaimable",
+    "slab",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "workingset_activate_anon",
+    "workingset_activate_file",
+    "workingset_restore_anon",
+    "workingset_restore_file",
+    "workingset_nodereclaim",
+    "pgscan",
+    "pgsteal",
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "pgfault",
+    "pgmajfault",
+    "pgrefill",
+    "pgactivate",
+    "pgdeactivate",
+    "pglazyfree",
+    "pglazyfreed",
+    "zswpin",
+    "zswpout",
+    "thp_fault_alloc",
+    "thp_collapse_alloc",
 ];
-
-fn zeroes_behind(row: &str) -> &'static [&'static str] {
-    let place = ALWAYS_ZERO.iter().find(|(behind, _)| *behind == row);
-    place.map_or(&[], |(_, zeroes)| zeroes)
-}
 
 /// Pages of a group by type.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -66,15 +107,14 @@ impl<O: Owners> Manager<O> {
         if !self.groups.memcg_is_online(memcg) {
             return out;
         }
-        let events = self.memcg_events(memcg).rows();
-        for (name, value) in self.memory_stat_sizes(memcg).into_iter().chain(events) {
+        let mut rows = self.memory_stat_sizes(memcg);
+        rows.push(("anon_thp", self.anon_thp(memcg)));
+        rows.extend(self.memcg_events(memcg).rows());
+        let is_later = |(name, _): &&CounterRow| !MEMORY_STAT_ORDER.contains(name);
+        let later = rows.iter().filter(is_later).map(|(name, _)| name);
+        for name in MEMORY_STAT_ORDER.iter().chain(later) {
+            let value = rows.iter().find(|(row, _)| row == name).map_or(0, |(_, value)| *value);
             put!(out, "{name} {value}\n");
-            if name == "swapcached" {
-                put!(out, "anon_thp {}\n", self.anon_thp(memcg));
-            }
-            for zero in zeroes_behind(name) {
-                put!(out, "{zero} 0\n");
-            }
         }
         out
     }
@@ -105,8 +145,7 @@ impl<O: Owners> Manager<O> {
         ]);
         sizes.extend(MEMORY_STAT_NAMES.into_iter().zip(self.memcg_lru_sizes(memcg).0));
         sizes.iter_mut().for_each(|(_, size)| *size = self.mem.page_size.bytes_of(*size));
-        let behind = sizes.iter().position(|(name, _)| *name == "file_mapped").unwrap_or(0);
-        sizes.insert(behind, ("percpu", self.memcg_percpu_bytes(&members)));
+        sizes.push(("percpu", self.memcg_percpu_bytes(&members)));
         let [unreclaimable, reclaimable] = self.memcg_slab_bytes(&members);
         sizes.push(("slab_reclaimable", reclaimable));
         sizes.push(("slab_unreclaimable", unreclaimable));
@@ -186,5 +225,26 @@ impl<O: Owners> Manager<O> {
                 f(page);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::frames::node::NodeSpec;
+    use crate::process::Machine;
+    use crate::stats::vmstat::Event;
+
+    #[test]
+    fn rows_stand_in_the_kernels_order_and_counters_of_later_kernels_follow() {
+        let node = NodeSpec::x86_64(8 << 20, 0, 0);
+        let text = Machine::new(&[node], 1, Config::default()).unwrap().memory_stat(ROOT);
+        let rows: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+        let (of_linux, later) = rows.split_at(MEMORY_STAT_ORDER.len());
+        assert_eq!(of_linux, MEMORY_STAT_ORDER);
+        let of_groups = Event::ALL.into_iter().filter(|event| event.is_of_groups());
+        let names: Vec<&str> = of_groups.map(Event::name).collect();
+        assert!(later.iter().all(|name| names.contains(name)), "no row of Linux: {later:?}");
     }
 }

