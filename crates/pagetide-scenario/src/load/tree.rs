@@ -312,6 +312,15 @@ impl TreePath<'_> {
             sink.hinted(self.span, format!("`{}` is not a path", clip(self.text)), example);
             return;
         }
+        if let ([list @ ("group" | "task" | "file"), name, ..], Some(table)) =
+            (parts.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), root.as_table())
+        {
+            if table.get(list).is_none() {
+                let message = format!("there is no {list} `{}`", clip(name));
+                sink.hinted(self.span, message, format!("the scenario has no [[{list}]]"));
+                return;
+            }
+        }
         let mut node = root;
         for (depth, part) in parts.iter().enumerate() {
             let before = &parts[..depth];
@@ -346,10 +355,7 @@ impl TreePath<'_> {
                 let hint = format!("add the key to change; `{}` has {names}", before.join("."));
                 sink.hinted(self.span, message, hint);
             }
-            other => {
-                let kind = other.kind();
-                sink.error(self.span, format!("`{}` is {kind} and has no keys", before.join(".")));
-            }
+            other => self.has_no_keys(other, before, sink),
         }
     }
 
@@ -382,12 +388,16 @@ impl TreePath<'_> {
                 nodes.get_mut(index)
             }
             other => {
-                let kind = other.kind();
-                let what = clip(&before.join("."));
-                sink.error(self.span, format!("`{what}` is {kind} and has no keys"));
+                self.has_no_keys(other, before, sink);
                 None
             }
         }
+    }
+
+    fn has_no_keys(&self, value: &TomlValue, path: &[String], sink: &mut ProblemSink) {
+        let what = clip(&path.join(".")).to_string();
+        let message = format!("`{what}` is {} and has no keys", value.kind());
+        sink.hinted(self.span, message, format!("set the whole of it: {what}={{ ... }}"));
     }
 }
 
@@ -398,8 +408,13 @@ fn element_name(node: &TomlNode) -> Option<&str> {
     }
 }
 
+/// The names of the elements; their numbers if none has a name.
 fn element_names(nodes: &[TomlNode]) -> String {
-    list_names(nodes.iter().filter_map(element_name))
+    let numbers: Vec<String> = (0..nodes.len()).map(|at| at.to_string()).collect();
+    match nodes.iter().any(|node| element_name(node).is_some()) {
+        true => list_names(nodes.iter().filter_map(element_name)),
+        false => list_names(numbers.iter().map(String::as_str)),
+    }
 }
 
 /// Whether keys of the table at `before` contain dots, so that `key` is only the first part.

@@ -103,6 +103,17 @@ fn mistakes_on_the_command_line() {
         ),
         ("task.mane.nice", "1", "1 task.mane.nice | there is no task `mane` | known: `main`"),
         (
+            "group.web.memory.max",
+            "64M",
+            "1 group.web.memory.max | there is no group `web` | the scenario has no [[group]]",
+        ),
+        (
+            "task.main.size.pages",
+            "1",
+            "1 task.main.size.pages | `task.main.size` is a string and has no keys | set the whole \
+             of it: task.main.size={ ... }",
+        ),
+        (
             "vm.swapiness",
             "1",
             "1 vm.swapiness | unknown sysctl `vm.swapiness` | did you mean `vm.swappiness`?",
