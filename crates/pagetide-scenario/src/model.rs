@@ -288,7 +288,8 @@ pub struct Swap {
     pub size: u64,
     /// Reports the area as full when this many slots are used (fault injection).
     pub full_after_pages: Option<u64>,
-    /// Areas of a higher priority are used first; `None`: below the areas before it.
+    /// Areas of a higher priority are used first; `None`: as Linux numbers
+    /// such areas ([`MachineSetup::swap_priorities`]).
     pub priority: Option<i16>,
 }
 

@@ -416,7 +416,11 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         assert!(added, "the loader limits swap");
         let base = &mut next_base[area.disk];
         swap_base.push((area.disk, *base));
-        *base += u64::from(pages) + page_size.pages_in(FILE_GAP);
+        *base += u64::from(pages);
+    }
+    // Areas of one disk lie side by side, like partitions; files begin behind a gap.
+    for base in next_base.iter_mut().filter(|base| **base > 0) {
+        *base += page_size.pages_in(FILE_GAP);
     }
     let effects = machine.choose(setup.cgroup_version()).map_err(SimError::Control)?;
     effects.drain_into(&mut boot_effects);

@@ -283,7 +283,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Makes a page on a list one of the next to be evicted, if it is not that already (Linux
+    /// Moves a page in use to the head of the list of pages that are not (Linux
     /// `lru_deactivate_fn`).
     pub(crate) fn deactivate_page(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];

@@ -1,7 +1,7 @@
 //! Ageing: which page of a group on a node is evicted next.
 //!
 //! Linux: `struct lruvec`, mm/swap.c, mm/workingset.c, and the part of mm/vmscan.c that chooses
-//! pages. The rest of the core asks by these entries and does not know how pages are ordered:
+//! pages. The rest of the core asks mainly by these entries and does not know how pages are ordered:
 //!
 //! * a page is added (`folio_add_lru`, `putback_page`), referenced (`mark_page_accessed`,
 //!   `activate_page`, `deactivate_page`) and removed (`lru_forget`, `lruvec_remove`);

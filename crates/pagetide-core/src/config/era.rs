@@ -2,8 +2,9 @@
 //!
 //! Linux has no such table. A policy ([`crate::config`]) names a kernel; the era lists how that
 //! kernel differs. Code of the core reads the era, never the policy. An algorithm that differs as a
-//! whole has its own file: `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37,old_balance}.rs`,
-//! `slowpath/old.rs`, `compaction/compaction_4_5.rs`.
+//! whole has its own file: `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37}.rs`,
+//! `ageing/two_lists/rotation_balance.rs`, `frames/slowpath/old.rs`,
+//! `compaction/compaction_4_5.rs`.
 //!
 //! A field is `name: type = when it differs;`. It names a behaviour that Linux 6.1 does *not* have:
 //! for Linux 6.1 each is false, or the first variant. A comment gives the other kernel in

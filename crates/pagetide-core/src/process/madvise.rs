@@ -2,8 +2,8 @@
 //!
 //! Linux: `madvise_vma_behavior`, `madvise_cold_or_pageout_pte_range`, `deactivate_page`,
 //! `can_madv_lru_vma` (6.1). Both act on pages that no other mapping maps: MADV_COLD makes
-//! them the next to be evicted; MADV_PAGEOUT reclaims them, referenced or not. Other pages, and pages on no
-//! list, are left alone. The first locked page ends the call.
+//! them pages that are not in use; MADV_PAGEOUT reclaims them, referenced or not. Other pages, and
+//! pages on no list, are left alone. The first locked page ends the call.
 //!
 //! Differences from Linux: a mapping has one advice, and ranges with another advice for huge pages;
 //! Linux splits the mapping. Pages are deactivated at once, not through a CPU's batch. If only a

@@ -282,17 +282,18 @@ impl SwapinHistory {
         let granted = if self.last_window == 0 { SWAP_RA_FIRST_HITS } else { 0 };
         let hits = core::mem::take(&mut self.hits) + granted;
         let slot = u64::from(slot.0);
-        let adjacent = slot.abs_diff(self.prev_offset) == 1;
+        let offset = slot - area.start;
+        let adjacent = offset.abs_diff(self.prev_offset) == 1;
         let nr = swapin_nr_pages(adjacent, hits, max, self.last_window);
         if hits == 0 {
-            self.prev_offset = slot;
+            self.prev_offset = offset;
         }
         self.last_window = nr;
         if nr == 1 {
             return None;
         }
         let nr = u64::from(nr);
-        let start = slot - (slot - area.start) % nr;
+        let start = slot - offset % nr;
         Some(start..(start + nr).min(area.end))
     }
 }

@@ -176,7 +176,7 @@ impl ProcessCall {
         ProcessCall::for_owner(mm, node, ProcessRequest::Populate(Box::new(populate)))
     }
 
-    /// Makes pages of a range the next to be evicted (MADV_COLD). Ends as [`Outcome::Minor`], or as
+    /// Treats pages of a range as not in use (MADV_COLD). Ends as [`Outcome::Minor`], or as
     /// [`Outcome::Refused`] with EINVAL at the first locked page.
     pub fn cold(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> ProcessCall {
         ProcessCall::leave(mm, node, vma, pages, MadviseLruMode::Cold)

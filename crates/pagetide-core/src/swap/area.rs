@@ -51,7 +51,8 @@ pub struct SwapOptions {
     pub limit: u32,
     /// The area is on a disk that rotates.
     pub rotational: bool,
-    /// Areas of a higher priority are used first; `None`: below all areas that exist.
+    /// Areas of a higher priority are used first; `None`: -2 for the first such
+    /// area, -3 for the next, and so on.
     pub priority: Option<i16>,
 }
 

@@ -2,16 +2,16 @@
 //!
 //! Linux: `get_swap_pages`, `swapon`, `vm_swap_full` (mm/swapfile.c, mm/swap_slots.c, 6.1). The area
 //! of the highest priority is used until it is full; areas of equal priority take turns. A turn is
-//! 64 slots long, because each CPU takes that many in advance. An area without a priority is below
-//! all areas that exist.
+//! 64 slots long, because each CPU takes that many in advance. Areas without a priority
+//! get -2, -3, and so on.
 //!
 //! The rest of the core uses four operations on a slot: a page is stored (`swap_store`), loaded
 //! (`swap_load`), and the slot is freed when neither an entry nor the swap cache uses it
 //! ([`SwapArea::unmap`], [`SwapArea::remove_from_cache`]); [`SwapArea::replace_cached`] changes the
 //! frame of the swap cache.
 //!
-//! Differences from Linux: the machine has one turn, not one for each CPU. When less than 320 slots
-//! for each CPU are free, Linux takes single slots, so that areas take shorter turns.
+//! Differences from Linux: the machine has one turn, not one for each CPU. When few slots are
+//! free (128 for each CPU), Linux takes single slots, so that areas take shorter turns.
 //!
 //! Invariant: the slots of the areas are disjoint ranges, in the order of the areas; `order` has
 //! each area once, by falling priority.
@@ -61,7 +61,7 @@ impl SwapAreas {
             return false;
         }
         let default = FIRST_DEFAULT_PRIORITY.saturating_sub(self.nr_defaults);
-        self.nr_defaults += i16::from(options.priority.is_none());
+        self.nr_defaults = self.nr_defaults.saturating_add(options.priority.is_none().into());
         self.areas.push(SwapArea::new(first as u32, options, default));
         self.order.push(self.areas.len() as u32 - 1);
         let areas = &self.areas;

@@ -1,10 +1,10 @@
 //! Number of pages to scan on each list: page cache against anonymous memory.
 //!
-//! Linux: `prepare_scan_count`, `get_scan_count`, `inactive_is_low` (6.1). Cold page cache is scanned
-//! first while there is plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to
-//! the cost of reclaiming them so far. Groups differ in swappiness, in remaining swap, and in the
-//! priority and protection that policies gave them. All arithmetic is integer, in the kernel's
-//! order.
+//! Linux: `prepare_scan_count`, `get_scan_count`, `inactive_is_low` (6.1). Cold page cache is
+//! scanned first while there is plenty; otherwise both kinds are scanned in proportion to swappiness
+//! and inversely to the cost of reclaiming them so far. Groups differ in swappiness, in remaining
+//! swap, and in the priority and protection that policies gave them. All arithmetic is integer, in
+//! the kernel's order.
 
 use crate::ageing::lruvec::{Lru, Lruvec, NR_EVICTABLE_LISTS};
 use crate::ageing::Ageing;

@@ -64,6 +64,11 @@ pub(super) fn check<'a>(
         checked.swap = swap.0.iter().filter_map(|area| check_swap(area, &disks, sink)).collect();
         let bytes = checked.swap.iter().fold(0u64, |sum, area| sum.saturating_add(area.size));
         let limit = sink.page_size.bytes_of(MACHINE_PAGES_MAX);
+        if let Some(extra) = swap.0.get(SWAP_AREAS_MAX) {
+            let message = format!("{} swap areas are too many", swap.0.len());
+            sink.hinted(extra.at, message, format!("Linux has at most {SWAP_AREAS_MAX}"));
+            checked.swap.truncate(SWAP_AREAS_MAX);
+        }
         if let Some(last) = swap.0.last().filter(|_| swap.0.len() > 1 && bytes > limit) {
             let hint = format!("they have at most {} together", show_size(limit));
             sink.hinted(last.at, "the swap areas are too large", hint);
@@ -294,6 +299,9 @@ fn check_disk(
     }
     checked
 }
+
+/// Most swap areas (Linux 6.1 `MAX_SWAPFILES` with device memory, migration and poisoned pages).
+const SWAP_AREAS_MAX: usize = 23;
 
 fn check_swap(
     swap: &raw::SwapTable,

@@ -138,6 +138,7 @@ fn swap_is_a_size_a_table_or_a_list() {
         ("[\"0\"]", "size 0"),
         ("[{ size = \"1MiB\", priority = 40000 }]", "32767"),
         ("[\"1TiB\", \"1TiB\", \"1TiB\"]", "too large"),
+        (&format!("[{}]", "\"4KiB\", ".repeat(24)), "24 swap areas are too many"),
         ("[{ size = \"1MiB\", disk = \"no\" }]", "no"),
     ] {
         let text = SOUND.replacen("[machine]\n", &format!("[machine]\nswap = {swap}\n"), 1);
