@@ -113,25 +113,30 @@ impl SwapArea {
         u64::from(self.first)..u64::from(self.first) + u64::from(self.capacity)
     }
 
+    #[inline]
     fn at(&self, slot: SwapSlot) -> &SwapSlotState {
         &self.slots[(slot.0 - self.first) as usize]
     }
 
+    #[inline]
     fn at_mut(&mut self, slot: SwapSlot) -> &mut SwapSlotState {
         &mut self.slots[(slot.0 - self.first) as usize]
     }
 
     /// Number of slots that may be used.
+    #[inline]
     pub fn usable(&self) -> u32 {
         self.limit
     }
 
     /// Number of slots in use.
+    #[inline]
     pub fn used(&self) -> u32 {
         self.nr_used
     }
 
     /// Number of free slots (Linux `nr_swap_pages`).
+    #[inline]
     pub fn free(&self) -> u32 {
         self.limit - self.nr_used.min(self.limit)
     }
@@ -233,6 +238,7 @@ impl SwapArea {
     }
 
     /// Group of a slot in use.
+    #[inline]
     pub(crate) fn memcg(&self, slot: SwapSlot) -> MemcgId {
         self.at(slot).memcg
     }
@@ -251,6 +257,7 @@ impl SwapArea {
     }
 
     /// Notes that a page-table entry refers to the slot.
+    #[inline]
     pub(crate) fn map(&mut self, slot: SwapSlot) {
         debug_assert!(!self.at(slot).mapped, "{slot:?} has one owner");
         self.at_mut(slot).mapped = true;
@@ -299,6 +306,7 @@ impl SwapArea {
     }
 
     /// Whether a page-table entry refers to the slot.
+    #[inline]
     pub(crate) fn is_mapped(&self, slot: SwapSlot) -> bool {
         self.slots.get((slot.0 - self.first) as usize).is_some_and(|slot| slot.mapped)
     }

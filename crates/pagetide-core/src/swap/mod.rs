@@ -85,30 +85,38 @@ impl SwapAreas {
     }
 
     /// Number of free slots (Linux `nr_swap_pages`).
+    #[inline]
     pub fn free(&self) -> u32 {
         self.areas.iter().map(SwapArea::free).sum()
     }
 
     /// Whether any slot is usable.
+    #[inline]
     pub fn exists(&self) -> bool {
         self.areas.iter().any(|area| area.usable() > 0)
     }
 
     /// Whether an area is on a disk that rotates: read-ahead then goes by slots (Linux
     /// `swap_use_vma_readahead`).
+    #[inline]
     pub(crate) fn is_rotational(&self) -> bool {
         self.areas.iter().any(|area| area.rotational)
     }
 
     /// Whether less than half of the slots are free. In this case a slot is freed as soon as its
     /// page is in memory.
+    #[inline]
     pub fn is_half_full(&self) -> bool {
         u64::from(self.free()) * 2 < u64::from(self.usable())
     }
 
     /// Position of the area of a slot, in the order in which the areas were added.
+    #[inline]
     pub fn area_of(&self, slot: SwapSlot) -> usize {
-        self.areas.partition_point(|area| area.first <= slot.0) - 1
+        match self.areas.len() {
+            1 => 0,
+            _ => self.areas.partition_point(|area| area.first <= slot.0) - 1,
+        }
     }
 
     /// Numbers of the slots of the area of a slot.
