@@ -145,10 +145,12 @@ pub fn machine(machine: &MachineSetup) -> String {
     for disk in &machine.disks {
         parts.push(format!("{} ({})", disk.name, disk.model.name()));
     }
-    for swap in &machine.swap {
-        parts.push(match machine.disks.get(swap.disk) {
-            Some(disk) => format!("{} swap on {}", size(swap.size), disk.name),
-            None => format!("{} swap", size(swap.size)),
+    for (swap, priority) in machine.swap.iter().zip(machine.swap_priorities()) {
+        let on = machine.disks.get(swap.disk).map(|disk| format!(" on {}", disk.name));
+        let on = on.unwrap_or_default();
+        parts.push(match machine.swap.len() {
+            1 => format!("{} swap{on}", size(swap.size)),
+            _ => format!("{} swap{on} (priority {priority})", size(swap.size)),
         });
     }
     if machine.swap.is_empty() {
@@ -264,8 +266,8 @@ mod tests {
                 rotational: false,
                 faults: DiskFaults::default(),
             });
-            machine.swap =
-                vec![Swap { disk: 0, size: 4 << 30, full_after_pages: None, priority: None }];
+            let area = Swap { disk: 0, size: 4 << 30, full_after_pages: None, priority: None };
+            machine.swap = vec![area];
         }
         scenario.variants[1]
             .setup
@@ -286,6 +288,15 @@ mod tests {
                  published  a mail of 2011\n"
             )
         );
+    }
+
+    #[test]
+    fn several_swap_areas_say_their_priorities() {
+        let mut machine = report_of(&[("default", vec![&[]])]).plan.scenario.variants.remove(0);
+        let area = Swap { disk: 9, size: 1 << 30, full_after_pages: None, priority: Some(5) };
+        machine.setup.machine.swap = vec![area.clone(), Swap { priority: None, ..area }];
+        let text = super::machine(&machine.setup.machine);
+        assert!(text.ends_with("1 GiB swap (priority 5), 1 GiB swap (priority -2)"), "{text}");
     }
 
     #[test]
