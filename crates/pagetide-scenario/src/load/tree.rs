@@ -397,7 +397,7 @@ impl TreePath<'_> {
     fn has_no_keys(&self, value: &TomlValue, path: &[String], sink: &mut ProblemSink) {
         let what = clip(&path.join(".")).to_string();
         let message = format!("`{what}` is {} and has no keys", value.kind());
-        sink.hinted(self.span, message, format!("set the whole of it: {what}={{ ... }}"));
+        sink.hinted(self.span, message, format!("set the whole of it: {what}=..."));
     }
 }
 
