@@ -111,7 +111,7 @@ fn mistakes_on_the_command_line() {
             "task.main.size.pages",
             "1",
             "1 task.main.size.pages | `task.main.size` is a string and has no keys | set the whole \
-             of it: task.main.size={ ... }",
+             of it: task.main.size=...",
         ),
         (
             "vm.swapiness",
