@@ -15,30 +15,30 @@ from pagetide.targets import loss, missed, targets
 
 pytest.importorskip("optuna")
 
-HIDDEN = {"task.reader.size": "64MiB", "machine.disk.disk.read_bandwidth": "100MiB/s"}
-FREE = {"task.reader.size": ("48MiB", "128MiB"), "machine.disk.disk.read_bandwidth": ("30MiB/s", "500MiB/s")}
+HIDDEN = {"task.reader.size": "32MiB", "machine.disk.disk.read_bandwidth": "100MiB/s"}
+FREE = {"task.reader.size": ("24MiB", "64MiB"), "machine.disk.disk.read_bandwidth": ("30MiB/s", "500MiB/s")}
 LOAD = """
 name = "two-passes"
 [machine]
-memory = "48MiB"
-swap = "256MiB"
+memory = "24MiB"
+swap = "128MiB"
 [[machine.disk]]
 name = "disk"
 model = "ssd"
 [[task]]
 name = "reader"
 workload = "touch"
-size = "64MiB"
+size = "32MiB"
 passes = 2
 [[task]]
 name = "idler"
 workload = "touch"
-size = "2MiB"
+size = "1MiB"
 [[variant]]
 name = "before"
 [[variant]]
 name = "after"
-set = { "machine.memory" = "40MiB" }
+set = { "machine.memory" = "20MiB" }
 """
 
 
@@ -85,7 +85,7 @@ def test_what_was_hidden_is_found_and_the_other_variant_predicted(fitted, seen):
 def test_what_the_data_do_not_determine_is_said(load, seen):
     """Parameters without influence are reported, although the best trials of the search agree on
     them."""
-    free = {**FREE, "task.idler.size": ("256KiB", "2MiB")}
+    free = {**FREE, "task.idler.size": ("128KiB", "1MiB")}
     wanted = {name: (seen["before"][name], "20 %") for name in TARGETS}
     for seed in (1, 1000):
         found = pt.calibrate(load, free, wanted, variant="before", trials=16, seeds=1, seed=seed)
@@ -97,9 +97,9 @@ def test_what_the_data_do_not_determine_is_said(load, seen):
 
 def test_one_trial_determines_nothing(load, seen):
     wanted = {name: (seen["before"][name], "20 %") for name in TARGETS}
-    free = {"task.idler.size": ("256KiB", "2MiB")}
+    free = {"task.idler.size": ("128KiB", "1MiB")}
     [found] = pt.calibrate(load.set(HIDDEN), free, wanted, variant="before", trials=1, seeds=1).determined
-    assert found.share > 0.8 and (found.low, found.high) == ("256KiB", "2MiB")
+    assert found.share > 0.8 and (found.low, found.high) == ("128KiB", "1MiB")
 
 
 def test_places_are_all_over_the_range():

@@ -67,7 +67,7 @@ def test_a_dask_worker_that_is_killed_costs_its_runs_only(tiny, grid, client):
             os.kill(next(iter(before.values())), signal.SIGKILL)
         told.append(done)
 
-    slow = tiny.set({"task.service.accesses": 400_000})
+    slow = tiny.set({"task.service.accesses": 150_000})
     made = pt.sweep(slow, grid, seeds=4, executor=client, progress=kill_one)
     assert told[-1] == 48 and told == sorted(told)
     assert not made.failed and len(made) == 48
@@ -84,7 +84,7 @@ def test_a_process_of_a_pool_that_is_killed_costs_its_runs_only(tiny, grid, proc
             os.kill(next(iter(processes._processes)), signal.SIGKILL)
         told.append(done)
 
-    slow = tiny.set({"task.service.accesses": 400_000})
+    slow = tiny.set({"task.service.accesses": 150_000})
     made = pt.sweep(slow, grid, seeds=4, executor=processes, progress=kill_one)
     assert told[-1] == 48 and not made.failed
     assert list(made.rows) == list(pt.sweep(slow, grid, seeds=4).rows)
@@ -386,7 +386,7 @@ def test_ray_gives_the_same_bytes(tiny, grid, alone):
     try:
         assert list(pt.sweep(tiny, grid, seeds=4, executor=ray).rows) == list(alone.rows)
         assert tiny.run(seeds=3, executor=ray).rows == tiny.run(seeds=3).rows
-        slow = tiny.set({"task.service.accesses": 400_000})
+        slow = tiny.set({"task.service.accesses": 150_000})
         told = []
 
         def kill_one(done, total):

@@ -75,7 +75,7 @@ def test_a_driver_that_is_killed_loses_seconds_at_most(tiny, tmp_path, parts):
         import pagetide as pt
         from pagetide import store
         store.PART_SECONDS = 0.05
-        pt.sweep(pt.load(TINY), {"vm.swappiness": range(80)}, seeds=2, store=sys.argv[2])
+        pt.sweep(pt.load(TINY), {"vm.swappiness": range(30)}, seeds=2, store=sys.argv[2])
         """
     )
     command = [sys.executable, "-c", script, os.path.dirname(__file__), str(tmp_path)]
@@ -89,10 +89,10 @@ def test_a_driver_that_is_killed_loses_seconds_at_most(tiny, tmp_path, parts):
     assert there >= parts
     told = []
     made = pt.sweep(
-        tiny, {"vm.swappiness": range(80)}, seeds=2, store=tmp_path, progress=lambda done, _: told.append(done)
+        tiny, {"vm.swappiness": range(30)}, seeds=2, store=tmp_path, progress=lambda done, _: told.append(done)
     )
-    assert len(made) == 320 and told[0] > there and told[-1] == 320
-    pt.sweep(tiny, {"vm.swappiness": range(80)}, seeds=2, store=tmp_path / "whole")
+    assert len(made) == 120 and told[0] > there and told[-1] == 120
+    pt.sweep(tiny, {"vm.swappiness": range(30)}, seeds=2, store=tmp_path / "whole")
     whole = bytes_of(tmp_path / "whole")
     shutil.rmtree(tmp_path / "whole")
     assert bytes_of(tmp_path) == whole
