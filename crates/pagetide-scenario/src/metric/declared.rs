@@ -49,9 +49,31 @@ pub fn levels_of_groups() -> impl Iterator<Item = &'static MetricDecl> {
     ALL.iter().copied().filter(of_groups).filter(is_level)
 }
 
-/// Metrics of the cgroup itself. Their unit is a count, but they are levels, not events.
+/// Prefix of the metrics of the cgroup itself. Their unit is a count, but they are levels, not
+/// events.
+const CGROUP: &str = "cgroup.";
+
 fn is_of_cgroup(metric: &MetricDecl) -> bool {
-    metric.name.starts_with("cgroup.")
+    metric.name.starts_with(CGROUP)
+}
+
+/// Whether a metric of a phase is a level of the machine or of a group at the end of the phase, and
+/// not an event or the task's own.
+pub fn is_level_of_phase(kind: ScopeKind, name: &str, unit: Unit) -> bool {
+    match kind {
+        ScopeKind::PhaseGroup => unit == Unit::Bytes || name.starts_with(CGROUP),
+        ScopeKind::Phase => match find(kind, name) {
+            Some(declared) => unit == Unit::Bytes && declared.scopes.contains(&ScopeKind::Machine),
+            None => unit == Unit::Pages || LEVELS.iter().any(|prefix| name.starts_with(prefix)),
+        },
+        ScopeKind::Machine
+        | ScopeKind::Idle
+        | ScopeKind::Done
+        | ScopeKind::Shrunk
+        | ScopeKind::Disk
+        | ScopeKind::Task
+        | ScopeKind::Group => false,
+    }
 }
 
 /// Metrics of groups that are recorded only if a row, an expectation or the command line names
@@ -127,6 +149,9 @@ pub const BUDDYINFO: &str = "buddyinfo.";
 
 /// Prefix of the metrics of free blocks: `nr_free_blocks_ORDER`. They count blocks, not pages.
 pub const FREE_BLOCKS: &str = "nr_free_blocks_";
+
+/// Prefixes of the counts that are levels of the machine.
+const LEVELS: [&str; 3] = [SLABINFO, BUDDYINFO, FREE_BLOCKS];
 
 /// The metric name of the free blocks of one order in a zone.
 pub fn buddyinfo_name(node: impl Display, zone: &str, order: usize) -> String {

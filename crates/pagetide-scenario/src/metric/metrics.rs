@@ -5,7 +5,7 @@
 //!
 //! Invariant: a key has one value, the last one put in.
 
-use super::declared::{is_state, MetricDecl};
+use super::declared::{is_level_of_phase, is_state, MetricDecl};
 use super::key::{MetricKey, Scope};
 use super::names::KeyNames;
 use crate::record::{Incomplete, Metric, Unit};
@@ -64,9 +64,10 @@ impl RunMetricSet {
     }
 
     /// Adds the common metrics of the copies of a task or of a group: means of times, latencies and
-    /// shares, sums of everything else. Copies that lack a metric do not count. If the work of one
-    /// copy is incomplete, so is the common metric. A state ([`is_state`]) is added only if all
-    /// copies have the same value.
+    /// shares, sums of everything else. Copies of a task see one machine and one group, so levels
+    /// of these at the ends of their phases ([`is_level_of_phase`]) have a mean, too. Copies that
+    /// lack a metric do not count. If the work of one copy is incomplete, so is the common metric.
+    /// A state ([`is_state`]) is added only if all copies have the same value.
     pub fn add_copies(&mut self) {
         let mut together: BTreeMap<Scope, BTreeMap<Cow<'static, str>, (Metric, u32)>> =
             BTreeMap::new();
@@ -99,10 +100,14 @@ impl RunMetricSet {
             }
         }
         for (scope, metrics) in together {
+            let kind = scope.kind();
             let of_family = self.by_scope.entry(scope).or_default();
             for (name, (Metric { value, unit, ended }, nr)) in metrics {
                 let value = match unit {
                     Unit::Seconds | Unit::Percent | Unit::Ratio => value / f64::from(nr),
+                    _ if is_level_of_phase(kind, &name, unit) && !is_state(&name) => {
+                        value / f64::from(nr)
+                    }
                     Unit::Count
                     | Unit::Pages
                     | Unit::Bytes

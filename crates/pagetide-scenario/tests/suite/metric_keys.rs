@@ -177,6 +177,37 @@ fn copies_are_summed_and_times_and_shares_are_means() {
     assert_eq!(texts["t.p.success"].value, 55.0, "of those that have it");
 }
 
+/// Copies of a task see one machine and one group at the ends of their phases.
+#[test]
+fn levels_of_a_phase_are_means_over_copies_of_the_task() {
+    let mut metrics = RunMetricSet::new();
+    for (copy, nr) in [("t.0", 10.0), ("t.1", 30.0)] {
+        let phase = Scope::Phase { task: Owner::new(copy), phase: "p".into() };
+        let mut put = metrics.of(phase.clone());
+        put.put_named("nr_free_pages", nr, Unit::Pages);
+        put.put_named("nr_free_blocks_9", nr, Unit::Count);
+        put.put_named("slabinfo.dentry.num_objs", nr, Unit::Count);
+        put.put(declared::SLAB, nr);
+        // These are the task's own.
+        put.put(declared::BYTES, nr);
+        put.put(declared::RESIDENT, nr);
+        let mut put = metrics.of(phase.with_group(Owner::new("g")));
+        put.put(declared::MEMORY_CURRENT, nr);
+        put.put(declared::DYING_DESCENDANTS, nr);
+        put.put(declared::EVENTS_MAX, nr);
+    }
+    metrics.add_copies();
+    let texts = metrics.into_texts(&KeyNames::of(&setup(&[("t", 2, &["p"])], &[("g", 1)])));
+    let levels = ["nr_free_pages", "nr_free_blocks_9", "slabinfo.dentry.num_objs", "slab"];
+    let of_group = ["g.memory.current", "g.cgroup.stat.nr_dying_descendants"];
+    for name in levels.into_iter().chain(of_group) {
+        assert_eq!(texts[&format!("t.p.{name}")].value, 20.0, "{name}");
+    }
+    for name in ["bytes", "resident", "g.memory.events.max"] {
+        assert_eq!(texts[&format!("t.p.{name}")].value, 40.0, "{name}");
+    }
+}
+
 fn names() -> impl Strategy<Value = &'static str> {
     let odd = ["a", "b", "0", "1", "idle", "shrunk", "disk", "swap", "peak", "psi", "memory"];
     let of_metrics = ["slabinfo", "slab", "pgfault", "events", "group", "task"];
