@@ -273,7 +273,8 @@ impl Facts<'_> {
                 (cpu, "working"),
                 (disk, "waiting for the disk"),
                 (throttled, "waiting for writeback"),
-                (rest, "in short sleeps or waiting for a CPU"),
+                // Linux: the nap of HZ/10 in kswapd_try_to_sleep().
+                (rest, "idle for up to 0.1 s before it goes to sleep, or waiting for a CPU"),
             ];
             let doing = mostly(&parts, awake);
             shares.push(format!("{}{of}{in_variant} ({doing})", percent(busy(column))));
@@ -323,6 +324,17 @@ mod tests {
     use super::*;
     use crate::testing::{report, TestMetrics};
     use pagetide_scenario::build::Builder;
+
+    #[test]
+    fn a_kswapd_that_waits_for_more_work_says_so() {
+        let of = [("elapsed", 10.0), ("time_kswapd_awake", 5.0), ("cpu_kswapd", 0.5)];
+        let sides: [(&str, TestMetrics<'_>); 1] = [("a", &of)];
+        assert_eq!(
+            sentences(&report(&sides))[0],
+            "kswapd: awake 50 % of the run (mostly idle for up to 0.1 s before it goes to sleep, or \
+             waiting for a CPU)."
+        );
+    }
 
     #[test]
     fn a_little_waiting_is_not_none() {

@@ -212,7 +212,8 @@ metrics! {
         "time in which a task of a CPU waited for memory and no other task did productive work \
          there: mean over the CPUs, weighted by their non-idle time";
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
-        "time from kswapd's wake-up to its full sleep, short sleeps included; sum over the nodes";
+        "time from kswapd's wake-up to its full sleep, with the nap of 0.1 s before that sleep, in \
+         which it waits for more work; sum over the nodes";
     TIME_KSWAPD_THROTTLED = "time_kswapd_throttled", Seconds, [Machine] Work, "Pagetide":
         "part of time_kswapd_awake: throttled sleep, until pages under writeback were written or \
          because reclaim made no progress";
