@@ -15,7 +15,7 @@ use crate::format::Scale;
 use crate::layout::{self, TextCell, TextLine};
 use crate::report::Report;
 use crate::stats::{change, differs, MeanChange, Statistics};
-use crate::{heading, rows};
+use crate::{heading, rows, why};
 use pagetide_scenario::metric::declared::is_state;
 use pagetide_scenario::record::{Incomplete, Unit};
 use std::collections::BTreeSet;
@@ -119,7 +119,9 @@ fn rows_and_legend(report: &Report) -> (Vec<TableRow>, Legend) {
     let mut legend = Legend::default();
     let daggers = Daggers::new(report);
     let rows = rows::rows(report).into_iter();
-    let rows = rows.map(|key| row(report, key, &daggers, &mut legend)).collect();
+    let rows: Vec<TableRow> = rows.map(|key| row(report, key, &daggers, &mut legend)).collect();
+    legend.summed =
+        rows.iter().filter_map(|row| why::summed_over_threads(report, &row.key)).collect();
     (rows, legend)
 }
 
@@ -242,6 +244,8 @@ pub(crate) struct Legend {
     from_published: bool,
     star: bool,
     new: bool,
+    /// Tasks with a row of waits that is a sum over several threads.
+    summed: BTreeSet<String>,
     incomplete: BTreeSet<Incomplete>,
 }
 
@@ -298,6 +302,10 @@ impl Legend {
         }
         if self.new {
             parts.push("new: the first variant has 0".to_owned());
+        }
+        if !self.summed.is_empty() {
+            let tasks: Vec<&str> = self.summed.iter().map(String::as_str).collect();
+            parts.push(format!("waits: sums over the threads of {}", tasks.join(", ")));
         }
         if !self.incomplete.is_empty() {
             parts.push(dagger::legend(&self.incomplete));

@@ -49,6 +49,16 @@ pub fn render(report: &Report, width: usize) -> String {
     }
 }
 
+/// The task of a wait that is a sum over several threads, and not the mean that the sentences have.
+pub(crate) fn summed_over_threads(report: &Report, key: &str) -> Option<String> {
+    let (task, name) = key.rsplit_once('.')?;
+    let is_wait = name.starts_with("stall_") || name == "disk_wait";
+    let facts = Facts { report };
+    let threads = |column| facts.threads(column, &Owner::new(task).name);
+    let is_sum = is_wait && (0..report.columns.len()).any(|column| threads(column) > 1);
+    is_sum.then(|| task.to_owned())
+}
+
 pub fn sentences(report: &Report) -> Vec<String> {
     if report.columns.is_empty() || !report.has_data() {
         return Vec::new();
@@ -93,9 +103,9 @@ impl Facts<'_> {
         owners.into_iter().any(|owner| owner.name == task && owner.copy.is_some())
     }
 
-    /// Threads of the task, or of each copy: the most in any variant.
-    fn threads(&self, task: &str) -> u32 {
-        let tasks = self.report.plan.scenario.variants.iter().flat_map(|it| &it.setup.tasks);
+    /// Threads of the task, or of each copy, in a variant.
+    fn threads(&self, column: usize, task: &str) -> u32 {
+        let tasks = self.report.plan.scenario.variants[column].setup.tasks.iter();
         let of_family = tasks.filter(|it| Owner::new(&it.name).family().name == task);
         let phases = of_family.flat_map(|task| &task.phases);
         phases.map(|phase| phase.workload.threads()).max().unwrap_or(1)
@@ -122,8 +132,14 @@ impl Facts<'_> {
         }
     }
 
+    /// A wait of a task. The metric is a sum over threads, and its walltime is not: the mean.
+    fn wait(&self, column: usize, task: &str, metric: &str) -> f64 {
+        let sum = self.value(column, &format!("{task}.{metric}"));
+        sum / f64::from(self.threads(column, task))
+    }
+
     fn waited(&self, column: usize, task: &str) -> f64 {
-        WAITS.iter().map(|(metric, _)| self.value(column, &format!("{task}.{metric}"))).sum()
+        WAITS.iter().map(|(metric, _)| self.wait(column, task, metric)).sum()
     }
 
     /// The task that the table is about: the measured one, or that of the first row of a task.
@@ -185,17 +201,23 @@ impl Facts<'_> {
         most.filter(|task| factor(task) >= SLOWED)
     }
 
-    /// `web (8 threads): waited for memory 7.4 s of 60 s in none (7.4 s for evicted pages).`
+    /// `web (mean of 8 threads): waited for memory 7.4 s of 60 s in none (7.4 s for evicted pages).`
     fn stall(&self, longest: &str) -> String {
-        let mut about = Vec::new();
+        let threads: BTreeSet<u32> =
+            (0..self.report.columns.len()).map(|it| self.threads(it, longest)).collect();
+        let mut over = Vec::new();
         if self.has_copies(longest) {
-            about.push("mean of the copies".to_owned());
+            over.push("the copies".to_owned());
         }
-        if self.threads(longest) > 1 {
-            about.push(format!("{} threads together", self.threads(longest)));
+        match (threads.first(), threads.last()) {
+            (_, None | Some(1)) => {}
+            (Some(few), Some(many)) if few == many => over.push(format!("{many} threads")),
+            _ => over.push("the threads".to_owned()),
         }
-        let about =
-            if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+        let about = match over.is_empty() {
+            true => String::new(),
+            false => format!(" (mean of {})", over.join(" and of ")),
+        };
         let all = |column| self.waited(column, longest) + self.disk_wait(column, longest);
         let waits = self.compared(all).into_iter().map(|column| self.waits(column, longest));
         let waits: Vec<String> = waits.collect();
@@ -212,9 +234,9 @@ impl Facts<'_> {
             let little = if waited == 0.0 { "not at all" } else { "hardly at all" };
             format!("{little}{in_variant}")
         } else {
-            let value = |metric: &str| self.value(column, &format!("{task}.{metric}"));
+            let wait = |metric: &str| self.wait(column, task, metric);
             let mut parts: Vec<(f64, &str)> =
-                WAITS.iter().map(|(metric, words)| (value(metric), *words)).collect();
+                WAITS.iter().map(|(metric, words)| (wait(metric), *words)).collect();
             parts.retain(|(part, _)| *part >= WORTH_NAMING * waited);
             parts.sort_by(|a, b| b.0.total_cmp(&a.0));
             let parts: Vec<String> =
@@ -234,7 +256,7 @@ impl Facts<'_> {
 
     /// Waits for disks that are not due to a lack of memory.
     fn disk_wait(&self, column: usize, task: &str) -> f64 {
-        self.value(column, &format!("{task}.disk_wait"))
+        self.wait(column, task, "disk_wait")
     }
 
     /// [`Facts::disk_wait`], if it is worth naming.
@@ -324,6 +346,32 @@ mod tests {
     use super::*;
     use crate::testing::{report, TestMetrics};
     use pagetide_scenario::build::Builder;
+
+    /// The sentences about such a service.
+    fn of_service(threads: i64, metrics: TestMetrics<'_>) -> Vec<String> {
+        sentences(&service(threads, metrics))
+    }
+
+    /// A service with these threads and metrics, in one variant.
+    fn service(threads: i64, metrics: TestMetrics<'_>) -> Report {
+        let mut report = report(&[("a", metrics)]);
+        let task = Builder::new().set("name", "web").set("workload", "service").set("rate", 10);
+        let task = task.set("threads", threads).set("duration", "1s").set("cpu", "1ms");
+        let machine = Builder::new().set("machine.memory", "2GiB").push("task", task);
+        report.plan.scenario.variants[0].setup = machine.setup().unwrap();
+        report
+    }
+
+    #[test]
+    fn waits_of_threads_are_means_because_the_walltime_is_no_sum() {
+        let of = [("elapsed", 10.0), ("web.walltime", 10.0), ("web.stall_reclaim", 4.0)];
+        let waited = "waited for memory 1.000 s of 10.00 s (1.000 s reclaiming).";
+        assert_eq!(of_service(4, &of)[0], format!("web (mean of 4 threads): {waited}"));
+        // The row of the metric is a sum.
+        let mut report = service(4, &of);
+        report.plan.scenario.rows = vec!["web.stall_reclaim".to_owned()];
+        assert!(crate::table::body(&report).contains("waits: sums over the threads of web"));
+    }
 
     #[test]
     fn a_kswapd_that_waits_for_more_work_says_so() {
