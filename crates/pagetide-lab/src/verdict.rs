@@ -222,7 +222,7 @@ impl VariantVerdict {
 
 /// Whether the difference is large enough; for waiting, also as a share of the run.
 fn is_worth_telling(difference: &Difference, elapsed: f64) -> bool {
-    let is_waiting = ["pressure", "stall"].contains(&difference.family.1.as_str());
+    let is_waiting = ["pressure", "stall", "dirty"].contains(&difference.family.1.as_str());
     let by = (difference.after.mean - difference.before.mean).abs();
     let whole = if difference.is_rate { 100.0 } else { elapsed };
     difference.size() >= LEAST && !(is_waiting && by < LITTLE * whole)

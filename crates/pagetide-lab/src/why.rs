@@ -1,6 +1,6 @@
-//! The sentences under the table: which task waited for memory or for disks, how busy kswapd was,
-//! which group lost memory and which task allocated then, what slab holds. They compare the first
-//! variant with the one that differs most from it.
+//! The sentences under the table: which task waited for memory or for disks, or was throttled for
+//! dirty pages, how busy kswapd was, which group lost memory and which task allocated then, what
+//! slab holds. They compare the first variant with the one that differs most from it.
 //!
 //! Invariant: each figure is the mean of a metric over the seeds, or a sum or share of such means.
 
@@ -22,15 +22,17 @@ const WORTH_NAMING: f64 = 0.1;
 /// A task is slowed down if its rate differs by this factor.
 const SLOWED: f64 = 2.0;
 
-/// Reasons to wait for memory: the metric of a task, in words.
-const WAITS: [(&str, &str); 6] = [
+/// Reasons to wait for memory: the metric of a task, in words. A writer that is throttled because
+/// too many pages are dirty waits for a disk ([`DIRTY`]).
+const WAITS: [(&str, &str); 5] = [
     ("stall_refault", "for evicted pages"),
     ("stall_reread", "re-reading evicted file pages"),
     ("stall_reclaim", "reclaiming"),
     ("stall_throttled", "throttled in reclaim"),
     ("stall_high", "throttled above memory.high"),
-    ("stall_dirty", "throttled by dirty limits"),
 ];
+
+const DIRTY: &str = "stall_dirty";
 
 /// The sentences in lines of at most `width` characters; each starts a line. Empty without runs.
 pub fn render(report: &Report, width: usize) -> String {
@@ -154,8 +156,8 @@ impl Facts<'_> {
         measured.or_else(|| rows.iter().find_map(owner).filter(|_| named).cloned())
     }
 
-    /// Waits of the task that the table is about, of the one that waited longest for memory, and of
-    /// the one that disks slowed down most.
+    /// Waits of the task that the table is about, of the one that waited longest for memory, of the
+    /// one that was throttled longest for dirty pages, and of the one that disks slowed down most.
     fn stalls(&self) -> Vec<String> {
         let tasks = self.owners(true);
         let columns = || 0..self.report.columns.len();
@@ -166,12 +168,19 @@ impl Facts<'_> {
         };
         let elapsed = columns().map(|it| self.value(it, "elapsed")).fold(0.0, f64::max);
         let is_short = most(longest) > LITTLE * elapsed;
-        let reads = |task: &&String| columns().any(|it| self.reading(it, task).is_some());
+        let other = |task: &&String| {
+            columns().any(|it| self.reading(it, task).or(self.dirtying(it, task)).is_some())
+        };
         let subject = self.subject(&tasks);
-        let subject = subject.as_ref().filter(|task| is_short || reads(task));
+        let subject = subject.as_ref().filter(|task| is_short || other(task));
         let waiting = Some(longest).filter(|_| is_short);
+        let throttled =
+            |task: &String| columns().filter_map(|it| self.dirtying(it, task)).fold(0.0, f64::max);
+        let writer = tasks.iter().max_by(|a, b| throttled(a).total_cmp(&throttled(b)));
+        let writer = writer.filter(|task| throttled(task) > 0.0);
         let mut told: Vec<&String> = Vec::new();
-        for task in subject.into_iter().chain(waiting).chain(self.slowed(&tasks)) {
+        let others = writer.into_iter().chain(self.slowed(&tasks));
+        for task in subject.into_iter().chain(waiting).chain(others) {
             if !told.contains(&task) {
                 told.push(task);
             }
@@ -218,13 +227,17 @@ impl Facts<'_> {
             true => String::new(),
             false => format!(" (mean of {})", over.join(" and of ")),
         };
-        let all = |column| self.waited(column, longest) + self.disk_wait(column, longest);
+        let all = |column| {
+            let dirty = self.wait(column, longest, DIRTY);
+            self.waited(column, longest) + dirty + self.disk_wait(column, longest)
+        };
         let waits = self.compared(all).into_iter().map(|column| self.waits(column, longest));
         let waits: Vec<String> = waits.collect();
         format!("{longest}{about}: waited for memory {}.", waits.join("; "))
     }
 
-    /// `7.4 s of 60 s in none (7.4 s for evicted pages), for disks 20 s (at 1.5 MiB/s)`.
+    /// `7.4 s of 60 s in none (7.4 s for evicted pages), for disks 20 s (at 1.5 MiB/s), was
+    /// throttled for dirty pages 9 s`.
     fn waits(&self, column: usize, task: &str) -> String {
         let waited = self.waited(column, task);
         let walltime = self.value(column, &format!("{task}.walltime"));
@@ -251,7 +264,18 @@ impl Facts<'_> {
                 text += &format!(" (at {})", shown(Unit::BytesPerSecond, rate));
             }
         }
+        if let Some(throttled) = self.dirtying(column, task) {
+            let of = if text.contains(&of) { "" } else { &of };
+            text += &format!(", was throttled for dirty pages {}{of}", seconds(throttled));
+        }
         text
+    }
+
+    /// Pauses because too many pages were dirty, if they are worth naming.
+    fn dirtying(&self, column: usize, task: &str) -> Option<f64> {
+        let walltime = self.value(column, &format!("{task}.walltime"));
+        let throttled = self.wait(column, task, DIRTY);
+        Some(throttled).filter(|it| *it > 0.0 && *it >= WORTH_NAMING * walltime)
     }
 
     /// Waits for disks that are not due to a lack of memory.
@@ -371,6 +395,15 @@ mod tests {
         let mut report = service(4, &of);
         report.plan.scenario.rows = vec!["web.stall_reclaim".to_owned()];
         assert!(crate::table::body(&report).contains("waits: sums over the threads of web"));
+    }
+
+    #[test]
+    fn a_writer_that_is_throttled_for_dirty_pages_does_not_wait_for_memory() {
+        let of = [("elapsed", 10.0), ("web.walltime", 10.0), ("web.stall_dirty", 4.0)];
+        let said = of_service(1, &of);
+        assert_eq!(said[0], "No task waited for memory for more than 0.1 % of the run.");
+        let throttled = "was throttled for dirty pages 4.000 s of 10.00 s.";
+        assert_eq!(said[1], format!("web: waited for memory not at all, {throttled}"));
     }
 
     #[test]

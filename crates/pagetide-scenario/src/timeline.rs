@@ -128,6 +128,12 @@ impl TaskRow {
         "stall_dirty",
     ];
 
+    /// All waits for memory. A writer that is throttled for dirty pages waits for a disk.
+    pub fn waited_ns(&self) -> u64 {
+        let waits = Self::STALLS.iter().zip(self.stalled_ns);
+        waits.filter(|(name, _)| !name.starts_with("stall_dirty")).map(|(_, ns)| ns).sum()
+    }
+
     /// The increase since `earlier`.
     pub fn since(&self, earlier: &TaskRow) -> TaskRow {
         let of = |at: usize| self.stalled_ns[at].saturating_sub(earlier.stalled_ns[at]);

@@ -50,11 +50,12 @@ const CAUSES: [&str; 12] = [
 ];
 
 /// Prefixes of metrics that say nearly the same; one per family and owner is reported.
-const FAMILIES: [(&str, &str); 24] = [
+const FAMILIES: [(&str, &str); 25] = [
     ("latency_", "latency"),
     ("alloc_latency_", "alloc_latency"),
     ("psi.memory.", "pressure"),
     ("memory.pressure.", "pressure"),
+    ("stall_dirty", "dirty"),
     ("stall_", "stall"),
     ("walltime", "time"),
     ("elapsed", "time"),

@@ -1,4 +1,5 @@
-//! Charts of what programs notice: latency of requests, and time lost waiting for memory.
+//! Charts of what programs notice: latency of requests, and time lost waiting for memory or
+//! throttled for dirty pages.
 
 use super::{before, choice, drop_zeros, figure, largest, Variant};
 use crate::html::lines::{ChartAxis, ChartFigure, ChartLine};
@@ -32,7 +33,7 @@ pub fn services(all: &[Variant]) -> Option<ChartFigure> {
     )
 }
 
-/// Time that tasks have waited for memory so far.
+/// Time that tasks have waited for memory, or were throttled for dirty pages, so far.
 pub fn stalls(all: &[Variant]) -> Option<ChartFigure> {
     const REASONS: [&str; TaskRow::STALLS.len()] = [
         "evicted pages (stall_refault)",
@@ -40,7 +41,7 @@ pub fn stalls(all: &[Variant]) -> Option<ChartFigure> {
         "reclaiming (stall_reclaim)",
         "throttled in reclaim (stall_throttled)",
         "throttled above memory.high (stall_high)",
-        "throttled by dirty limits (stall_dirty)",
+        "throttled for dirty pages (stall_dirty)",
     ];
     let of = |name: &str, value: &dyn Fn(&TaskRow) -> u64| {
         choice(name, all, |variant| {
@@ -57,7 +58,7 @@ pub fn stalls(all: &[Variant]) -> Option<ChartFigure> {
             line.collect::<Vec<ChartLine>>()
         })
     };
-    let mut choices = vec![of("all waits", &|row| row.stalled_ns.iter().sum())];
+    let mut choices = vec![of("all waits for memory", &TaskRow::waited_ns)];
     choices.extend(
         REASONS
             .iter()
@@ -67,8 +68,8 @@ pub fn stalls(all: &[Variant]) -> Option<ChartFigure> {
     drop_zeros(&mut choices);
     figure(
         "time-stalls",
-        "Time lost to memory",
-        "Time that each task has waited for memory so far, all threads together. A wait counts when it ends.",
+        "Time lost to memory and to dirty limits",
+        "Time that each task has waited so far, sum over its threads. A wait counts when it ends.",
         ChartAxis::new("waited so far", Unit::Seconds).times(1e-9),
         choices,
     )
