@@ -32,7 +32,8 @@ const WAITS: [(&str, &str); 5] = [
     ("stall_high", "throttled above memory.high"),
 ];
 
-const DIRTY: &str = "stall_dirty";
+const DIRTY: [(&str, &str); 2] =
+    [("stall_dirty", "the machine's"), ("stall_dirty_group", "its group's")];
 
 /// The sentences in lines of at most `width` characters; each starts a line. Empty without runs.
 pub fn render(report: &Report, width: usize) -> String {
@@ -228,7 +229,7 @@ impl Facts<'_> {
             false => format!(" (mean of {})", over.join(" and of ")),
         };
         let all = |column| {
-            let dirty = self.wait(column, longest, DIRTY);
+            let dirty = self.throttled(column, longest);
             self.waited(column, longest) + dirty + self.disk_wait(column, longest)
         };
         let waits = self.compared(all).into_iter().map(|column| self.waits(column, longest));
@@ -237,7 +238,7 @@ impl Facts<'_> {
     }
 
     /// `7.4 s of 60 s in none (7.4 s for evicted pages), for disks 20 s (at 1.5 MiB/s), was
-    /// throttled for dirty pages 9 s`.
+    /// throttled for dirty pages 9 s (by its group's limits)`.
     fn waits(&self, column: usize, task: &str) -> String {
         let waited = self.waited(column, task);
         let walltime = self.value(column, &format!("{task}.walltime"));
@@ -266,15 +267,25 @@ impl Facts<'_> {
         }
         if let Some(throttled) = self.dirtying(column, task) {
             let of = if text.contains(&of) { "" } else { &of };
-            text += &format!(", was throttled for dirty pages {}{of}", seconds(throttled));
+            let limits = DIRTY
+                .iter()
+                .filter(|(metric, _)| self.wait(column, task, metric) >= WORTH_NAMING * throttled);
+            let limits: Vec<&str> = limits.map(|(_, whose)| *whose).collect();
+            let by = format!("by {} limits", limits.join(" and "));
+            text += &format!(", was throttled for dirty pages {}{of} ({by})", seconds(throttled));
         }
         text
     }
 
-    /// Pauses because too many pages were dirty, if they are worth naming.
+    /// Pauses because too many pages were dirty.
+    fn throttled(&self, column: usize, task: &str) -> f64 {
+        DIRTY.iter().map(|(metric, _)| self.wait(column, task, metric)).sum()
+    }
+
+    /// [`Facts::throttled`], if it is worth naming.
     fn dirtying(&self, column: usize, task: &str) -> Option<f64> {
         let walltime = self.value(column, &format!("{task}.walltime"));
-        let throttled = self.wait(column, task, DIRTY);
+        let throttled = self.throttled(column, task);
         Some(throttled).filter(|it| *it > 0.0 && *it >= WORTH_NAMING * walltime)
     }
 
@@ -402,7 +413,8 @@ mod tests {
         let of = [("elapsed", 10.0), ("web.walltime", 10.0), ("web.stall_dirty", 4.0)];
         let said = of_service(1, &of);
         assert_eq!(said[0], "No task waited for memory for more than 0.1 % of the run.");
-        let throttled = "was throttled for dirty pages 4.000 s of 10.00 s.";
+        let throttled =
+            "was throttled for dirty pages 4.000 s of 10.00 s (by the machine's limits).";
         assert_eq!(said[1], format!("web: waited for memory not at all, {throttled}"));
     }
 

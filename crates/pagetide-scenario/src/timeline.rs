@@ -119,13 +119,14 @@ pub struct TaskRow {
 
 impl TaskRow {
     /// The metrics of the waits, in the order of [`TaskRow::stalled_ns`].
-    pub const STALLS: [&'static str; 6] = [
+    pub const STALLS: [&'static str; 7] = [
         "stall_refault",
         "stall_reread",
         "stall_reclaim",
         "stall_throttled",
         "stall_high",
         "stall_dirty",
+        "stall_dirty_group",
     ];
 
     /// All waits for memory. A writer that is throttled for dirty pages waits for a disk.
@@ -336,8 +337,11 @@ mod tests {
             low_pages: 2,
             high_pages: free_pages,
         };
-        let task =
-            |ns| TaskRow { stalled_ns: [ns, 0, ns, 0, 0, 0], pgmajfault: ns, allocated_pages: 0 };
+        let task = |ns| TaskRow {
+            stalled_ns: [ns, 0, ns, 0, 0, 0, 0],
+            pgmajfault: ns,
+            allocated_pages: 0,
+        };
         let mut sample = TimelineSample {
             end_ns: 1,
             rows: vec![Some(row(5, 1, 9, 10)), None, None],

@@ -135,6 +135,7 @@ fn of_task(
     put.put(declared::STALL_THROTTLED, waited(MemoryWait::Throttled));
     put.put(declared::STALL_HIGH, waited(MemoryWait::High));
     put.put(declared::STALL_DIRTY, waited(MemoryWait::Dirty));
+    put.put(declared::STALL_DIRTY_GROUP, waited(MemoryWait::GroupDirty));
     put.put(declared::DISK_WAIT, seconds(task.lost.disk_ns));
     let allocated = world.machine.page_size().bytes_of(task.lost.allocated);
     put.put(declared::ALLOCATED, allocated as f64);

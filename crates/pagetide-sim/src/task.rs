@@ -44,7 +44,7 @@ pub struct TaskUsage {
     pub objects_got: u64,
 }
 
-/// Reason for a wait that is due to a lack of memory.
+/// Reason for a wait that is due to a lack of memory, or to too many dirty pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWait {
     /// A page that was swapped out, or evicted from the working set.
@@ -56,14 +56,17 @@ pub enum MemoryWait {
     Throttled,
     /// Throttled because the group is above `memory.high`.
     High,
+    /// Throttled by the dirty limits of the machine.
     Dirty,
+    /// Throttled by the dirty limits of its group.
+    GroupDirty,
 }
 
 /// Time lost to a lack of memory, and pages allocated.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStalls {
     /// By [`MemoryWait`]; for `Reclaim` it includes the CPU time.
-    pub waited: [Nanos; 6],
+    pub waited: [Nanos; 7],
     /// Waits for disks for any other reason.
     pub disk_ns: Nanos,
     /// Pages allocated to the task, and to the kernel on its behalf.

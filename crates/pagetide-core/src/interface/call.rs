@@ -163,7 +163,7 @@ impl<R> Call<R> {
             return false;
         }
         match waiting {
-            Some(Sleep { token: Token::Throttled(_, reason), .. }) => reason != Throttle::Dirty,
+            Some(Sleep { token: Token::Throttled(_, reason), .. }) => !reason.is_dirty(),
             Some(sleep) => self.lacks_memory() || self.is_thrashing(machine, sleep),
             None => self.lacks_memory(),
         }

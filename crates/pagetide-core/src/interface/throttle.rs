@@ -21,8 +21,17 @@ pub enum Throttle {
     CongestionWait,
     /// The writeback thread has filled the disk's request queue.
     Requests,
-    /// A dirtier waits for writeback (`balance_dirty_pages`).
+    /// A dirtier waits for writeback (`balance_dirty_pages`), by the limits of the machine.
     Dirty,
+    /// The same, by the limits of its group, which are stricter.
+    GroupDirty,
     /// The task's group is above `memory.high`: up to 2 s.
     MemoryHigh,
+}
+
+impl Throttle {
+    /// Whether `balance_dirty_pages` throttles.
+    pub const fn is_dirty(self) -> bool {
+        matches!(self, Throttle::Dirty | Throttle::GroupDirty)
+    }
 }

@@ -14,13 +14,12 @@ use crate::interface::ctx::Ctx;
 use crate::interface::daemon::Daemon;
 use crate::interface::effect::{Effect, Io, Sleep, Step, Token};
 use crate::interface::outcome::Outcome;
-use crate::interface::throttle::Throttle;
 use crate::process::buffer_heads::BufferHeadRequest;
 use crate::process::id_pool::NOT_BEGUN;
 use crate::process::readahead::{ReadaheadState, ReadaheadWindow};
 use crate::process::Machine;
 use crate::stats::vmstat::{Event, NodeStat};
-use crate::units::{Cpu, FileId, NodeId, Pfn};
+use crate::units::{Cpu, FileId, Pfn};
 
 /// Largest I/O request, in pages (Linux `BIO_MAX_VECS`).
 pub const BIO_MAX_PAGES: u32 = 256;
@@ -254,7 +253,7 @@ impl Machine {
         for _ in 0..PAGES_PER_STEP {
             if self.owners.is_unbalanced(ctx.asker) {
                 if let Some(pause) = self.balance_dirty_pages_ratelimited(write.file, ctx) {
-                    return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause));
+                    return Step::Wait(pause);
                 }
             }
             if write.pos >= write.end {
@@ -271,7 +270,7 @@ impl Machine {
                 return step;
             }
             if let Some(pause) = self.balance_dirty_pages_ratelimited(write.file, ctx) {
-                return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause));
+                return Step::Wait(pause);
             }
             if self.has_woken_kswapd(&mut looked_at) {
                 return Step::Continue;
@@ -515,7 +514,7 @@ mod tests {
     use crate::frames::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing};
     use crate::process::ProcessCall;
-    use crate::units::{Cpu, PAGE_SIZE};
+    use crate::units::{Cpu, NodeId, PAGE_SIZE};
     use alloc::vec::Vec;
 
     #[test]

@@ -72,7 +72,7 @@ const fn reason_name(reason: Throttle) -> &'static str {
         Throttle::CongestionWait => "congestion_wait",
         Throttle::Reserves => "pfmemalloc_wait",
         Throttle::Requests => "requests",
-        Throttle::Dirty => "balance_dirty_pages",
+        Throttle::Dirty | Throttle::GroupDirty => "balance_dirty_pages",
         Throttle::MemoryHigh => "memory.high",
     }
 }

@@ -9,7 +9,7 @@ use pagetide_scenario::timeline::{
 };
 
 /// The columns.
-pub const HEADER: [&str; 40] = [
+pub const HEADER: [&str; 41] = [
     "ns",
     "group",
     "usage_pages",
@@ -50,6 +50,7 @@ pub const HEADER: [&str; 40] = [
     "stall_throttled_ns",
     "stall_high_ns",
     "stall_dirty_ns",
+    "stall_dirty_group_ns",
 ];
 
 /// All samples. Column `group` is empty for the machine, else a group, `node0`,
@@ -196,7 +197,7 @@ mod tests {
             high_pages: 4,
         }];
         last.tasks =
-            vec![TaskRow { stalled_ns: [1, 2, 3, 4, 5, 6], pgmajfault: 5, allocated_pages: 6 }];
+            vec![TaskRow { stalled_ns: [1, 2, 3, 4, 5, 6, 7], pgmajfault: 5, allocated_pages: 6 }];
         let csv = render_csv(&timeline);
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines.len(), 1 + 3 + 1 + 3 + 2);
@@ -216,7 +217,8 @@ mod tests {
             "ns=3000000 group=zone node0 DMA32 free_pages=9 min_pages=1 low_pages=2 high_pages=4";
         assert_eq!(cells(lines[8]), zone);
         let task = "ns=3000000 group=task batch pgmajfault=5 stall_refault_ns=1 stall_reread_ns=2 \
-                    stall_reclaim_ns=3 stall_throttled_ns=4 stall_high_ns=5 stall_dirty_ns=6";
+                    stall_reclaim_ns=3 stall_throttled_ns=4 stall_high_ns=5 stall_dirty_ns=6 \
+                    stall_dirty_group_ns=7";
         assert_eq!(cells(lines[9]), task);
         let whole = lines.iter().filter(|line| !line.contains('"'));
         assert!(whole.into_iter().all(|line| line.split(',').count() == HEADER.len()));

@@ -34,7 +34,7 @@ const OUTCOMES: [&str; 16] = [
 
 /// Causes of outcomes. Reported after them, and only if the table shows them: waiting is a part of
 /// a time, and may grow while the time shrinks.
-const CAUSES: [&str; 12] = [
+const CAUSES: [&str; 13] = [
     "memory.pressure.full",
     "memory.pressure.some",
     "stall_refault",
@@ -43,6 +43,7 @@ const CAUSES: [&str; 12] = [
     "stall_throttled",
     "stall_high",
     "stall_dirty",
+    "stall_dirty_group",
     "pgmajfault",
     "workingset_refault_anon",
     "workingset_refault_file",

@@ -268,8 +268,12 @@ metrics! {
         "time it slept because its group was above `memory.high`; for a service, the sum over its \
          threads; for copies, the mean";
     STALL_DIRTY = "stall_dirty", Seconds, [Task], "Pagetide":
-        "time it slept because too many pages were dirty; for a service, the sum over its \
-         threads; for copies, the mean";
+        "time it slept because too many pages of the machine were dirty; for a service, the sum \
+         over its threads; for copies, the mean";
+    STALL_DIRTY_GROUP = "stall_dirty_group", Seconds, [Task], "Pagetide":
+        "time it slept because too many pages of its group were dirty: the group's dirty limits \
+         were stricter than the machine's; for a service, the sum over its threads; for copies, \
+         the mean";
     DISK_WAIT = "disk_wait", Seconds, [Task], "Pagetide":
         "time it waited for disks, without the times of the metrics stall_*; for a service, the \
          sum over its threads; for copies, the mean";

@@ -9,7 +9,6 @@ use crate::scheduler::TaskId;
 use crate::task::Blocked;
 use crate::world::{SimWorld, WorldThread};
 use pagetide_core::groups::memcg::ROOT;
-use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::process::Machine;
 use pagetide_core::stats::psi::TaskState;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
@@ -68,7 +67,7 @@ impl SimWorld {
                 }
                 let waits = match task.blocked {
                     Blocked::Page | Blocked::Disk => true,
-                    Blocked::Throttled(_, reason) => reason == Throttle::Dirty,
+                    Blocked::Throttled(_, reason) => reason.is_dirty(),
                     Blocked::No | Blocked::Sleeping | Blocked::Exited => false,
                 };
                 (self.machine.mm_memcg(task.mm).unwrap_or(ROOT), task.stalled, waits)

@@ -38,6 +38,21 @@ fn a_writer_in_a_limited_group_leaves_clean_pages_to_reclaim() {
     assert!(scans > 1.02, "version 1: {scans}");
 }
 
+#[test]
+fn a_writer_is_throttled_by_the_stricter_limits() {
+    let stalls = |task: &str| {
+        let group = "[[group]]\nname = \"g\"\nmemory.max = \"32M\"\n".to_owned();
+        let record = run_text(&machine(&(group + task)), 5000);
+        ["w.stall_dirty", "w.stall_dirty_group"].map(|name| record.metrics[name].value)
+    };
+    let task = writer("w", "g", "a", "512MiB");
+    let [machine, group] = stalls(&task);
+    assert!(machine < 0.1 * group && group > 0.1, "machine {machine}, group {group}");
+    // The root has no limits of its own.
+    let [machine, group] = stalls(&task.replace("group = \"g\"\n", ""));
+    assert!(machine > 0.1 && group == 0.0, "machine {machine}, group {group}");
+}
+
 /// A file belongs to the writeback of the group that dirtied it first. Another group that writes it
 /// is throttled by its own limits, but its writeback has nothing to write. On Linux 6.1 in QEMU 128
 /// MiB take 89 s instead of 0.49 s.

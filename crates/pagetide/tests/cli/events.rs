@@ -197,7 +197,7 @@ fn a_timelines_csv_sums_up_to_the_files() {
                   latency_mean_ns,latency_max_ns,pgfault,oom_kill,anon_pages,file_pages,\
                   inactive_file_pages,swap_pages,psi_some_ns,psi_full_ns,min_pages,low_pages,high_pages,\
                   stall_refault_ns,stall_reread_ns,stall_reclaim_ns,stall_throttled_ns,stall_high_ns,\
-                  stall_dirty_ns";
+                  stall_dirty_ns,stall_dirty_group_ns";
     assert_eq!(rows.next(), Some(header));
     let (mut stolen, mut nodes) = (0, 0);
     for row in rows {

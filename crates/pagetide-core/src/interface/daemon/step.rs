@@ -38,6 +38,7 @@ impl Memory {
             | Throttle::CongestionWait
             | Throttle::Requests
             | Throttle::Dirty
+            | Throttle::GroupDirty
             | Throttle::MemoryHigh => return None,
         }
         Some((node, reason))

@@ -11,12 +11,10 @@
 use super::{Fault, FaultStage};
 use crate::frames::page_request::SlowRequest;
 use crate::interface::ctx::Ctx;
-use crate::interface::effect::{Sleep, Step};
+use crate::interface::effect::Step;
 use crate::interface::outcome::Outcome;
-use crate::interface::throttle::Throttle;
 use crate::process::page_table::Backing;
 use crate::process::Machine;
-use crate::units::NodeId;
 
 impl Machine {
     /// Allocates the buffer head of a page, then reads the entry again.
@@ -57,7 +55,7 @@ impl Machine {
         };
         fault.paused = true;
         fault.stage = FaultStage::Throttled;
-        Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)))
+        Some(Step::Wait(pause))
     }
 
     /// Makes the access after the pause. Faults again if the page was unmapped or written back.
@@ -72,7 +70,7 @@ impl Machine {
         }
         if let (true, Backing::File(file)) = (self.owners.is_unbalanced(ctx.asker), vma.backing) {
             if let Some(pause) = self.balance_dirty_pages_ratelimited(file, ctx) {
-                return Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)));
+                return Some(Step::Wait(pause));
             }
         }
         let vma = &self.owners.vmas[fault.vma];

@@ -3,7 +3,7 @@
 //! Linux: `balance_dirty_pages_ratelimited`, `balance_dirty_pages` in mm/page-writeback.c (6.1). A
 //! task checks the limits after a number of pages that depends on how near the limits are. Above
 //! the free-run ceiling it pauses, so that it dirties pages at the rate limit multiplied by the
-//! position ratio of the stricter domain.
+//! position ratio of the stricter domain: the machine, or the group that the writeback is charged to.
 //!
 //! Difference from Linux: pages that the kernel marks as dirty without a task (reclaim finds a
 //! dirty page-table entry) belong to no task.
@@ -15,11 +15,13 @@ use super::limits::DirtyLevels;
 use super::pauses::{DirtyAccount, Pauses, DIRTY_POLL_BYTES};
 use super::WbId;
 use crate::interface::ctx::Ctx;
+use crate::interface::effect::Sleep;
+use crate::interface::throttle::Throttle;
 use crate::process::Machine;
 use crate::process::Processes;
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::NodeStat;
-use crate::units::{FileId, Nanos, Requester, TICK};
+use crate::units::{FileId, Nanos, NodeId, Requester, TICK};
 
 /// Bytes that a task dirties between two checks while the limits are exceeded.
 const EXCEEDED_BYTES: u64 = 32 << 10;
@@ -49,12 +51,12 @@ impl Processes {
 }
 
 impl Machine {
-    /// Called after a task has dirtied a page of a file. Returns the time that the task must pause.
+    /// Called after a task has dirtied a page of a file. Returns the sleep that the task must make.
     pub(crate) fn balance_dirty_pages_ratelimited(
         &mut self,
         file: FileId,
         ctx: &Ctx,
-    ) -> Option<Nanos> {
+    ) -> Option<Sleep> {
         let bdi = self.owners.files[file].bdi;
         let wb = self.find_wb(bdi, ctx.memcg, ctx.now);
         let account = &self.owners.mms[ctx.asker].dirty;
@@ -85,7 +87,7 @@ impl Machine {
         self.balance_dirty_pages(wb, nr_dirtied, ctx)
     }
 
-    fn balance_dirty_pages(&mut self, wb: WbId, pages_dirtied: u64, ctx: &Ctx) -> Option<Nanos> {
+    fn balance_dirty_pages(&mut self, wb: WbId, pages_dirtied: u64, ctx: &Ctx) -> Option<Sleep> {
         let now = ticks(ctx.now);
         self.owners.settle_wb(wb, ctx.now);
         let mut machine = self.machine_levels();
@@ -122,8 +124,10 @@ impl Machine {
         if self.owners.writeback.wbs[wb].speed.is_due(ctx.now) {
             self.owners.update_speed(wb, &machine, group.as_ref(), ctx.now);
         }
-        let stricter =
-            *group.as_ref().filter(|it| it.pos_ratio < machine.pos_ratio).unwrap_or(&machine);
+        let (stricter, reason) = match group {
+            Some(group) if group.pos_ratio < machine.pos_ratio => (group, Throttle::GroupDirty),
+            _ => (machine, Throttle::Dirty),
+        };
         let speed = &self.owners.writeback.wbs[wb].speed;
         let task_rate = stricter.scaled(speed.dirty_ratelimit);
         let poll_pages = self.mem.page_size.pages_in(DIRTY_POLL_BYTES);
@@ -169,7 +173,7 @@ impl Machine {
             pause: pause * TICK / 1_000_000,
         };
         self.mem.events.record(event);
-        Some(pause * TICK)
+        Some(Sleep::throttled(NodeId(0), reason, pause * TICK))
     }
 
     /// Adds the writeback's part to the levels of both domains, and finds the position ratios.

@@ -61,7 +61,7 @@ fn timeline(nr_samples: u64, groups: usize, tasks: usize) -> Timeline {
             .collect(),
         tasks: (0..tasks)
             .map(|_| TaskRow {
-                stalled_ns: [any(1 << 30); 6],
+                stalled_ns: [any(1 << 30); 7],
                 pgmajfault: any(1000),
                 allocated_pages: 0,
             })

@@ -67,9 +67,9 @@ impl SliceKind {
             SliceKind::Of(ActivitySlice::Work) => "work",
             SliceKind::Of(ActivitySlice::Wait(WaitReason::Page)) => "wait for a page",
             SliceKind::Of(ActivitySlice::Wait(WaitReason::Disk)) => "wait for the disk",
-            SliceKind::Of(ActivitySlice::Wait(WaitReason::Throttled(Throttle::Dirty))) => {
-                "balance_dirty_pages"
-            }
+            SliceKind::Of(ActivitySlice::Wait(WaitReason::Throttled(
+                Throttle::Dirty | Throttle::GroupDirty,
+            ))) => "balance_dirty_pages",
             SliceKind::Of(ActivitySlice::Wait(WaitReason::Throttled(_))) => "throttled",
         }
     }

@@ -291,6 +291,7 @@ impl SimWorld {
                 task.wait_began = now;
                 task.waits_for = match sleep.token {
                     Token::Throttled(_, Throttle::Dirty) => Some(MemoryWait::Dirty),
+                    Token::Throttled(_, Throttle::GroupDirty) => Some(MemoryWait::GroupDirty),
                     Token::Throttled(_, Throttle::MemoryHigh) => Some(MemoryWait::High),
                     Token::Throttled(..) => Some(MemoryWait::Throttled),
                     _ => {
@@ -316,7 +317,7 @@ impl SimWorld {
                     }
                     Token::Throttled(node, reason) => {
                         task.blocked = Blocked::Throttled(node, reason);
-                        if reason == Throttle::Dirty {
+                        if reason.is_dirty() {
                             self.disks.of.iter_mut().for_each(|disk| disk.writer_paused(now));
                         }
                         if sleep.timeout != Nanos::MAX {

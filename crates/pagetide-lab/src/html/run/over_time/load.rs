@@ -41,7 +41,8 @@ pub fn stalls(all: &[Variant]) -> Option<ChartFigure> {
         "reclaiming (stall_reclaim)",
         "throttled in reclaim (stall_throttled)",
         "throttled above memory.high (stall_high)",
-        "throttled for dirty pages (stall_dirty)",
+        "throttled by the machine's dirty limits (stall_dirty)",
+        "throttled by its group's dirty limits (stall_dirty_group)",
     ];
     let of = |name: &str, value: &dyn Fn(&TaskRow) -> u64| {
         choice(name, all, |variant| {
