@@ -180,8 +180,10 @@ fn of_phases(
                     put.put(declared::ERRNO, errno as f64);
                 }
                 if let Some(served) = &snapshot.served {
-                    put_served(&mut put, served, snapshot.ns.saturating_sub(from.ns));
-                    services.push((served, snapshot.ns.saturating_sub(from.ns)));
+                    let ns = snapshot.ns.saturating_sub(from.ns);
+                    let may_be_late = phase.workload.has_deadline();
+                    put_served(&mut put, served, ns, may_be_late);
+                    services.push((served, ns, may_be_late));
                 }
                 put_groups(metrics, &scope, &setup.groups, from, snapshot);
             }
@@ -189,8 +191,9 @@ fn of_phases(
         }
     }
     // Percentiles of several phases cannot be combined to those of the task.
-    if let [(served, ns)] = services.as_slice() {
-        put_served(&mut metrics.of(Scope::Task(Owner::new(&task.name))), served, *ns);
+    if let [(served, ns, may_be_late)] = services.as_slice() {
+        let mut put = metrics.of(Scope::Task(Owner::new(&task.name)));
+        put_served(&mut put, served, *ns, *may_be_late);
     }
     Ok(())
 }
@@ -203,11 +206,14 @@ fn put_blocks(put: &mut MetricWriter<'_>, from: &GuestSnapshot, to: &GuestSnapsh
     }
 }
 
-fn put_served(put: &mut MetricWriter<'_>, served: &ServiceStats, ns: u64) {
+/// `may_be_late`: the service has a deadline.
+fn put_served(put: &mut MetricWriter<'_>, served: &ServiceStats, ns: u64, may_be_late: bool) {
     put.put(declared::REQUESTS, served.requests as f64);
     let seconds = ns as f64 / 1e9;
     put.put(declared::REQUEST_RATE, if ns > 0 { served.requests as f64 / seconds } else { 0.0 });
-    put.put(declared::LATE, served.late as f64);
+    if may_be_late {
+        put.put(declared::LATE, served.late as f64);
+    }
     put.put(declared::DROPPED, served.dropped as f64);
     if served.requests == 0 {
         return;

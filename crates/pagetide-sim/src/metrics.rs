@@ -145,19 +145,23 @@ fn of_task(
     put.put(declared::ALLOC_LATENCY_P999, seconds(latency.p999()));
     put.put(declared::ALLOC_LATENCY_MAX, seconds(latency.max()));
     let mut served: Option<(RequestResults, Nanos)> = None;
+    let mut may_be_late = false;
     for run in &task.phases {
         let Some(of_run) = &run.served else { continue };
+        let has_deadline = model.phases[run.phase as usize].workload.has_deadline();
+        may_be_late |= has_deadline;
         let wall = run.ended.unwrap_or(world.now).saturating_sub(run.began);
         let phase = model.phases[run.phase as usize].name.clone();
         let scope = Scope::Phase { task: owner.clone(), phase };
         let ended = if run.ended.is_some() { run.cut_short } else { ended };
-        put_served(&mut metrics.of(scope).with_incomplete(ended), of_run, wall);
+        put_served(&mut metrics.of(scope).with_incomplete(ended), of_run, wall, has_deadline);
         let (all, time) = served.get_or_insert_default();
         all.merge(of_run);
         *time += wall;
     }
     if let Some((all, time)) = served {
-        put_served(&mut metrics.of(Scope::Task(owner.clone())).with_incomplete(ended), &all, time);
+        let mut put = metrics.of(Scope::Task(owner.clone())).with_incomplete(ended);
+        put_served(&mut put, &all, time, may_be_late);
     }
     let (mut asked, mut got) = (0, 0);
     for run in task.phases.iter().filter(|run| asks_for_blocks(model, run)) {
@@ -274,12 +278,15 @@ fn put_events(put: &mut MetricWriter<'_>, counts: &[u64]) {
     put.put(declared::ALLOCSTALL, stalls as f64);
 }
 
-fn put_served(put: &mut MetricWriter<'_>, served: &RequestResults, wall: Nanos) {
+/// `may_be_late`: the service has a deadline.
+fn put_served(put: &mut MetricWriter<'_>, served: &RequestResults, wall: Nanos, may_be_late: bool) {
     let latency = &served.latency;
     let rate = if wall == 0 { 0.0 } else { latency.count() as f64 / seconds(wall) };
     put.put(declared::REQUESTS, latency.count() as f64);
     put.put(declared::REQUEST_RATE, rate);
-    put.put(declared::LATE, served.late as f64);
+    if may_be_late {
+        put.put(declared::LATE, served.late as f64);
+    }
     put.put(declared::DROPPED, served.dropped as f64);
     put.put(declared::UNFINISHED, served.unfinished as f64);
     if latency.is_empty() {

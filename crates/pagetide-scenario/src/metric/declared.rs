@@ -292,7 +292,7 @@ metrics! {
         "`requests` divided by the time of the phases that served them";
     LATE = "late", Count, [Task Phase], "Pagetide":
         "requests that took longer than `deadline`, or had already waited longer when the task \
-         was stopped";
+         was stopped; only with a `deadline`";
     DROPPED = "dropped", Count, [Task Phase], "Pagetide": "requests that found the queue full";
     UNFINISHED = "unfinished", Count, [Task Phase], "Pagetide":
         "requests that were waiting or in service when the task was stopped";

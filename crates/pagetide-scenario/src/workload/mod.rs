@@ -273,6 +273,11 @@ impl Workload {
         }
     }
 
+    /// Whether its requests can be late: it is a service with a deadline.
+    pub fn has_deadline(&self) -> bool {
+        matches!(self, Workload::Service(service) if service.deadline_ns.is_some())
+    }
+
     /// Whether it allocates kernel memory directly, which only a patched kernel lets a program do.
     pub fn allocates_kernel_memory(&self) -> bool {
         match self {

@@ -101,6 +101,15 @@ fn a_stall_is_felt_by_all_that_arrive_during_it() {
 }
 
 #[test]
+fn without_a_deadline_no_request_is_late_or_in_time() {
+    let keys = "rate = 500\nrequests = 10\ncpu = \"1ms\"\n";
+    let record = served(keys);
+    assert!(!record.metrics.keys().any(|key| key.ends_with(".late")), "{record:?}");
+    let record = served(&format!("{keys}deadline = \"1s\"\n"));
+    assert_eq!([value(&record, "web.late"), value(&record, "web.main.late")], [0.0, 0.0]);
+}
+
+#[test]
 fn a_full_queue_drops() {
     // A thread that serves 100 a second gets 1000 requests: it serves 100, and 10 wait at the end.
     let record =
