@@ -312,6 +312,10 @@ pub fn record(
     world.machine.psi_flush(world.now);
     world.results.slab_samples.end(&world.machine, &world.groups.memcgs);
     world.note_shrunk_slabs();
+    for task in 0..setup.tasks.len() {
+        world.count_unfinished(task);
+        world.gather_threads(task);
+    }
     let mut notes = Vec::new();
     if !finished {
         notes.push(format!("{CUT} at {} s", world.now as f64 / 1e9));
@@ -324,10 +328,6 @@ pub fn record(
         let policy = setup.group_policy.as_deref().unwrap_or_default();
         let (text, key) = (wrong.text(), wrong.name());
         notes.push(format!("policy.groups={policy}: {text} ({key} says how often)"));
-    }
-    for task in 0..setup.tasks.len() {
-        world.count_unfinished(task);
-        world.gather_threads(task);
     }
     for task in &world.tasks[..setup.tasks.len()] {
         if task.killed {

@@ -101,6 +101,36 @@ fn a_stall_is_felt_by_all_that_arrive_during_it() {
 }
 
 #[test]
+fn a_service_that_cannot_keep_up_is_overloaded() {
+    let notes = |keys: &str| {
+        let keys = format!("{keys}cpu = \"1ms\"\nthreads = 2\n");
+        served(&keys).notes
+    };
+    let overloaded = "task `web` is overloaded: requests arrive faster than its 2 threads serve \
+                      them, so the queue and the latencies grow with the length of the run";
+    for keys in [
+        "rate = 2500\nduration = \"2s\"\n",
+        "rate = 2500\nrequests = 5000\n",
+        "rate = 2500\nduration = \"2s\"\nqueue = 10\n",
+    ] {
+        assert_eq!(notes(keys), [overloaded], "{keys}");
+    }
+    for keys in ["rate = 1800\nduration = \"2s\"\n", "rate = 1000000\nrequests = 3\n"] {
+        assert_eq!(notes(keys), [""; 0], "{keys}");
+    }
+    // It is stopped before its load ends.
+    let record = record_of(
+        &format!(
+            "{MACHINE}[[task]]\nname = \"web\"\nworkload = \"service\"\nrate = 2500\n\
+             cpu = \"1ms\"\nthreads = 2\nbackground = true\n\
+             [[task]]\nname = \"rest\"\nworkload = \"sleep\"\nduration = \"2s\"\n"
+        ),
+        &RunOptions::default(),
+    );
+    assert_eq!(record.notes, [overloaded]);
+}
+
+#[test]
 fn without_a_deadline_no_request_is_late_or_in_time() {
     let keys = "rate = 500\nrequests = 10\ncpu = \"1ms\"\n";
     let record = served(keys);

@@ -52,7 +52,14 @@ pub(crate) struct Service {
     pub called: u32,
     /// Number of threads that serve a request.
     pub busy: u32,
+    /// When the last idle thread was called; it counts while none is idle.
+    pub all_busy_since: Nanos,
 }
+
+/// Requests of which a share of this waited or were dropped make an overload.
+const OVERLOAD_PART: u64 = 20;
+/// Fewer requests are no load.
+const OVERLOAD_REQUESTS: u64 = 100;
 
 impl Service {
     /// A service that begins now, with all its threads idle.
@@ -66,7 +73,19 @@ impl Service {
             idle,
             called: 0,
             busy: 0,
+            all_busy_since: began,
         }
+    }
+
+    /// Whether requests have arrived faster than the threads could serve them: no thread was idle in
+    /// the second half of the time until now, and a part of the requests waits or was dropped.
+    pub fn is_overloaded(&self, results: &RequestResults, now: Nanos) -> bool {
+        let lost = self.waiting.len() as u64 + results.dropped;
+        let arrived = lost + results.latency.count() + u64::from(self.busy);
+        self.idle.is_empty()
+            && 2 * (self.all_busy_since - self.began) <= now - self.began
+            && arrived >= OVERLOAD_REQUESTS
+            && lost * OVERLOAD_PART >= arrived
     }
 
     /// True if no request will arrive, waits or is in service.

@@ -7,6 +7,7 @@ use crate::observe::{ActivitySlice, ObservationKind};
 use crate::task::Blocked;
 use crate::world::{SimWorld, SliceEnd, WorldEvent, WorldThread};
 use pagetide_core::units::Nanos;
+use pagetide_scenario::metric::Owner;
 use pagetide_scenario::timeline::ServiceRow;
 
 impl SimWorld {
@@ -27,6 +28,9 @@ impl SimWorld {
     /// Ends the service of a stopped task: counts its unfinished requests. Those that have exceeded
     /// the deadline also count as late, so that a stall at the end of a run is visible.
     pub(crate) fn count_unfinished(&mut self, leader: usize) {
+        if self.tasks[leader].service.as_ref().is_some_and(|service| !service.is_closed) {
+            self.note_overload(leader);
+        }
         let Some(service) = self.tasks[leader].service.take() else { return };
         let threads: Vec<usize> = self.threads_of(leader).collect();
         let serving = threads.iter().filter_map(|&id| self.tasks[id].serving.take());
@@ -40,6 +44,24 @@ impl SimWorld {
         if let Some(served) = self.tasks[leader].served_now() {
             served.late += late;
             served.unfinished += arrived.len() as u64;
+        }
+    }
+
+    /// Notes that requests arrived faster than they were served, until now.
+    fn note_overload(&mut self, leader: usize) {
+        let task = &self.tasks[leader];
+        let results = task.phases.last().and_then(|run| run.served.as_deref());
+        let (Some(service), Some(results)) = (&task.service, results) else { return };
+        if service.is_overloaded(results, self.now) {
+            let name = Owner::new(&task.name).family().name;
+            let threads = match service.arrivals.threads() {
+                1 => "its thread serves".to_owned(),
+                many => format!("its {many} threads serve"),
+            };
+            self.results.note(format!(
+                "task `{name}` is overloaded: requests arrive faster than {threads} them, so the \
+                 queue and the latencies grow with the length of the run"
+            ));
         }
     }
 
@@ -132,6 +154,7 @@ impl SimWorld {
         let Some(service) = &mut self.tasks[leader].service else { return };
         let Some(at) = service.next_at else {
             service.is_closed = true;
+            self.note_overload(leader);
             self.end_load_if_over(leader);
             return;
         };
@@ -142,7 +165,11 @@ impl SimWorld {
         let called = if idle.is_some() || nr_waiting < service.arrivals.queue() {
             let request = service.arrivals.admit(at);
             service.waiting.push_back(request);
-            idle.map(|place| service.idle.swap_remove(place).1)
+            let called = idle.map(|place| service.idle.swap_remove(place).1);
+            if called.is_some() && service.idle.is_empty() {
+                service.all_busy_since = self.now;
+            }
+            called
         } else {
             if let Some(served) = self.tasks[leader].served_now() {
                 served.dropped += 1;
