@@ -20,13 +20,19 @@ const DEFAULT: &[&str] = &[
     "pswpin",
     "pswpout",
     "workingset_refault_*",
+    "thp_fault_alloc",
+    "thp_fault_fallback",
+    "thp_collapse_alloc",
+    "thp_split_page",
     "oom_kill",
     "psi*",
     "memory.pressure*",
 ];
 
 /// Default rows of a service.
-const SERVICE: [&str; 3] = ["latency_p50", "latency_p99", "late"];
+const SERVICE: [&str; 4] = ["latency_p50", "latency_p99", "latency_p999", "late"];
+/// Of fewer requests, p99.9 is the maximum, and no row.
+const LEAST_FOR_P999: f64 = 1000.0;
 
 /// The rows of `report`: those the scenario names, in its order, or the default ones.
 ///
@@ -91,7 +97,15 @@ fn of_services(report: &Report) -> Vec<String> {
     let serves = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
     let services = tasks.filter(|task| task.phases.iter().any(serves));
     let families = services.map(|task| Owner::new(&task.name).family().name);
-    families.flat_map(|name| SERVICE.map(|metric| format!("{name}.{metric}"))).collect()
+    let rows = families.flat_map(|name| SERVICE.map(|metric| (name.clone(), metric)));
+    let has_many = |name: &str| {
+        let key = format!("{name}.requests");
+        let requests = report.columns.iter().filter_map(|column| column.series.get(&key));
+        let mut samples = requests.flat_map(|series| &series.samples);
+        samples.any(|sample| sample.value >= LEAST_FOR_P999)
+    };
+    let rows = rows.filter(|(name, metric)| *metric != "latency_p999" || has_many(name));
+    rows.map(|(name, metric)| format!("{name}.{metric}")).collect()
 }
 
 fn nonzero(report: &Report, key: &str) -> bool {
@@ -137,6 +151,7 @@ impl Rows {
 mod tests {
     use super::*;
     use crate::testing::report;
+    use pagetide_scenario::build::Builder;
     use pagetide_scenario::model::{Phase, SleepWorkload, Task, TaskStart, Workload};
 
     const RUNS: &[(&str, &[(&str, f64)])] = &[
@@ -196,6 +211,30 @@ mod tests {
             ["pswpin", "dd.*", "pswpin", "pgscam"].map(str::to_owned).to_vec();
         assert_eq!(rows(&report), ["pswpin", "dd.copy.walltime", "dd.walltime", "pgscam"]);
         assert_eq!(unknown_rows(&report), ["pgscam"]);
+    }
+
+    #[test]
+    fn p999_is_a_row_of_many_requests_and_huge_pages_if_there_are_any() {
+        let rows_of = |requests: f64| {
+            let metrics = [
+                ("web.latency_p50", 1.0),
+                ("web.latency_p99", 2.0),
+                ("web.latency_p999", 3.0),
+                ("web.requests", requests),
+                ("thp_fault_alloc", 4.0),
+                ("thp_fault_fallback", 0.0),
+            ];
+            let mut report = report(&[("a", &metrics)]);
+            let task = Builder::new().set("name", "web").set("workload", "service");
+            let task = task.set("rate", 10).set("duration", "1s").set("cpu", "1ms");
+            let machine = Builder::new().set("machine.memory", "2GiB").push("task", task);
+            report.plan.scenario.variants[0].setup = machine.setup().unwrap();
+            rows(&report)
+        };
+        let few = ["web.latency_p50", "web.latency_p99", "thp_fault_alloc"];
+        assert_eq!(rows_of(999.0), few);
+        let many = [&few[..2], &["web.latency_p999", few[2]]].concat();
+        assert_eq!(rows_of(1000.0), many);
     }
 
     #[test]
