@@ -53,6 +53,12 @@ pub fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// A value alone: `800.0 us`.
+pub fn shown(unit: Unit, value: f64) -> String {
+    let scale = Scale::new(unit, &[(value, 0.0)]);
+    format!("{} {}", scale.print(value, 0.0).0, scale.symbol)
+}
+
 impl Scale {
     /// The scale for all values of a row, each with its spread.
     pub fn new(unit: Unit, values: &[(f64, f64)]) -> Scale {

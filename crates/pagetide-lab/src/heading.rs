@@ -1,11 +1,12 @@
 //! The heading above the table: enough to repeat the run, in a few lines.
 
-use crate::format::size;
+use crate::format::{shown, size};
 use crate::report::Report;
 use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::costs::{MachineCosts, Price};
-use pagetide_scenario::model::{MachineSetup, PageSize, Setup, Variant};
+use pagetide_scenario::model::{DiskSetup, MachineSetup, PageSize, Setup, Variant};
 use pagetide_scenario::names::NameSet;
+use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -143,7 +144,7 @@ pub fn machine(machine: &MachineSetup) -> String {
         }
     });
     for disk in &machine.disks {
-        parts.push(format!("{} ({})", disk.name, disk.model.name()));
+        parts.push(format!("{} ({})", disk.name, self::disk(disk)));
     }
     for (swap, priority) in machine.swap.iter().zip(machine.swap_priorities()) {
         let on = machine.disks.get(swap.disk).map(|disk| format!(" on {}", disk.name));
@@ -157,6 +158,25 @@ pub fn machine(machine: &MachineSetup) -> String {
         parts.push("no swap".to_owned());
     }
     parts.join(", ")
+}
+
+/// `ssd; reads p50 90.00 us, p99 800.0 us, p99.9 4.000 ms`: the model, and latencies that differ
+/// from the model's.
+fn disk(disk: &DiskSetup) -> String {
+    let time = |ns: u64| shown(Unit::Seconds, ns as f64 / 1e9);
+    let stated = [
+        ("reads", disk.read_latency_ns, &disk.read_shape),
+        ("writes", disk.write_latency_ns, &disk.write_shape),
+    ];
+    let stated = stated.into_iter().filter_map(|(what, mean, shape)| {
+        let mean = mean?;
+        let Some(shape) = shape else { return Some(format!("{what} {}", time(mean))) };
+        let shape = shape.with_mean(mean);
+        let at = |(name, ppm)| format!("{name} {}", time(shape.quantile(ppm)));
+        let marks = [("p50", 500_000), ("p99", 990_000), ("p99.9", 999_000)].map(at);
+        Some(format!("{what} {}", marks.join(", ")))
+    });
+    std::iter::once(disk.model.name().to_owned()).chain(stated).collect::<Vec<_>>().join("; ")
 }
 
 /// The stated costs, if any: by name, or their number.
@@ -240,8 +260,10 @@ mod tests {
     use crate::testing::report_of;
     use pagetide_core::config::{ControlValue, Sysctl};
     use pagetide_core::control::ControlWrite;
-    use pagetide_scenario::model::{DiskFaults, DiskSetup, File, Reference, Swap};
+    use pagetide_scenario::load::{load_str, Overrides};
+    use pagetide_scenario::model::{DiskFaults, File, Reference, Swap};
     use pagetide_scenario::names::DiskModel;
+    use std::path::Path;
 
     #[test]
     fn everything_needed_to_repeat_the_run() {
@@ -288,6 +310,24 @@ mod tests {
                  published  a mail of 2011\n"
             )
         );
+    }
+
+    #[test]
+    fn latencies_that_are_not_the_models_are_stated() {
+        let disk = |latency: &str| {
+            let text = format!(
+                "[machine]\nmemory = \"64MiB\"\n[[machine.disk]]\nname = \"d\"\nmodel = \"ssd\"\n\
+                 {latency}\n[[task]]\nname = \"t\"\nworkload = \"sleep\"\nduration = \"1s\"\n"
+            );
+            let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default()).unwrap();
+            let machine = super::machine(&loaded.variants[0].setup.machine);
+            let disk = machine.strip_prefix("1 CPU, 64 MiB, d (").unwrap();
+            disk.strip_suffix("), no swap").unwrap().to_owned()
+        };
+        assert_eq!(disk(""), "ssd");
+        assert_eq!(disk("write_latency = \"2ms\""), "ssd; writes 2.000 ms");
+        let spread = "read_latency = { p50 = \"90us\", p99 = \"800us\", p999 = \"4ms\" }";
+        assert_eq!(disk(spread), "ssd; reads p50 90.00 us, p99 800.0 us, p99.9 4.000 ms");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 mod groups;
 
-use crate::format::Scale;
+use crate::format::shown;
 use crate::heading::wrap;
 use crate::report::Report;
 use crate::rows;
@@ -353,11 +353,6 @@ fn mostly(parts: &[(f64, &str)], whole: f64) -> String {
         }
         _ => String::new(),
     }
-}
-
-fn shown(unit: Unit, value: f64) -> String {
-    let scale = Scale::new(unit, &[(value, 0.0)]);
-    format!("{} {}", scale.print(value, 0.0).0, scale.symbol)
 }
 
 fn seconds(value: f64) -> String {

@@ -67,8 +67,7 @@ impl LatencyShape {
     }
 
     /// The time that a share of the requests does not exceed, in millionths.
-    #[cfg(test)]
-    fn quantile(&self, ppm: u32) -> u64 {
+    pub fn quantile(&self, ppm: u32) -> u64 {
         let share = u128::from(WHOLE) * u128::from(ppm.min(1_000_000)) / 1_000_000;
         self.at((share as u64).min(WHOLE - 1))
     }
