@@ -166,7 +166,29 @@ impl Report {
             series.summary = Statistics::of(&values);
         }
         let version = crate::VERSION.to_owned();
-        Report { plan, version, columns, notes: notes.lines(), failures, cancelled }
+        let mut report =
+            Report { plan, version, columns, notes: notes.lines(), failures, cancelled };
+        report.note_without_effect();
+        report
+    }
+
+    /// Notes the variants that have the same runs as the first.
+    fn note_without_effect(&mut self) {
+        let Some((first, others)) = self.columns.split_first() else { return };
+        let is_same =
+            |column: &&ReportColumn| {
+                first.finished > 0
+                    && column.finished == first.finished
+                    && column.series.len() == first.series.len()
+                    && column.series.iter().zip(&first.series).all(|((key, one), (other, two))| {
+                        key == other && one.samples == two.samples
+                    })
+            };
+        let note = |column: &ReportColumn| {
+            let (name, first) = (&column.name, &first.name);
+            format!("{name}: no metric of any run differs from {first}")
+        };
+        self.notes.extend(others.iter().filter(is_same).map(note));
     }
 
     /// The variants that have values of incomplete work, by reason.
@@ -271,7 +293,21 @@ impl Notes {
 mod tests {
     use super::*;
     use crate::plan::RunJob;
-    use crate::testing::{failure, record, scenario};
+    use crate::testing::{failure, record, report_of, scenario};
+
+    #[test]
+    fn a_variant_without_any_effect_is_noted() {
+        let notes = |value: f64| {
+            let runs = |value| vec![[("pgfault", 1.0)], [("pgfault", value)]];
+            let (a, b) = (runs(2.0), runs(value));
+            let sides = [("a", &a), ("b", &b)]
+                .map(|(name, runs)| (name, runs.iter().map(|run| &run[..]).collect::<Vec<_>>()));
+            report_of(&sides).notes
+        };
+        let none = "b: no metric of any run differs from a";
+        assert_eq!(notes(2.0), [none]);
+        assert_eq!(notes(3.0), [""; 0]);
+    }
 
     #[test]
     fn records_become_series_in_seed_order() {
