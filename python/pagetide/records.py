@@ -25,7 +25,7 @@ class Measured(NamedTuple):
     value: float
     unit: str
     #: Why the value is no measurement: ``oom-killed``, ``refused``, ``io-error``, ``cut``,
-    #: ``stopped``; else None.
+    #: ``stopped``, ``incomplete-run``; else None.
     ended: str | None
 
 

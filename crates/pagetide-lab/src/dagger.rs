@@ -17,6 +17,7 @@ fn reason(ended: Incomplete) -> &'static str {
         Incomplete::Refused => "out of memory, and no task to kill",
         Incomplete::IoError => "killed by a read error",
         Incomplete::Cut => "cut by the time limit",
+        Incomplete::IncompleteRun => "other work of the run was not done",
         Incomplete::Stopped => "background task stopped by the end of the run",
     }
 }

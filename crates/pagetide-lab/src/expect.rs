@@ -9,7 +9,7 @@ use crate::heading::wrap;
 use crate::report::Report;
 use pagetide_scenario::criterion::RunMetrics;
 use pagetide_scenario::model::Expectation;
-use pagetide_scenario::record::Metric;
+use pagetide_scenario::record::{Incomplete, Metric};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -126,8 +126,9 @@ pub fn of_report(report: &Report) -> Vec<JudgedExpectation<'_>> {
             for sample in &series.samples {
                 let run = runs.entry(sample.seed).or_default();
                 if wanted.contains(key) {
-                    let metric =
-                        Metric { value: sample.value, unit: series.unit, ended: sample.ended };
+                    // A criterion is about the work of its metrics.
+                    let ended = sample.ended.filter(|it| *it != Incomplete::IncompleteRun);
+                    let metric = Metric { value: sample.value, unit: series.unit, ended };
                     run.insert(key.clone(), metric);
                 }
             }

@@ -7,11 +7,12 @@
 //! `null`.
 //!
 //! A metric with samples of incomplete work has `"ended":[...]`, one entry per sample: `null`,
-//! `"oom-killed"`, `"refused"`, `"io-error"`, `"cut"` or `"stopped"` (the walltime of a background
-//! task). `mean` and `stddev` leave these samples out, and are `null` without others. Costs that a
-//! variant states (`[machine.costs]`) are in `costs_ns`; without it, the run used the sourced
-//! table. (A sweep has no `costs_ns`.) `verdict` has the verdict of [`crate::verdict`] on each
-//! variant but the first. A scenario with `[[expect]]` adds
+//! `"oom-killed"`, `"refused"`, `"io-error"`, `"cut"`, `"stopped"` (the walltime of a background
+//! task) or `"incomplete-run"` (a value of a run in which other work ended early). `mean` and
+//! `stddev` leave these samples out, and are `null` without others. Costs that a variant states
+//! (`[machine.costs]`) are in `costs_ns`; without it, the run used the sourced table. (A sweep has
+//! no `costs_ns`.) `verdict` has the verdict of [`crate::verdict`] on each variant but the first. A
+//! scenario with `[[expect]]` adds
 //! `"expectations":[{"text","that","holds","variants":[{"variant","runs","failed":[SEED...]}]}]`.
 //! `pagetide schema --of run` prints the schema.
 

@@ -76,7 +76,17 @@ fn run() -> Value {
             },
             "ended": {
                 "type": "array",
-                "items": { "enum": [null, "oom-killed", "refused", "io-error", "cut", "stopped"] },
+                "items": {
+                    "enum": [
+                        null,
+                        "oom-killed",
+                        "refused",
+                        "io-error",
+                        "cut",
+                        "stopped",
+                        "incomplete-run",
+                    ],
+                },
                 "description": "One entry per sample: why its work ended early, or null. Missing if all work is \
                                 complete.",
             },

@@ -1,7 +1,7 @@
 //! The records of all runs in columns: one column per variant, one series of samples per metric.
 //!
 //! Invariant: a sample of incomplete work ([`Incomplete`]) is kept and marked, and is in no
-//! statistic.
+//! statistic. So is every other sample of its run, unless the work is a stopped background task.
 
 use crate::execute::{JobOutcome, RunResult};
 use crate::plan::RunPlan;
@@ -126,6 +126,7 @@ impl Report {
             match &run.outcome {
                 JobOutcome::Finished(record) => {
                     column.finished += 1;
+                    let of_run = record.mark();
                     for (key, metric) in &record.metrics {
                         let series =
                             column.series.entry(key.clone()).or_insert_with(|| MetricSeries {
@@ -133,7 +134,8 @@ impl Report {
                                 samples: Vec::new(),
                                 summary: Statistics::of(&[]),
                             });
-                        let (seed, value, ended) = (run.job.seed, metric.value, metric.ended);
+                        let (seed, value, ended) =
+                            (run.job.seed, metric.value, metric.ended.or(of_run));
                         series.samples.push(ReportSample { seed, value, ended });
                     }
                     if let (None, Some(timeline)) = (&column.timeline, &record.timeline) {
@@ -294,6 +296,25 @@ mod tests {
     use super::*;
     use crate::plan::RunJob;
     use crate::testing::{failure, record, report_of, scenario};
+
+    #[test]
+    fn all_values_of_an_incomplete_run_are_marked() {
+        let plan = RunPlan::new(scenario(&["a"])).unwrap();
+        let run = |seed, ended| {
+            let mut record = record("a", seed, &[("log.walltime", 1.0), ("web.walltime", 2.0)]);
+            record.metrics.get_mut("log.walltime").unwrap().ended = ended;
+            let outcome = JobOutcome::Finished(Box::new(record));
+            RunResult { job: RunJob { variant: 0, seed }, outcome }
+        };
+        let ends = [None, Some(Incomplete::OomKilled), Some(Incomplete::Stopped)];
+        let runs: Vec<RunResult> = (1..).zip(ends).map(|(seed, end)| run(seed, end)).collect();
+        let report = Report::new(plan, &runs);
+        let web = &report.columns[0].series["web.walltime"];
+        let marks: Vec<_> = web.samples.iter().map(|sample| sample.ended).collect();
+        assert_eq!(marks, [None, Some(Incomplete::IncompleteRun), None]);
+        assert_eq!(web.summary.n, 2);
+        assert_eq!(report.ended_runs().len(), 1);
+    }
 
     #[test]
     fn a_variant_without_any_effect_is_noted() {

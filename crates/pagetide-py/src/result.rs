@@ -564,13 +564,14 @@ pub fn metrics_of<'a>(records: impl Iterator<Item = &'a RunRecord>) -> PyResult<
     let [mut variants, mut names, mut units] = [const { Vec::new() }; 3];
     let mut ended = Vec::new();
     for record in records {
+        let mark = record.mark();
         for (name, metric) in &record.metrics {
             variants.push(record.variant.as_str());
             seeds.push(record.seed);
             names.push(name.as_str());
             units.push(unit_name(metric.unit));
             values.push(metric.value);
-            ended.push(metric.ended.map(|ended| ended.word()));
+            ended.push(metric.ended.or(mark).map(|ended| ended.word()));
         }
     }
     Table::new(vec![

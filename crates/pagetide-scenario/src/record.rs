@@ -38,15 +38,19 @@ pub enum Incomplete {
     Cut,
     /// The task still ran when the run ended, which does not wait for tasks in the background.
     Stopped,
+    /// The work was done, but other work of the run was not, so the value is one of less load.
+    /// Reports mark it; a record has no such mark.
+    IncompleteRun,
 }
 
 impl Incomplete {
-    pub const ALL: [Incomplete; 5] = [
+    pub const ALL: [Incomplete; 6] = [
         Incomplete::OomKilled,
         Incomplete::Refused,
         Incomplete::IoError,
         Incomplete::Cut,
         Incomplete::Stopped,
+        Incomplete::IncompleteRun,
     ];
 
     /// The word in records, JSON and CSV.
@@ -57,13 +61,14 @@ impl Incomplete {
             Incomplete::IoError => "io-error",
             Incomplete::Cut => "cut",
             Incomplete::Stopped => "stopped",
+            Incomplete::IncompleteRun => "incomplete-run",
         }
     }
 
-    /// Whether the run did less work than its scenario asks for, so that none of its values is
-    /// compared.
+    /// Whether this is why the run did less work than its scenario asks for, so that none of its
+    /// values is compared.
     pub fn is_of_run(self) -> bool {
-        self != Incomplete::Stopped
+        !matches!(self, Incomplete::Stopped | Incomplete::IncompleteRun)
     }
 
     /// The reason why a value made of two values is incomplete, if it is.
@@ -126,6 +131,14 @@ pub struct RunRecord {
     /// Distributions of latencies, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<Latencies>,
+}
+
+impl RunRecord {
+    /// The mark of the values of complete work: some if other work of the run is incomplete.
+    pub fn mark(&self) -> Option<Incomplete> {
+        let mut ends = self.metrics.values().filter_map(|metric| metric.ended);
+        ends.any(Incomplete::is_of_run).then_some(Incomplete::IncompleteRun)
+    }
 }
 
 /// A distribution of latencies.

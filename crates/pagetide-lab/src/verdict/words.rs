@@ -40,9 +40,10 @@ pub(super) fn incomplete_sentences(report: &Report, column: usize) -> Vec<String
             Incomplete::Refused => {
                 ("out of memory with no task to kill ended", "a task ended for lack of memory")
             }
-            Incomplete::IoError | Incomplete::Cut | Incomplete::Stopped => {
-                ("a read error killed", "a read error killed a task")
-            }
+            Incomplete::IoError
+            | Incomplete::Cut
+            | Incomplete::Stopped
+            | Incomplete::IncompleteRun => ("a read error killed", "a read error killed a task"),
         };
         if tasks.is_empty() {
             said.push(format!("{nameless} {}: not compared", in_runs(found.runs)));

@@ -38,6 +38,13 @@ fn a_killed_task_is_marked_everywhere_and_strict_fails() {
     let lines: Vec<&str> = csv.lines().filter(of).collect();
     assert!(lines.len() == 2 && lines.iter().all(|line| line.ends_with(",oom-killed")), "{csv}");
 
+    // The run did less work, so its other values are marked, too.
+    let of_machine = &json["variants"][1]["metrics"]["pgfault"];
+    assert_eq!(of_machine["ended"], serde_json::json!(["incomplete-run", "incomplete-run"]));
+    assert_eq!(of_machine["mean"], Value::Null);
+    let line = csv.lines().find(|line| line.contains(",limited,pgfault,")).unwrap();
+    assert!(line.ends_with(",incomplete-run"), "{line}");
+
     let strict = place.run(["run", "killed.toml", "--strict"]);
     assert_eq!(strict.code, Some(1));
     assert_eq!(strict.stdout, table);
