@@ -1,6 +1,6 @@
 //! Decodes tree values into typed values, and collects every mistake. For tables see `table`.
 
-use super::span::{clip, list_names, ProblemSink, SourceSpan, Spanned};
+use super::span::{clip, list_all, ProblemSink, SourceSpan, Spanned};
 pub(crate) use super::table::{decode_table, fill, require_key, table, unknown_key, KeyTable};
 use super::tree::{TomlNode, TomlValue};
 use super::units::{self, UnitError};
@@ -485,7 +485,7 @@ pub(crate) fn unknown_name<'a>(
     let near = sink.suggest(text, names.clone()).filter(|near| stem(near) != stem(text));
     let hint = match near {
         Some(near) => format!("did you mean \"{near}\"?"),
-        None => format!("it is one of {}", list_names(names)),
+        None => format!("it is one of {}", list_all(names)),
     };
     sink.unknown(span, format!("unknown {what} `{}`", clip(text)), text, hint);
 }

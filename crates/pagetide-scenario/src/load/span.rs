@@ -119,18 +119,26 @@ impl ProblemSink {
     }
 }
 
-/// `a`, `b` and `c`: names for a hint, cut if there are many.
+/// `a`, `b` and `c`: names of a scenario for a hint, cut if there are many.
 pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const NAMES_MAX: usize = 12;
+    list(names, 12)
+}
+
+/// All names of a closed set, for a hint.
+pub(crate) fn list_all<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    list(names, usize::MAX)
+}
+
+fn list<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -> String {
     let mut seen = BTreeSet::new();
     let mut names: Vec<String> = names
         .into_iter()
         .filter(|name| seen.insert(*name))
-        .take(NAMES_MAX + 1)
+        .take(most.saturating_add(1))
         .map(|name| format!("`{}`", clip(name)))
         .collect();
-    if names.len() > NAMES_MAX {
-        names.truncate(NAMES_MAX);
+    if names.len() > most {
+        names.truncate(most);
         return format!("{}, ...", names.join(", "));
     }
     match names.pop() {
@@ -184,6 +192,7 @@ mod tests {
         assert_eq!(list_names(["a", "a", "b"]), "`a` and `b`");
         let many: Vec<String> = (0..100).map(|i| i.to_string()).collect();
         assert!(list_names(many.iter().map(String::as_str)).ends_with(", ..."));
+        assert!(list_all(many.iter().map(String::as_str)).ends_with("`98` and `99`"));
     }
 
     #[test]
