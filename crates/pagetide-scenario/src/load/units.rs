@@ -48,6 +48,25 @@ pub(crate) fn parse_size(text: &str, page_size: PageSize) -> Result<u64, UnitErr
     parse(text, "size", SIZE_FORMS, |unit| size_unit(unit, page_size))
 }
 
+/// A size in a unit that may mean a power of ten or of two, such as `64MB`: the bytes of both, and
+/// the text of the second.
+pub(crate) fn ambiguous_size(text: &str) -> Option<(u64, u64, String)> {
+    let text = text.trim();
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(number_end);
+    let power = match unit.trim().to_ascii_lowercase().as_str() {
+        "kb" => 1,
+        "mb" => 2,
+        "gb" => 3,
+        "tb" => 4,
+        _ => return None,
+    };
+    let binary = ["KiB", "MiB", "GiB", "TiB"][power as usize - 1];
+    let ten = scale(number, 1000u64.pow(power)).ok()?;
+    let two = scale(number, 1024u64.pow(power)).ok()?;
+    Some((ten, two, format!("{number}{binary}")))
+}
+
 /// Parses a time; returns nanoseconds.
 pub(crate) fn parse_time(text: &str, _: PageSize) -> Result<u64, UnitError> {
     parse(text, "time", TIME_FORMS, time_unit)

@@ -6,7 +6,7 @@
 use crate::load::decode::NameKey;
 use crate::load::raw::{self, Knobs, RawWrite};
 use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
-use crate::load::units::parse_size;
+use crate::load::units::{ambiguous_size, parse_size};
 use crate::load::PluginNames;
 use crate::load::BUILT_IN;
 use crate::policies::PolicyChoices;
@@ -288,7 +288,7 @@ pub(super) fn check_mark(name: &Spanned<String>, policies: &PolicyChoices, sink:
 fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
     let with_size = |forms: String| match parse_size(text, page_size) {
         Ok(bytes) => format!("{forms}: write {}", ControlValue::Size(bytes)),
-        Err(_) => forms,
+        Err(_) => with_number(forms, "bytes", text),
     };
     match (file.form, file.form.bounds(page_size)) {
         (ControlForm::Action { max: 1 }, _) => "it takes 1".to_owned(),
@@ -310,7 +310,9 @@ fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
                     format!("it counts bytes: write {bytes}")
                 }
                 (None, _) if file.unit.is_empty() => "it takes an integer".to_owned(),
-                (None, _) => format!("it takes an integer ({})", file.unit),
+                (None, _) => {
+                    with_number(format!("it takes an integer ({})", file.unit), file.unit, text)
+                }
             }
         }
         (ControlForm::Zones, _) => "it takes up to 4 integers, separated by blanks".to_owned(),
@@ -325,6 +327,22 @@ fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
             "it takes microseconds or max, optionally a period: \"50000 100000\"".to_owned()
         }
         _ => "it takes any text".to_owned(),
+    }
+}
+
+/// Adds the numbers that a size like `64MB` may stand for, in bytes or kB.
+fn with_number(forms: String, unit: &str, text: &str) -> String {
+    let divisor = match unit {
+        "bytes" => 1,
+        "kB" => 1024,
+        _ => return forms,
+    };
+    match ambiguous_size(text) {
+        Some((ten, two, binary)) if ten % divisor == 0 => {
+            format!("{forms}: write {}, or {} for {binary}", ten / divisor, two / divisor)
+        }
+        Some((_, two, binary)) => format!("{forms}: write {} for {binary}", two / divisor),
+        None => forms,
     }
 }
 
@@ -393,7 +411,29 @@ mod tests {
             let expected = file.form.read(&number, PageSize::Kib4).unwrap();
             assert_eq!(value_of(file, text, PageSize::Kib4), Some(expected), "{name} {text}");
         }
-        assert_eq!(check("memory.max", "300MB"), "it takes bytes like 300M, or max for no limit");
+        // A unit that may mean powers of ten.
+        for (name, text, hint) in [
+            (
+                "vm.dirty_bytes",
+                "64MB",
+                "it takes an integer (bytes): write 64000000, or 67108864 for 64MiB",
+            ),
+            (
+                "vm.min_free_kbytes",
+                "64 MB",
+                "it takes an integer (kB): write 62500, or 65536 for 64MiB",
+            ),
+            ("vm.min_free_kbytes", "1MB", "it takes an integer (kB): write 1024 for 1MiB"),
+            ("vm.swappiness", "1MB", "it takes an integer"),
+            (
+                "memory.max",
+                "1.5gb",
+                "it takes bytes like 300M, or max for no limit: write 1500000000, or 1610612736 for \
+                 1.5GiB",
+            ),
+        ] {
+            assert_eq!(check(name, text), hint, "{name} {text}");
+        }
         let check_64 = |name, text| check_at(name, text, PageSize::Kib64);
         assert_eq!(check_64("vm.dirty_bytes", "131071"), "it takes 131072 or more");
         assert_eq!(check_64("vm.fault_around_bytes", "536936447"), "");
