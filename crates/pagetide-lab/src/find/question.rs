@@ -15,7 +15,7 @@ use crate::stats::Statistics;
 use crate::sweep::store::SweepKey;
 use crate::world::Failure;
 use pagetide_scenario::criterion::{check_name, is_complete, Criterion, Mistake, RunMetrics};
-use pagetide_scenario::metric::declared;
+use pagetide_scenario::metric::{declared, KeyNames, Scope};
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::{Incomplete, Metric, RunRecord, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +63,33 @@ pub struct Find {
     question: Question,
     search: ValueSearch,
     records: BTreeMap<(SearchPlace, u64), FindResult>,
+}
+
+/// The walltime of a background task: with any value of the knob the end of the run stops it.
+fn never_measured(metric: &str) -> Mistake {
+    let task = metric.strip_suffix(declared::WALLTIME.name).unwrap_or_default();
+    Mistake::new(
+        format!("{metric} is never measured: the end of the run stops this background task"),
+        format!(
+            "ask for a rate or a wait of the task, such as {task}throughput; or let the run wait for \
+             it: give it an end, and leave out `background`"
+        ),
+    )
+}
+
+/// The mistake of asking for a metric of a phase that has not ended, if it is one.
+fn unended_phase(metric: &str, run: &RunMetrics, names: &KeyNames) -> Option<Mistake> {
+    let (task, phase) = match names.read(metric)?.scope {
+        Scope::Phase { task, phase } | Scope::PhaseGroup { task, phase, .. } => (task, phase),
+        _ => return None,
+    };
+    let has_ended = run.contains_key(&format!("{task}.{phase}.{}", declared::WALLTIME.name));
+    let message = format!(
+        "{metric} is not measured: the phase `{phase}` of `{task}` does not end within the run"
+    );
+    let hint =
+        format!("ask for a metric of the task ({task}.NAME), or let the phase end in the run");
+    (!has_ended).then(|| Mistake::new(message, hint))
 }
 
 impl Find {
@@ -218,9 +245,16 @@ impl Find {
         })
     }
 
-    /// Checks the names and units of the question against the first run.
+    /// Checks the names and units of the question against the first run, and that its metrics are
+    /// measurements there.
     pub fn check(&self) -> Result<(), Mistake> {
         let Some(sample) = self.before() else { return Ok(()) };
+        let names = KeyNames::of(&self.question.scenario.variants[0].setup);
+        self.question.metrics().try_for_each(|metric| match sample.get(metric) {
+            Some(Metric { ended: Some(Incomplete::Stopped), .. }) => Err(never_measured(metric)),
+            Some(_) => Ok(()),
+            None => unended_phase(metric, sample, &names).map_or(Ok(()), Err),
+        })?;
         self.question.criterion.check(sample)?;
         self.question.prices.iter().try_for_each(|price| check_name(price, sample))
     }

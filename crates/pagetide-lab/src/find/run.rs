@@ -284,6 +284,19 @@ mod tests {
         assert!(answer.point.is_some() && !answer.is_answer());
     }
 
+    /// Its walltime says how long the others ran, in every run.
+    #[test]
+    fn the_walltime_of_a_background_task_is_no_criterion() {
+        let asked = ask("allocstall == 0 and t.walltime < 1s", |value, seed| {
+            let mut record = stalls(value.unwrap_or(60), seed, 0)?;
+            record.metrics.get_mut("t.walltime").unwrap().ended = Some(Incomplete::Stopped);
+            Ok(record)
+        });
+        let Err(FindError::Mistake(mistake)) = asked else { panic!("{asked:?}") };
+        assert!(mistake.message.starts_with("t.walltime is never measured: "), "{mistake}");
+        assert!(mistake.hint.contains("t.throughput"), "{}", mistake.hint);
+    }
+
     #[test]
     fn a_wrong_question_costs_one_run() {
         let nr_runs = std::sync::atomic::AtomicUsize::new(0);

@@ -36,6 +36,19 @@ fn result(text: &str) -> &str {
     lines[0]
 }
 
+/// The end of the run stops it, with any value of the knob.
+#[test]
+fn what_a_background_task_never_finishes_is_no_criterion() {
+    let endless =
+        "[[task]]\nname = \"bg\"\nbackground = true\nworkload = \"touch\"\nsize = \"1MiB\"\n\
+                   passes = 4_000_000\n";
+    let place = TestDir::with("tiny.toml", &(TINY.to_owned() + endless));
+    let ask = |want: &str| find(&place, &["--knob", "vm.swappiness=1..9", "--want", want]);
+    ask("bg.walltime < 1s").fails(2, &["bg.walltime is never measured: ", "bg.throughput"]);
+    let told = "the phase `main` of `bg` does not end within the run";
+    ask("bg.main.walltime < 1s").fails(2, &[told, "a metric of the task (bg.NAME)"]);
+}
+
 #[test]
 fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
     let place = TestDir::new();
