@@ -15,6 +15,14 @@ pub(crate) trait KeyTable: Default {
     fn take(&mut self, entry: &TomlEntry, sink: &mut ProblemSink) -> bool;
     /// Sets the position of the table.
     fn set_span(&mut self, span: SourceSpan);
+    /// Keys whose values could not be read.
+    fn bad(&mut self) -> &mut Vec<&'static str>;
+
+    /// Notes that `key` was probably meant by a misspelt key: it is not missing.
+    fn mark_bad(&mut self, key: Option<&str>) {
+        let known = Self::KEYS.iter().find(|known| Some(**known) == key);
+        self.bad().extend(known);
+    }
 }
 
 /// Declares a table of the format: a struct of optional fields with their positions.
@@ -43,7 +51,7 @@ macro_rules! table {
             /// Position of the table.
             #[schemars(skip)]
             pub(crate) at: $crate::load::span::SourceSpan,
-            /// Keys whose values could not be read.
+            /// Keys whose values could not be read, or that are misspelt.
             #[schemars(skip)]
             pub(crate) bad: Vec<&'static str>,
             $( $(#[$meta])* $(#[schemars($required)])? pub(crate) $field: Option<$type>, )*
@@ -81,6 +89,10 @@ macro_rules! table {
             fn set_span(&mut self, span: $crate::load::span::SourceSpan) {
                 self.at = span;
             }
+
+            fn bad(&mut self) -> &mut Vec<&'static str> {
+                &mut self.bad
+            }
         }
 
         impl $crate::load::decode::Decode for $name {
@@ -113,20 +125,22 @@ macro_rules! key_method {
 pub(crate) use key_method;
 pub(crate) use table;
 
-/// Reports a key that no table accepts here.
+/// Reports a key that no table accepts here. Returns the key that was probably meant.
 pub(crate) fn unknown_key<'a>(
     entry: &TomlEntry,
     known: impl Iterator<Item = &'a str> + Clone,
     sink: &mut ProblemSink,
-) {
+) -> Option<&'a str> {
     let message = format!("unknown key `{}`", clip(&entry.key));
     // A sysctl may be named without its directory.
     let sysctls = Sysctl::ALL.iter().map(|sysctl| sysctl.name());
-    let hint = match sink.suggest(&entry.key, known.clone().chain(sysctls)) {
+    let near = sink.suggest(&entry.key, known.clone().chain(sysctls));
+    let hint = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the keys here are {}", known.collect::<Vec<_>>().join(", ")),
     };
     sink.unknown(entry.key_span, message, &entry.key, hint);
+    near
 }
 
 /// Decodes a table that has no other keys than `T`'s.
@@ -139,7 +153,8 @@ pub(crate) fn decode_table<T: KeyTable>(node: &TomlNode, sink: &mut ProblemSink)
     decoded.set_span(node.span);
     for entry in &table.entries {
         if !decoded.take(entry, sink) {
-            unknown_key(entry, T::KEYS.iter().copied(), sink);
+            let near = unknown_key(entry, T::KEYS.iter().copied(), sink);
+            decoded.mark_bad(near);
         }
     }
     Some(decoded)
@@ -163,7 +178,8 @@ pub(crate) fn fill<T: KeyTable>(
         }
         let keys = T::KEYS.iter().chain(outer).copied();
         if !is_known(&entry.key) {
-            unknown_key(entry, keys, sink);
+            let near = unknown_key(entry, keys, sink);
+            table.mark_bad(near);
             continue;
         }
         let message = format!("workload {workload} has no key `{}`", entry.key);

@@ -146,6 +146,11 @@ macro_rules! workloads {
                 }
             }
 
+            /// Its keys whose values could not be read, or that are misspelt.
+            pub(crate) fn bad(&self) -> &[&'static str] {
+                match self { $( WorkloadKeys::$kind(keys) => &keys.bad, )+ }
+            }
+
             /// The checked workload; `None` after a mistake was reported.
             pub(crate) fn check(
                 &self,

@@ -47,7 +47,8 @@ pub(crate) fn known_region<'r>(
 ) -> Option<&'r crate::load::check::phases::RegionUse> {
     let region = &name.value.0;
     let known = phases.regions.get(region);
-    if known.is_none() {
+    // A phase that could not be read may map it.
+    if known.is_none() && !phases.is_incomplete {
         let is_own = |name: &&str| !name.contains('#');
         let names = phases.regions.keys().map(String::as_str).filter(is_own);
         let hint = match sink.suggest(region, names.clone()) {

@@ -32,7 +32,7 @@ pub(super) fn expectations(
         // Unknown variants are reported elsewhere; then check against the first setup.
         let first = setups.iter().position(|(name, _)| of.contains(name)).unwrap_or(0);
         let (_, setup) = setups[first];
-        let known = known[first].get_or_insert_with(|| ReportKeys::of(setup));
+        let known = known[first].get_or_insert_with(|| ReportKeys::of_read(raw, setup));
         expectation(expect, known, setup, variants, sink)
     });
     checked.collect()

@@ -23,6 +23,8 @@ struct FileTemplate {
     file: File,
     /// Index into [`FileTemplates::list`]; `None` for a private file.
     shared: Option<usize>,
+    /// The size could not be read, which has been reported.
+    is_of_unknown_size: bool,
 }
 
 pub(super) fn check<'a>(
@@ -53,7 +55,8 @@ pub(super) fn check<'a>(
         if shared.is_some() {
             files.list.push(checked.clone());
         }
-        files.templates.push(FileTemplate { file: checked, shared });
+        let is_of_unknown_size = file.bad.contains(&"size");
+        files.templates.push(FileTemplate { file: checked, shared, is_of_unknown_size });
     }
     files
 }
@@ -73,6 +76,10 @@ impl FileTemplates<'_> {
         self.templates.get(template).map_or(0, |template| template.file.size)
     }
 
+    pub(super) fn is_of_unknown_size(&self, template: usize) -> bool {
+        self.templates.get(template).is_some_and(|template| template.is_of_unknown_size)
+    }
+
     /// Whether the file of a template is metadata of a file system.
     pub(super) fn is_metadata(&self, template: usize) -> bool {
         self.templates.get(template).is_some_and(|template| template.file.metadata)
@@ -86,7 +93,9 @@ impl FileTemplates<'_> {
 
     /// The file that a template stands for in `task`: index into the setup's files.
     pub(super) fn of_task(&mut self, template: usize, task: &str) -> usize {
-        let Some(FileTemplate { file, shared }) = self.templates.get(template) else { return 0 };
+        let Some(FileTemplate { file, shared, .. }) = self.templates.get(template) else {
+            return 0;
+        };
         if let Some(index) = shared {
             return *index;
         }

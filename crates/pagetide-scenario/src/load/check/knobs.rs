@@ -28,7 +28,12 @@ const MARKS: [Sysctl; 3] =
 const ALWAYS: [Policy; 4] =
     [Policy::Watermarks, Policy::Kswapd, Policy::DirectReclaim, Policy::PerCpuLists];
 
-pub(super) fn policies(raw: Option<&raw::PolicyTable>, sink: &mut ProblemSink) -> PolicyChoices {
+/// `is_bad`: the table itself could not be read.
+pub(super) fn policies(
+    raw: Option<&raw::PolicyTable>,
+    is_bad: bool,
+    sink: &mut ProblemSink,
+) -> PolicyChoices {
     let given = raw.map_or(&[][..], |policies| policies.choices.as_slice());
     let defaults = ALWAYS.into_iter().map(Policy::default_variant);
     let mut policies: PolicyChoices = defaults.collect();
@@ -37,6 +42,10 @@ pub(super) fn policies(raw: Option<&raw::PolicyTable>, sink: &mut ProblemSink) -
     }
     // A choice in the file wins over the kernel's choice, even if it names the default.
     given.iter().for_each(|at| policies.choose(at.value));
+    if is_bad || raw.is_some_and(|policies| policies.is_incomplete) {
+        // The unknown choice may be the one that has the watermark files.
+        policies.choose(WatermarkPolicy::Apart);
+    }
     let is_kswapd = |at: &&Spanned<PolicyChoice>| at.value == BackgroundCompaction::Kswapd.into();
     if let Some(at) = given.iter().find(is_kswapd) {
         let kswapd: KswapdPolicy = policies.of().unwrap_or_default();

@@ -48,7 +48,7 @@ pub(super) fn setup(
     let (mut machine, disks) = machine::check(raw, at, base_dir, sink);
     let list = raw.file.as_deref().unwrap_or_default();
     let mut files = files::check(list, raw.bad.contains(&"file"), &disks, sink);
-    let policies = knobs::policies(raw.policy.as_ref(), sink);
+    let policies = knobs::policies(raw.policy.as_ref(), raw.bad.contains(&"policy"), sink);
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
     let memory = machine.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.memory));
     let removed = raw.workloads().filter_map(|keys| match keys {

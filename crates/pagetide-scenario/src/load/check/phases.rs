@@ -84,8 +84,11 @@ impl<'c, 'a> Phases<'c, 'a> {
         Self { files, scene, regions, generators, later, before, is_incomplete: false }
     }
 
-    /// Runs the deferred checks.
+    /// Runs the deferred checks, if all phases could be read.
     pub(super) fn finish(&self, sink: &mut ProblemSink) {
+        if self.is_incomplete {
+            return;
+        }
         for check in &self.later {
             check(&self.regions, sink);
         }
@@ -120,6 +123,9 @@ impl<'c, 'a> Phases<'c, 'a> {
         let size = self.files.size(file);
         if size > 0 {
             return Some(size);
+        }
+        if self.files.is_of_unknown_size(file) {
+            return None;
         }
         sink.push(SpannedProblem {
             span: name.span,

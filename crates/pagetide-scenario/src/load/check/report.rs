@@ -32,6 +32,24 @@ pub(super) struct ReportKeys {
     pub(super) metrics: Vec<MetricEntry>,
     /// Tasks and groups, and the common names of copies.
     owners: BTreeSet<String>,
+    /// Some task, phase or group could not be read, so an unknown name is not reported.
+    is_incomplete: bool,
+}
+
+/// Whether some task, phase or group could not be read. `tasks`: those that could.
+fn has_unread_names(raw: &raw::ScenarioTable, tasks: &[Task]) -> bool {
+    let is_unread = |task: &raw::RawTask| {
+        let Some(name) = &task.table.name else { return true };
+        let phases = task.table.phase.iter().flatten();
+        let is_it = |it: &&Task| Owner::new(&it.name).name == name.value.0;
+        let read = tasks.iter().find(is_it).map_or(0, |task| task.phases.len());
+        task.table.bad.contains(&"copies") || read < phases.count().max(1)
+    };
+    let has_name =
+        |group: &raw::RawGroup| group.table.name.is_some() && !group.table.bad.contains(&"copies");
+    ["task", "group"].iter().any(|key| raw.bad.contains(key))
+        || raw.task.iter().flatten().any(is_unread)
+        || !raw.group.iter().flatten().all(has_name)
 }
 
 impl ReportKeys {
@@ -40,12 +58,15 @@ impl ReportKeys {
         let groups = setup.groups.iter().map(|group| group.name.as_str());
         let owners = tasks.chain(groups);
         let common = |name: &str| Owner::new(name).family().name;
-        // A missing name has been reported.
-        let owners = owners
-            .filter(|name| !name.is_empty())
-            .flat_map(|name| [common(name), name.to_owned()])
-            .collect();
-        ReportKeys { names: KeyNames::of(setup), metrics: catalogue::all(), owners }
+        let owners = owners.flat_map(|name| [common(name), name.to_owned()]).collect();
+        let names = KeyNames::of(setup);
+        ReportKeys { names, metrics: catalogue::all(), owners, is_incomplete: false }
+    }
+
+    /// The keys of a setup that was read from `raw`, perhaps with mistakes.
+    pub(super) fn of_read(raw: &raw::ScenarioTable, setup: &Setup) -> ReportKeys {
+        let is_incomplete = has_unread_names(raw, &setup.tasks);
+        ReportKeys { is_incomplete, ..ReportKeys::of(setup) }
     }
 
     /// Whether a record of the setup may have a key that matches a pattern with `*`. There may be
@@ -178,7 +199,7 @@ pub(super) fn measure(
 ) -> Option<usize> {
     let measure = raw.report.as_ref()?.measure.as_ref()?;
     let found = tasks.iter().position(|task| task.name == measure.value);
-    if found.is_none() && !tasks.is_empty() {
+    if found.is_none() && !has_unread_names(raw, tasks) {
         let names = tasks.iter().map(|task| task.name.as_str());
         let hint = match sink.suggest(&measure.value, names.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -194,7 +215,7 @@ pub(super) fn rows(raw: &raw::ScenarioTable, setup: &Setup, sink: &mut ProblemSi
     if rows.is_empty() {
         return Vec::new();
     }
-    let known = ReportKeys::of(setup);
+    let known = ReportKeys::of_read(raw, setup);
     let mut seen: BTreeMap<&str, &Spanned<String>> = BTreeMap::new();
     for row in rows {
         check_row(row, &known, setup, sink);
@@ -221,7 +242,7 @@ pub(super) fn reference(
         let hint = "add source = \"where the figures were published\"";
         sink.hinted(reference.at, "the reference has no `source`", hint);
     }
-    let known = ReportKeys::of(setup);
+    let known = ReportKeys::of_read(raw, setup);
     let mut values = BTreeMap::new();
     for (variant, figures) in &reference.variants {
         if !variants.contains(&variant.value.as_str()) {
@@ -260,7 +281,7 @@ pub(super) fn check_row(
 ) {
     let text = &row.value;
     if text.contains('*') {
-        if !known.may_match(text, None, setup) {
+        if !known.is_incomplete && !known.may_match(text, None, setup) {
             let hint = "`pagetide metrics` lists the metrics; keys are NAME, TASK.NAME, GROUP.NAME";
             sink.hinted(row.span, format!("no metric matches `{}`", clip(text)), hint);
         }
@@ -302,6 +323,9 @@ fn check_key(
     if let Some(read) = read {
         // A machine metric with a dot must be declared; otherwise an owner is misspelled.
         return Some(read);
+    }
+    if known.is_incomplete && is_sound && parts.len() > 1 {
+        return None;
     }
     let owner = match key.value.contains(':') {
         true => parts.get(1).copied().unwrap_or_default(),

@@ -19,6 +19,8 @@ const ONLY_PHASE: &str = "main";
 pub(super) struct Draft<'a> {
     pub(super) name: &'a str,
     pub(super) copies: usize,
+    /// The number of copies could not be read, which has been reported.
+    pub(super) has_unknown_copies: bool,
     /// Index of its first copy among all tasks.
     first: usize,
     group: Option<usize>,
@@ -124,6 +126,7 @@ fn draft<'a>(
     Draft {
         name,
         copies: table.copies().0 as usize,
+        has_unknown_copies: table.bad.contains(&"copies"),
         first: 0,
         group: table.group.as_ref().and_then(|group| scene.groups.of_task(group, sink)),
         delay_ns: table.start().0.saturating_add(table.delay().0),
@@ -216,6 +219,11 @@ fn report_endless(
     let mut found = phases.iter().enumerate();
     let found = found.find_map(|(i, phase)| Some((i, phase.workload.missing_end()?)));
     let Some((first, key)) = found else { return false };
+    let listed = task.table.phase.iter().flatten().filter_map(|phase| phase.workload.as_ref());
+    if listed.chain(&task.inline).any(|keys| !keys.bad().is_empty()) {
+        // The key that ends it may be the one that could not be read.
+        return false;
+    }
     let workload = phases[first].workload.kind().name();
     let span = task.table.name.as_ref().map_or(task.table.at, |name| name.span);
     let name = clip(name);

@@ -50,6 +50,9 @@ fn other(
             names.find_text(&value.value, span, sink);
             return None;
         };
+        if drafts[draft].has_unknown_copies {
+            return None;
+        }
         let copies = drafts[draft].copies;
         let copy = copy.parse().ok().filter(|copy| copies > 1 && *copy < copies);
         if copy.is_none() {

@@ -21,6 +21,8 @@ pub(crate) struct PolicyTable {
     pub(crate) kernel: Option<Spanned<PolicySet>>,
     /// A registered policy that chooses the groups to reclaim from.
     pub(crate) groups: Option<Spanned<NameKey>>,
+    /// Some choice could not be read.
+    pub(crate) is_incomplete: bool,
 }
 
 /// The key that selects a kernel, and its description.
@@ -44,11 +46,23 @@ impl Decode for PolicyTable {
         };
         let mut policies = PolicyTable::default();
         for entry in &table.entries {
-            match entry.key.as_str() {
-                "kernel" => policies.kernel = decode_kernel(entry, sink),
-                "groups" => policies.groups = Decode::decode(&entry.node, sink),
-                _ => policies.choices.extend(decode_choice(entry, sink)),
-            }
+            let is_read = match entry.key.as_str() {
+                "kernel" => {
+                    policies.kernel = decode_kernel(entry, sink);
+                    policies.kernel.is_some()
+                }
+                "groups" => {
+                    policies.groups = Decode::decode(&entry.node, sink);
+                    policies.groups.is_some()
+                }
+                _ => {
+                    let choice = decode_choice(entry, sink);
+                    let is_read = choice.is_some();
+                    policies.choices.extend(choice);
+                    is_read
+                }
+            };
+            policies.is_incomplete |= !is_read;
         }
         Some(policies)
     }
@@ -243,7 +257,8 @@ impl Decode for RawGroup {
             if !entry.key.contains('.') {
                 let keys = GroupTable::KEYS.iter().copied();
                 let controls = GroupControl::ALL.iter().map(|control| control.name());
-                unknown_key(entry, keys.chain(controls), sink);
+                let near = unknown_key(entry, keys.chain(controls), sink);
+                group.table.mark_bad(near);
             } else {
                 group.controls.writes.extend(decode_write(entry, sink));
             }

@@ -115,21 +115,36 @@ fn decode_with_workload<T: KeyTable>(
     match kind {
         Some(Some(kind)) => {
             let workload = WorkloadKeys::decode(kind, &rest, T::KEYS, sink);
+            for entry in rest.iter().filter(|entry| workloads_with(&entry.key).is_empty()) {
+                let near = sink.suggest(&entry.key, T::KEYS.iter().copied());
+                outer.mark_bad(near);
+            }
             Some((outer, Some(workload)))
         }
         // The name of the workload is wrong, so its keys may be right: do not report them.
         Some(None) => Some((outer, None)),
         None => {
+            let keys = T::KEYS.iter().copied().chain(["workload"]);
+            let is_workload =
+                |entry: &&&TomlEntry| sink.suggest(&entry.key, keys.clone()) == Some("workload");
+            let misspelt = rest.iter().find(is_workload).copied();
             for entry in rest {
-                let keys = T::KEYS.iter().copied().chain(["workload"]);
                 match workloads_with(&entry.key).as_slice() {
-                    [] => unknown_key(entry, keys, sink),
+                    [] => {
+                        let near = unknown_key(entry, keys.clone(), sink);
+                        outer.mark_bad(near);
+                    }
+                    // The workload is there.
+                    _ if misspelt.is_some() => {}
                     kinds => {
                         let message = format!("`{}` needs a workload", entry.key);
                         let hint = format!("add the key workload = {}", kinds.join(" or "));
                         sink.hinted(entry.key_span, message, hint);
                     }
                 }
+            }
+            if misspelt.is_some() {
+                outer.bad().push("workload");
             }
             Some((outer, None))
         }
