@@ -14,7 +14,7 @@
 //! use pagetide_core::units::{Cpu, NodeId};
 //!
 //! let node = NodeSpec::x86_64(64 << 20, 0, 0);
-//! let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
+//! let mut machine = Kernel::new(&[node], 1, Config::default()).unwrap();
 //! let mm = machine.create_mm(Machine::ROOT).unwrap();
 //! let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
 //!
@@ -36,8 +36,9 @@
 //! assert_eq!(step, Step::Done(rest), "nothing is dirty");
 //! ```
 //!
-//! Two layers: the page level ([`manager`]: frames, groups, reclaim, compaction, slabs) is generic
-//! over the users of the frames ([`owners`]); [`process`] and [`slots`] are two kinds of users.
+//! Two layers: the page level ([`interface::manager`]: frames, groups, reclaim, slabs) is generic
+//! over the users of the frames ([`interface::owners`]); [`process`] and [`interface::slots`] are two
+//! kinds of users.
 //! ARCHITECTURE.md has the reading order.
 #![no_std]
 #![forbid(unsafe_code)]

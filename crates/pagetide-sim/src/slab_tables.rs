@@ -6,6 +6,7 @@
 //!
 //! Invariant: the objects of a table add up to those of all caches.
 
+use pagetide_core::interface::kernel::Kernel;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::breakdown::GroupSlabs;
 use pagetide_core::units::MemcgId;
@@ -23,7 +24,7 @@ pub(crate) fn files(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> Vec
         if machine.slabs.find_cache(&cache.name) != Some(id) {
             continue;
         }
-        for file in Machine::cache_control_names().filter(|file| *file != "shrink") {
+        for file in Kernel::cache_control_names().filter(|file| *file != "shrink") {
             if let Ok(text) = machine.read_control(&format!("slab.{}.{file}", cache.name)) {
                 files.push((format!("/sys/kernel/slab/{}/{file}", cache.name), text));
             }

@@ -13,13 +13,12 @@ use crate::ageing::pagevec::PAGEVEC_SIZE;
 use crate::ageing::Ageing;
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::interface::planted::Defect;
 use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Adds a new page to the LRU, through the CPU's batch.
     pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
         debug_assert_eq!(self.mem.pages[pfn].place, Place::Allocated);

@@ -15,6 +15,7 @@
 
 use crate::frames::page::{Page, PageFlags, Place};
 use crate::frames::page_alloc::Memory;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{OwnerSlot, Owners};
 use crate::stats::vmstat::Event;
@@ -49,7 +50,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Locked pages of the machine (`nr_mlock`).
     pub fn nr_mlock(&self) -> u64 {
         self.mem.pgdat.iter().flat_map(|node| node.nr_mlock).sum()
@@ -94,7 +95,9 @@ impl<O: Owners> Manager<O> {
             self.mem.vmstat.add(Event::UnevictablePgsRescued, nr);
         }
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Unmarks a page that lost an entry, unless a locked mapping still maps it.
     pub(crate) fn munlock_if_unlocked(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];

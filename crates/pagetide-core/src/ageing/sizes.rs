@@ -6,8 +6,7 @@
 use super::lruvec::{Lru, LruSizes, NR_LRU_LISTS};
 use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::units::{MemcgId, NodeId};
 
 /// Names of the sizes in memory.stat, by [`Lru`].
@@ -46,7 +45,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Sizes of the lists of a group and its descendants on one node.
     pub(crate) fn lru_sizes_below(&self, memcg: MemcgId, node: NodeId) -> LruSizes {
         match memcg == ROOT {

@@ -12,8 +12,7 @@ use crate::ageing::shadow::{Shadow, AGE_MASK};
 use crate::frames::page::PageFlags;
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn};
 
@@ -28,7 +27,7 @@ impl Groups {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// The shadow of a page that is being evicted. It uses the clock of the group that is short of
     /// memory, or of the root if the machine is (Linux `workingset_eviction`).
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {

@@ -6,11 +6,36 @@ use super::{check, Violation};
 use crate::ageing::lruvec::{Lru, NR_LRU_LISTS};
 use crate::frames::page::PageFlags;
 use crate::groups::memcg::ROOT;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::{IdVec, MemcgId};
 use alloc::vec;
 use alloc::vec::Vec;
+
+impl Kernel {
+    /// A group's key matches its position on a node's tree; groups on no tree have no key.
+    fn audit_soft_limits(&self) -> Result<(), Violation> {
+        for node in 0..self.mem.pgdat.len() {
+            let mut on_tree = 0;
+            for (key, memcg) in self.groups.soft_limit_trees.of_node(node) {
+                let known = self.groups.memcgs[memcg].lruvecs[node].soft_limit_key;
+                check!(
+                    known == Some(key),
+                    "{memcg:?} is on node{node}'s tree by {key:?}, not {known:?}"
+                );
+                on_tree += 1;
+            }
+            let lruvecs = self.groups.memcgs.iter().filter_map(|memcg| memcg.lruvecs.get(node));
+            let keys = lruvecs.filter(|lruvec| lruvec.soft_limit_key.is_some()).count();
+            check!(
+                keys == on_tree,
+                "node{node}: {keys} groups have a key, {on_tree} are on the tree"
+            );
+        }
+        Ok(())
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Checks the tree's links, subtree sums, and the counters of pages, swap slots and stocks.
@@ -131,27 +156,5 @@ impl<O: Owners> Manager<O> {
         });
         self.groups.audit_kmem(&ids, &tables)?;
         self.audit_soft_limits()
-    }
-
-    /// A group's key matches its position on a node's tree; groups on no tree have no key.
-    fn audit_soft_limits(&self) -> Result<(), Violation> {
-        for node in 0..self.mem.pgdat.len() {
-            let mut on_tree = 0;
-            for (key, memcg) in self.groups.soft_limit_trees.of_node(node) {
-                let known = self.groups.memcgs[memcg].lruvecs[node].soft_limit_key;
-                check!(
-                    known == Some(key),
-                    "{memcg:?} is on node{node}'s tree by {key:?}, not {known:?}"
-                );
-                on_tree += 1;
-            }
-            let lruvecs = self.groups.memcgs.iter().filter_map(|memcg| memcg.lruvecs.get(node));
-            let keys = lruvecs.filter(|lruvec| lruvec.soft_limit_key.is_some()).count();
-            check!(
-                keys == on_tree,
-                "node{node}: {keys} groups have a key, {on_tree} are on the tree"
-            );
-        }
-        Ok(())
     }
 }

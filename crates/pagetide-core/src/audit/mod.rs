@@ -18,6 +18,7 @@ pub(crate) use violation::check;
 use crate::ageing::lruvec::{Lru, NR_LRU_LISTS};
 use crate::config::era::Era;
 use crate::frames::page::{PageFlags, Place};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
@@ -26,22 +27,7 @@ use crate::units::{IdVec, MemcgId, NodeId, Pfn};
 use alloc::format;
 use alloc::vec;
 
-impl<O: Owners> Manager<O> {
-    pub(crate) fn do_audit(&self) -> Result<(), Violation> {
-        self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
-        check!(self.era == Era::of(&self.config), "the era does not follow from the configuration");
-        self.audit_effects()?;
-        self.audit_lists()?;
-        O::audit(self)?;
-        self.mem.audit_huge_pages()?;
-        self.audit_held_pages()?;
-        self.audit_swap()?;
-        self.audit_counts()?;
-        self.audit_slabs()?;
-        self.audit_groups()?;
-        self.audit_idle_groups().map_err(Violation)
-    }
-
+impl Kernel {
     /// Between two calls no effect is waiting, and the count of a throttle queue is at least the
     /// number of daemons that sleep in it. (Only the world knows the number of sleeping calls.)
     fn audit_effects(&self) -> Result<(), Violation> {
@@ -187,6 +173,23 @@ impl<O: Owners> Manager<O> {
         let by_page: u32 = cache.map(|(_, page)| page.nr_pages() as u32).sum();
         check!(by_page == cached, "{by_page} swap-cache pages, {cached} cached slots");
         Ok(())
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    pub(crate) fn do_audit(&self) -> Result<(), Violation> {
+        self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
+        check!(self.era == Era::of(&self.config), "the era does not follow from the configuration");
+        self.audit_effects()?;
+        self.audit_lists()?;
+        O::audit(self)?;
+        self.mem.audit_huge_pages()?;
+        self.audit_held_pages()?;
+        self.audit_swap()?;
+        self.audit_counts()?;
+        self.audit_slabs()?;
+        self.audit_groups()?;
+        self.audit_idle_groups().map_err(Violation)
     }
 
     /// Compares the counters of nodes and groups with the pages.

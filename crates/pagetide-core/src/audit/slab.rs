@@ -7,8 +7,7 @@ use crate::config::SlabAccounting;
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::slab::cpu_slab::{kept_bits, low_bits};
 use crate::slab::kmem_cache::{KmemCache, SlabSeat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;
@@ -63,7 +62,7 @@ impl Slabs {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Checks caches, owners, cached objects and clones. O(objects).
     pub(super) fn audit_slabs(&self) -> Result<(), Violation> {
         check!(self.slabs.discarded.is_empty(), "discarded slabs were not freed");

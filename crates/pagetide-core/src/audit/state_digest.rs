@@ -9,14 +9,15 @@
 //! is declared here: a pattern names every field, so that a new field does not compile until it is
 //! hashed.
 
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::digest::{Digest, State};
 
 impl<O: Owners> Manager<O> {
     pub(crate) fn do_digest(&self) -> u64 {
-        let Manager {
-            owners,
+        let Manager { owners, kernel } = self;
+        let Kernel {
             mem,
             config,
             era: _, // follows from the config
@@ -27,7 +28,7 @@ impl<O: Owners> Manager<O> {
             compactions,
             plugin,
             step,
-        } = self;
+        } = kernel;
         let mut digest = Digest::new();
         let parts: [&dyn State; 10] =
             [owners, mem, config, groups, slabs, swap, lru_batches, compactions, plugin, step];

@@ -15,6 +15,7 @@ use crate::frames::node::ZoneRef;
 use crate::frames::page_alloc::Memory;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
@@ -83,79 +84,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
-    /// Runs one batch. `Done` holds the result and the allocated block, if any.
-    pub(crate) fn direct_compact_step(
-        &mut self,
-        state: &mut DirectCompaction,
-        ctx: &Ctx,
-    ) -> Step<DirectCompactResult> {
-        match self.try_to_compact_zones(state, ctx) {
-            Step::Continue => Step::Continue,
-            Step::Wait(wait) => Step::Wait(wait),
-            Step::Done(()) => Step::Done(self.after_direct_compact(state, ctx)),
-        }
-    }
-
-    fn try_to_compact_zones(&mut self, state: &mut DirectCompaction, ctx: &Ctx) -> Step<()> {
-        if let Some(id) = state.run {
-            return match self.compact_step(id, ctx) {
-                Step::Continue => Step::Continue,
-                Step::Wait(wait) => Step::Wait(wait),
-                Step::Done(end) => {
-                    state.run = None;
-                    state.captured = end.captured;
-                    if self.zone_was_compacted(state, end.result, ctx) {
-                        return Step::Done(());
-                    }
-                    state.at += 1;
-                    Step::Continue
-                }
-            };
-        }
-        if !state.gfp.has(Gfp::IO) {
-            return Step::Done(());
-        }
-        let highest = state.gfp.highest_zone();
-        loop {
-            let zones = &self.mem.zonelists[ctx.node][highest].zones;
-            let Some(&zone) = zones.get(state.at) else { return Step::Done(()) };
-            if zone.node != ctx.node && state.gfp.has(Gfp::THISNODE) {
-                state.at += 1;
-                continue;
-            }
-            let thorough = state.priority == CompactPriority::SyncFull;
-            if !thorough && self.mem.compaction_of(zone).is_deferred(state.order) {
-                state.result = state.result.max(CompactResult::Deferred);
-                state.at += 1;
-                continue;
-            }
-            let goal = CompactGoal {
-                zone,
-                order: Some(state.order),
-                mt: state.gfp.migrate_type(),
-                gfp: state.gfp,
-                mode: state.mode(),
-                flags: state.flags,
-                highest_zoneidx: highest,
-                by: Compactor::Direct,
-                thorough,
-            };
-            match self.compact_begin(goal, ctx) {
-                Ok(id) => {
-                    state.run = Some(id);
-                    return Step::Continue;
-                }
-                Err(result) => {
-                    if self.zone_was_compacted(state, result, ctx) {
-                        return Step::Done(());
-                    }
-                    state.at += 1;
-                }
-            }
-        }
-    }
-
+impl Kernel {
     /// Notes the result of one zone. Returns whether to stop trying further zones.
     fn zone_was_compacted(
         &mut self,
@@ -239,5 +168,79 @@ impl<O: Owners> Manager<O> {
             super::suitable::suitable_with(zone, config, era, order, flags, highest, available)
                 == CompactResult::Continue
         })
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// Runs one batch. `Done` holds the result and the allocated block, if any.
+    pub(crate) fn direct_compact_step(
+        &mut self,
+        state: &mut DirectCompaction,
+        ctx: &Ctx,
+    ) -> Step<DirectCompactResult> {
+        match self.try_to_compact_zones(state, ctx) {
+            Step::Continue => Step::Continue,
+            Step::Wait(wait) => Step::Wait(wait),
+            Step::Done(()) => Step::Done(self.after_direct_compact(state, ctx)),
+        }
+    }
+
+    fn try_to_compact_zones(&mut self, state: &mut DirectCompaction, ctx: &Ctx) -> Step<()> {
+        if let Some(id) = state.run {
+            return match self.compact_step(id, ctx) {
+                Step::Continue => Step::Continue,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(end) => {
+                    state.run = None;
+                    state.captured = end.captured;
+                    if self.zone_was_compacted(state, end.result, ctx) {
+                        return Step::Done(());
+                    }
+                    state.at += 1;
+                    Step::Continue
+                }
+            };
+        }
+        if !state.gfp.has(Gfp::IO) {
+            return Step::Done(());
+        }
+        let highest = state.gfp.highest_zone();
+        loop {
+            let zones = &self.mem.zonelists[ctx.node][highest].zones;
+            let Some(&zone) = zones.get(state.at) else { return Step::Done(()) };
+            if zone.node != ctx.node && state.gfp.has(Gfp::THISNODE) {
+                state.at += 1;
+                continue;
+            }
+            let thorough = state.priority == CompactPriority::SyncFull;
+            if !thorough && self.mem.compaction_of(zone).is_deferred(state.order) {
+                state.result = state.result.max(CompactResult::Deferred);
+                state.at += 1;
+                continue;
+            }
+            let goal = CompactGoal {
+                zone,
+                order: Some(state.order),
+                mt: state.gfp.migrate_type(),
+                gfp: state.gfp,
+                mode: state.mode(),
+                flags: state.flags,
+                highest_zoneidx: highest,
+                by: Compactor::Direct,
+                thorough,
+            };
+            match self.compact_begin(goal, ctx) {
+                Ok(id) => {
+                    state.run = Some(id);
+                    return Step::Continue;
+                }
+                Err(result) => {
+                    if self.zone_was_compacted(state, result, ctx) {
+                        return Step::Done(());
+                    }
+                    state.at += 1;
+                }
+            }
+        }
     }
 }

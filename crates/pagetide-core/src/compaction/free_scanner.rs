@@ -13,8 +13,7 @@ use super::{CompactControl, CompactMode, COMPACT_CLUSTER_MAX};
 use crate::frames::gfp::MigrateType;
 use crate::frames::page::Place;
 use crate::frames::page_alloc::Memory;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::stats::vmstat::Event;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 
@@ -193,7 +192,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Fills the run's list with up to `wanted` frames, one for each page to move.
     pub(super) fn isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
         let linear = self.era.scans_linearly;

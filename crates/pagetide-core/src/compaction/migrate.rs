@@ -25,6 +25,7 @@ use crate::frames::buddy::clear_page;
 use crate::frames::page::{PageFlags, Place};
 use crate::frames::page_alloc::Memory;
 use crate::interface::effect::{Effect, Effects};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::owners::{OwnerSlot, UnmapTarget};
@@ -44,6 +45,26 @@ impl Memory {
         // `buffer_migrate_folio_norefs`: the journal holds a reference to each unwritten buffer.
         let held = page.has(PageFlags::METADATA.with(PageFlags::DIRTY));
         !held && !page.flags.any(busy)
+    }
+}
+
+impl Kernel {
+    /// Moves the identity of the page (owner, flags, charge, swap slot) from one frame to another.
+    fn move_page_identity(&mut self, from: Pfn, to: Pfn) {
+        let old = self.mem.pages[from].clone();
+        let page = &mut self.mem.pages[to];
+        page.mapping = old.mapping;
+        page.index = old.index;
+        page.private = old.private;
+        page.memcg = old.memcg;
+        page.flags = old.flags;
+        page.place = Place::Isolated;
+        clear_page(&mut self.mem.pages[from], Place::Allocated);
+        if old.has(PageFlags::SWAPCACHE) {
+            let slot = SwapSlot(old.private);
+            self.swap[slot].replace_cached(slot, to);
+        }
+        self.mem.work.cache_ops += 1;
     }
 }
 
@@ -181,23 +202,5 @@ impl<O: Owners> Manager<O> {
         } else if page.has(PageFlags::FILE) {
             O::file_page_idle(self, home, cpu);
         }
-    }
-
-    /// Moves the identity of the page (owner, flags, charge, swap slot) from one frame to another.
-    fn move_page_identity(&mut self, from: Pfn, to: Pfn) {
-        let old = self.mem.pages[from].clone();
-        let page = &mut self.mem.pages[to];
-        page.mapping = old.mapping;
-        page.index = old.index;
-        page.private = old.private;
-        page.memcg = old.memcg;
-        page.flags = old.flags;
-        page.place = Place::Isolated;
-        clear_page(&mut self.mem.pages[from], Place::Allocated);
-        if old.has(PageFlags::SWAPCACHE) {
-            let slot = SwapSlot(old.private);
-            self.swap[slot].replace_cached(slot, to);
-        }
-        self.mem.work.cache_ops += 1;
     }
 }

@@ -14,8 +14,7 @@ use super::{CompactControl, CompactMode, Compactor, FastStart, COMPACT_CLUSTER_M
 use crate::frames::gfp::{Gfp, MigrateType};
 use crate::frames::page::{Page, PageFlags, Place};
 use crate::frames::page_alloc::Memory;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 
@@ -51,7 +50,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Isolates pages of the next suitable pageblock, if any.
     pub(super) fn isolate_migratepages(&mut self, run: &mut CompactControl) {
         let searched = run.migrate_pfn;

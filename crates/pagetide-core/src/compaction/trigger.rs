@@ -11,6 +11,7 @@ use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::frames::node::ZoneRef;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::Owners;
@@ -25,14 +26,16 @@ pub struct CompactMemory {
     run: Option<CompactRunId>,
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// The task gives up the write: abandons its run.
     pub(crate) fn cancel_compact_memory(&mut self, state: &CompactMemory, by: Requester, cpu: Cpu) {
         if let Some(run) = state.run {
             self.cancel_compact_run(run, by, cpu);
         }
     }
+}
 
+impl<O: Owners> Manager<O> {
     pub(crate) fn compact_memory_step(
         &mut self,
         state: &mut CompactMemory,

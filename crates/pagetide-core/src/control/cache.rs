@@ -12,8 +12,7 @@
 use super::error::{quoted, ControlError};
 use super::parse::Refusal;
 use crate::config::{ControlFile, ControlForm, ControlOrigin};
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::slab::kmem_cache::SlabSeat;
 use crate::slab::Slabs;
 use crate::slab::{CacheTuning, KmemCache};
@@ -237,7 +236,7 @@ impl Slabs {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Names of the files of every cache, the last part of `slab.CACHE.FILE`.
     pub fn cache_control_names() -> impl Iterator<Item = &'static str> {
         CacheControl::ALL.iter().map(|control| control.file().name)

@@ -21,8 +21,7 @@ use crate::config::{CgroupVersion, ControlFile, ControlForm, ControlValue};
 use crate::groups::memcg::{MemoryEvent, NR_MEMORY_EVENTS, ROOT};
 use crate::groups::page_counter::UNLIMITED;
 use crate::groups::Groups;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::units::errno::Errno;
 use crate::units::page_size::PageSize;
 use crate::units::{MemcgId, DEF_PRIORITY};
@@ -282,7 +281,7 @@ impl Groups {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Reads a control file of a group, as read(2) returns it.
     ///
     /// # Errors

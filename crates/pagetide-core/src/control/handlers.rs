@@ -12,6 +12,7 @@ use super::{u32_of, u64_of, write_inputs};
 use crate::config::Config;
 use crate::config::{ControlValue, Policy, Special, Sysctl, Thp};
 use crate::frames::watermark;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
@@ -35,69 +36,7 @@ impl Config {
     }
 }
 
-impl<O: Owners> Manager<O> {
-    pub(super) fn apply_sysctl(
-        &mut self,
-        sysctl: Sysctl,
-        value: ControlValue,
-    ) -> Result<(), ControlError> {
-        match sysctl.special() {
-            Some(special) => self.apply_special(sysctl, special, value),
-            None => {
-                self.config.set_number(sysctl, value.number());
-                Ok(())
-            }
-        }
-    }
-
-    fn apply_special(
-        &mut self,
-        sysctl: Sysctl,
-        special: Special,
-        value: ControlValue,
-    ) -> Result<(), ControlError> {
-        let number = value.number();
-        match special {
-            Special::MinFreeKbytes | Special::WatermarkScaleFactor | Special::ExtraFreeKbytes => {
-                write_inputs(&mut self.config.watermarks, sysctl, number);
-                self.mem.setup_watermarks(&self.config.watermarks);
-            }
-            // Handled as `ControlChange::Marks`.
-            Special::WmarkMinKbytes | Special::WmarkLowKbytes | Special::WmarkHighKbytes => {}
-            Special::WatermarkBoostFactor => self.set_watermark_boost_factor(u32_of(number)),
-            Special::LowmemReserveRatio => self.set_lowmem_reserve_ratio(value),
-            Special::DirtyRatio => self.set_dirty_ratio(u32_of(number)),
-            Special::DirtyBytes => self.set_dirty_bytes(u64_of(number)),
-            Special::DirtyBackgroundRatio => {
-                self.config.dirty_background_ratio = u32_of(number);
-                self.config.dirty_background_bytes = 0;
-            }
-            Special::DirtyBackgroundBytes => {
-                self.config.dirty_background_bytes = u64_of(number);
-                self.config.dirty_background_ratio = 0;
-            }
-            Special::DirtyWritebackCentisecs => self.set_dirty_writeback_centisecs(number as i32),
-            Special::FaultAroundBytes => {
-                let pages = u32_of(number) >> self.mem.page_size.shift();
-                self.config.fault_around_pages = pages.checked_ilog2().map_or(1, |log| 1 << log);
-            }
-            Special::ReadAheadKb => {
-                self.config.read_ahead_pages = u32_of(number) >> self.mem.page_size.kb_shift();
-            }
-            Special::CompactMemory => self.request_full_compaction(),
-            Special::CompactionProactiveness => self.set_compaction_proactiveness(u32_of(number)),
-            Special::DefragMode => self.set_defrag_mode(number != 0),
-            Special::ThpEnabled | Special::ThpDefrag => {
-                if let ControlValue::Choice(choice) = value {
-                    self.put_in_force(choice)?;
-                }
-            }
-            Special::DropCaches => self.drop_caches(u32_of(number)),
-            Special::StatRefresh => self.mem.refresh_vm_stats(),
-        }
-        Ok(())
-    }
-
+impl Kernel {
     pub(super) fn read_special(
         &self,
         sysctl: Sysctl,
@@ -159,6 +98,78 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// A value above 0 makes kcompactd check every node now, not in its next round.
+    pub(super) fn set_compaction_proactiveness(&mut self, share: u32) {
+        self.config.compaction_proactiveness = share;
+        if share > 0 {
+            self.wake_all_kcompactds();
+        }
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    pub(super) fn apply_sysctl(
+        &mut self,
+        sysctl: Sysctl,
+        value: ControlValue,
+    ) -> Result<(), ControlError> {
+        match sysctl.special() {
+            Some(special) => self.apply_special(sysctl, special, value),
+            None => {
+                self.config.set_number(sysctl, value.number());
+                Ok(())
+            }
+        }
+    }
+
+    fn apply_special(
+        &mut self,
+        sysctl: Sysctl,
+        special: Special,
+        value: ControlValue,
+    ) -> Result<(), ControlError> {
+        let number = value.number();
+        match special {
+            Special::MinFreeKbytes | Special::WatermarkScaleFactor | Special::ExtraFreeKbytes => {
+                write_inputs(&mut self.config.watermarks, sysctl, number);
+                self.kernel.mem.setup_watermarks(&self.kernel.config.watermarks);
+            }
+            // Handled as `ControlChange::Marks`.
+            Special::WmarkMinKbytes | Special::WmarkLowKbytes | Special::WmarkHighKbytes => {}
+            Special::WatermarkBoostFactor => self.set_watermark_boost_factor(u32_of(number)),
+            Special::LowmemReserveRatio => self.set_lowmem_reserve_ratio(value),
+            Special::DirtyRatio => self.set_dirty_ratio(u32_of(number)),
+            Special::DirtyBytes => self.set_dirty_bytes(u64_of(number)),
+            Special::DirtyBackgroundRatio => {
+                self.config.dirty_background_ratio = u32_of(number);
+                self.config.dirty_background_bytes = 0;
+            }
+            Special::DirtyBackgroundBytes => {
+                self.config.dirty_background_bytes = u64_of(number);
+                self.config.dirty_background_ratio = 0;
+            }
+            Special::DirtyWritebackCentisecs => self.set_dirty_writeback_centisecs(number as i32),
+            Special::FaultAroundBytes => {
+                let pages = u32_of(number) >> self.mem.page_size.shift();
+                self.config.fault_around_pages = pages.checked_ilog2().map_or(1, |log| 1 << log);
+            }
+            Special::ReadAheadKb => {
+                self.config.read_ahead_pages = u32_of(number) >> self.mem.page_size.kb_shift();
+            }
+            Special::CompactMemory => self.request_full_compaction(),
+            Special::CompactionProactiveness => self.set_compaction_proactiveness(u32_of(number)),
+            Special::DefragMode => self.set_defrag_mode(number != 0),
+            Special::ThpEnabled | Special::ThpDefrag => {
+                if let ControlValue::Choice(choice) = value {
+                    self.put_in_force(choice)?;
+                }
+            }
+            Special::DropCaches => self.drop_caches(u32_of(number)),
+            Special::StatRefresh => self.mem.refresh_vm_stats(),
+        }
+        Ok(())
+    }
+
     /// Turns the limit in bytes off, but only if the ratio changes (`dirty_ratio_handler`). A write
     /// to one of the two background limits always turns the other off.
     pub(super) fn set_dirty_ratio(&mut self, ratio: u32) {
@@ -199,22 +210,14 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A value above 0 makes kcompactd check every node now, not in its next round.
-    pub(super) fn set_compaction_proactiveness(&mut self, share: u32) {
-        self.config.compaction_proactiveness = share;
-        if share > 0 {
-            self.wake_all_kcompactds();
-        }
-    }
-
     /// Sets policy `thp`, and adjusts the memory reserve. Huge pages need a larger reserve:
     /// switching them on enlarges it, and switching them off resets it (`start_stop_khugepaged`).
     pub(super) fn set_thp(&mut self, thp: Thp) {
         let was_on = self.config.thp.is_on();
         self.config.thp = thp;
-        let inputs = &mut self.config.watermarks;
-        let page_size = self.mem.page_size;
-        watermark::switch_thp(&mut self.mem.nodes, inputs, was_on, thp.is_on(), page_size);
+        let inputs = &mut self.kernel.config.watermarks;
+        let page_size = self.kernel.mem.page_size;
+        watermark::switch_thp(&mut self.kernel.mem.nodes, inputs, was_on, thp.is_on(), page_size);
         if thp.is_on() {
             O::huge_pages_on(self);
         }

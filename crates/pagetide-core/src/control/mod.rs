@@ -38,6 +38,7 @@ pub use write::ControlWrite;
 use crate::config::{ControlValue, PolicyChoice, Special, Sysctl};
 use crate::frames::watermark::{self, WatermarkInputs};
 use crate::interface::effect::Effects;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::CacheId;
@@ -56,17 +57,14 @@ enum ControlChange {
 
 /// Checks every write. Combines the writes to the three watermarks into one, at the position of the
 /// last one.
-fn plan<O: Owners>(
-    machine: &Manager<O>,
-    writes: &[ControlWrite],
-) -> Result<Vec<ControlChange>, ControlError> {
+fn plan(kernel: &Kernel, writes: &[ControlWrite]) -> Result<Vec<ControlChange>, ControlError> {
     let mut changes = Vec::with_capacity(writes.len());
     let mut marks = MarksWrite::default();
     for write in writes {
-        write.check(machine.mem.page_size)?;
+        write.check(kernel.mem.page_size)?;
         match write {
             ControlWrite::Cache { cache, control, value } => {
-                let (cache, write) = machine.slabs.check_cache_write(cache, *control, *value)?;
+                let (cache, write) = kernel.slabs.check_cache_write(cache, *control, *value)?;
                 changes.push(ControlChange::Cache(cache, write));
             }
             ControlWrite::Sysctl(sysctl, value) => match marks.field(*sysctl) {
@@ -101,77 +99,13 @@ fn write_inputs(inputs: &mut WatermarkInputs, sysctl: Sysctl, value: i128) -> bo
     true
 }
 
-impl<O: Owners> Manager<O> {
-    /// Writes `text` to a control file, as `echo text >/proc/sys/...` does.
-    ///
-    /// The next [`Manager::take_work`] includes its cost (freed pages).
-    ///
-    /// ```
-    /// # use pagetide_core::{config::Config, frames::node::NodeSpec};
-    /// # use pagetide_core::{process::Machine, units::errno::Errno};
-    /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
-    /// # let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
-    /// machine.write_control("vm.swappiness", "0x64\n").unwrap().discard();
-    /// assert_eq!(machine.read_control("vm.swappiness").unwrap(), "100\n");
-    ///
-    /// let error = machine.write_control("vm.swappiness", "201").unwrap_err();
-    /// assert_eq!(error.errno, Errno::Einval);
-    /// assert_eq!(
-    ///     error.to_string(),
-    ///     "EINVAL: `201` is out of range for vm.swappiness; it takes an integer from 0 to 200"
-    /// );
-    /// ```
-    ///
-    /// # Errors
-    /// The kernel's errno and a message. Nothing has changed.
-    pub fn write_control(&mut self, name: &str, text: &str) -> Result<Effects<'_>, ControlError> {
-        self.write_controls(&[(name, text)])
-    }
-
-    /// Writes a list of control files in order, all of them or none.
-    ///
-    /// The writes to `vm.wmark_min_kbytes`, `vm.wmark_low_kbytes` and `vm.wmark_high_kbytes` in one
-    /// list are combined into one write of all three, at the position of the last one. Only the
-    /// result must satisfy min <= low <= high, so the writes may come in any order. A later write
-    /// to `vm.min_free_kbytes` recomputes all three, as it does on its own.
-    ///
-    /// # Errors
-    /// The first refused write, or the three watermarks if the result is out of order.
-    pub fn write_controls<N, T>(&mut self, writes: &[(N, T)]) -> Result<Effects<'_>, ControlError>
-    where
-        N: AsRef<str>,
-        T: AsRef<str>,
-    {
-        let read = |(name, text): &(N, T)| self.read_write(name.as_ref(), text.as_ref());
-        let writes: Result<Vec<ControlWrite>, ControlError> = writes.iter().map(read).collect();
-        self.do_apply_writes(&writes?)
-    }
-
+impl Kernel {
     /// Parses a text. If `name` is a file of a cache, the cache must exist.
     fn read_write(&self, name: &str, text: &str) -> Result<ControlWrite, ControlError> {
         if is_cache_control(name) {
             self.slabs.find_cache_control(name)?;
         }
         ControlWrite::read(name, text, self.mem.page_size)
-    }
-
-    pub(crate) fn do_apply_writes(
-        &mut self,
-        writes: &[ControlWrite],
-    ) -> Result<Effects<'_>, ControlError> {
-        let changes = plan(self, writes)?;
-        self.check_marks(&changes)?;
-        for change in changes {
-            match change {
-                ControlChange::Write(sysctl, value) => self.apply_sysctl(sysctl, value)?,
-                ControlChange::Marks(marks) => {
-                    marks.apply(&mut self.config.watermarks)?;
-                    self.mem.setup_watermarks(&self.config.watermarks);
-                }
-                ControlChange::Cache(cache, write) => self.apply_cache_write(cache, write)?,
-            }
-        }
-        Ok(self.take_effects())
     }
 
     /// Applies the writes that affect the watermarks to copies, because the check of each write
@@ -218,6 +152,72 @@ impl<O: Owners> Manager<O> {
             Some(special) => self.read_special(sysctl, special),
             None => Ok(format!("{}\n", self.config.number(sysctl).unwrap_or_default())),
         }
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// Writes `text` to a control file, as `echo text >/proc/sys/...` does.
+    ///
+    /// The next [`Kernel::take_work`] includes its cost (freed pages).
+    ///
+    /// ```
+    /// # use pagetide_core::{config::Config, frames::node::NodeSpec};
+    /// # use pagetide_core::{process::Machine, units::errno::Errno};
+    /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
+    /// # let mut machine = Kernel::new(&[node], 1, Config::default()).unwrap();
+    /// machine.write_control("vm.swappiness", "0x64\n").unwrap().discard();
+    /// assert_eq!(machine.read_control("vm.swappiness").unwrap(), "100\n");
+    ///
+    /// let error = machine.write_control("vm.swappiness", "201").unwrap_err();
+    /// assert_eq!(error.errno, Errno::Einval);
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "EINVAL: `201` is out of range for vm.swappiness; it takes an integer from 0 to 200"
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    /// The kernel's errno and a message. Nothing has changed.
+    pub fn write_control(&mut self, name: &str, text: &str) -> Result<Effects<'_>, ControlError> {
+        self.write_controls(&[(name, text)])
+    }
+
+    /// Writes a list of control files in order, all of them or none.
+    ///
+    /// The writes to `vm.wmark_min_kbytes`, `vm.wmark_low_kbytes` and `vm.wmark_high_kbytes` in one
+    /// list are combined into one write of all three, at the position of the last one. Only the
+    /// result must satisfy min <= low <= high, so the writes may come in any order. A later write
+    /// to `vm.min_free_kbytes` recomputes all three, as it does on its own.
+    ///
+    /// # Errors
+    /// The first refused write, or the three watermarks if the result is out of order.
+    pub fn write_controls<N, T>(&mut self, writes: &[(N, T)]) -> Result<Effects<'_>, ControlError>
+    where
+        N: AsRef<str>,
+        T: AsRef<str>,
+    {
+        let read = |(name, text): &(N, T)| self.read_write(name.as_ref(), text.as_ref());
+        let writes: Result<Vec<ControlWrite>, ControlError> = writes.iter().map(read).collect();
+        self.do_apply_writes(&writes?)
+    }
+
+    pub(crate) fn do_apply_writes(
+        &mut self,
+        writes: &[ControlWrite],
+    ) -> Result<Effects<'_>, ControlError> {
+        let changes = plan(self, writes)?;
+        self.check_marks(&changes)?;
+        for change in changes {
+            match change {
+                ControlChange::Write(sysctl, value) => self.apply_sysctl(sysctl, value)?,
+                ControlChange::Marks(marks) => {
+                    marks.apply(&mut self.config.watermarks)?;
+                    self.kernel.mem.setup_watermarks(&self.kernel.config.watermarks);
+                }
+                ControlChange::Cache(cache, write) => self.apply_cache_write(cache, write)?,
+            }
+        }
+        Ok(self.take_effects())
     }
 }
 

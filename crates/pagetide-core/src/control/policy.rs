@@ -11,6 +11,7 @@ use crate::config::era::Era;
 use crate::config::{Policy, PolicyChoice};
 use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effects;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::errno::Errno;
@@ -25,6 +26,16 @@ fn find(name: &str) -> Result<Policy, ControlError> {
             format!("there is no policy {}; the policies are {}", quoted(name), names.join(", "));
         ControlError::new(Errno::Enoent, name, message)
     })
+}
+
+impl Kernel {
+    /// The variant of a policy in force.
+    ///
+    /// # Errors
+    /// ENOENT for an unknown policy.
+    pub fn policy(&self, name: &str) -> Result<&'static str, ControlError> {
+        Ok(self.config.policy(find(name)?).name())
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -65,7 +76,7 @@ impl<O: Owners> Manager<O> {
             | PolicyChoice::PerCpuLists(_)
             | PolicyChoice::Fallback(_) => {
                 self.config.choose(choice);
-                self.mem.setup_watermarks(&self.config.watermarks);
+                self.kernel.mem.setup_watermarks(&self.kernel.config.watermarks);
             }
             _ if policy.is_chosen_at_boot() => {
                 if !self.slabs_are_as_at_boot() {
@@ -79,7 +90,7 @@ impl<O: Owners> Manager<O> {
             }
             _ => self.config.choose(choice),
         }
-        let before = core::mem::replace(&mut self.era, Era::of(&self.config));
+        let before = core::mem::replace(&mut self.kernel.era, Era::of(&self.kernel.config));
         if before.counts_memory_and_swap != self.era.counts_memory_and_swap {
             self.recount_cached_swap();
         }
@@ -89,13 +100,5 @@ impl<O: Owners> Manager<O> {
             }
         }
         Ok(())
-    }
-
-    /// The variant of a policy in force.
-    ///
-    /// # Errors
-    /// ENOENT for an unknown policy.
-    pub fn policy(&self, name: &str) -> Result<&'static str, ControlError> {
-        Ok(self.config.policy(find(name)?).name())
     }
 }

@@ -23,6 +23,7 @@ use crate::ageing::sizes::ZONE_LIST_NAMES;
 use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{Owners, OwnersReport};
 use crate::stats::vmstat::{Event, NodeStat};
@@ -257,6 +258,49 @@ impl Memory {
     }
 }
 
+impl Kernel {
+    /// Present levels, not events: free pages and the node statistics in pages, under their names
+    /// in /proc/vmstat; and [`Kernel::free_blocks`].
+    pub fn levels(&self) -> Vec<(&'static str, u64)> {
+        let stats = NodeStat::ALL.map(|stat| (stat.name(), self.mem.global_node_stat(stat)));
+        let pages = core::iter::once(("nr_free_pages", self.mem.nr_free_pages()));
+        pages.chain(stats).chain(self.free_blocks()).collect()
+    }
+
+    /// Free blocks of each order, summed over all zones, as in /proc/buddyinfo.
+    pub fn free_blocks(&self) -> [(&'static str, u64); NR_PAGE_ORDERS] {
+        let mut blocks = FREE_BLOCKS.map(|name| (name, 0));
+        for zone in self.mem.nodes.iter().flat_map(|node| &node.zones) {
+            for ((_, sum), nr) in blocks.iter_mut().zip(zone.buddyinfo()) {
+                *sum += nr;
+            }
+        }
+        blocks
+    }
+
+    /// The text of /proc/swaps. The areas are called /dev/swap0, /dev/swap1, ...; the size of an
+    /// area is its usable part.
+    pub fn proc_swaps(&self) -> String {
+        let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
+        for (at, area) in self.swap.areas().iter().enumerate() {
+            let kb = |slots: u32| self.mem.page_size.kbytes_of(slots.into());
+            let (size, used) = (kb(area.usable()), kb(area.used()));
+            let name = alloc::format!("/dev/swap{at}");
+            // The kernel adds a tab after numbers of up to seven digits.
+            let tab = |kb: u64| if kb < 10_000_000 { "\t" } else { "" };
+            put!(out, "{name:<40}partition\t{size}\t{}", tab(size));
+            put!(out, "{used}\t{}{}\n", tab(used), area.priority);
+        }
+        out
+    }
+
+    /// The text of /proc/pressure/memory at time `now`: totals in microseconds; the averages are
+    /// 0.00.
+    pub fn proc_pressure_memory(&self, now: Nanos) -> String {
+        self.groups.psi_text(ROOT, now)
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Every counter with its name, in the order of [`Manager::proc_vmstat`]. Sizes are in pages,
     /// `pgpgin` and `pgpgout` in kB.
@@ -284,25 +328,6 @@ impl<O: Owners> Manager<O> {
         rows.into_iter()
     }
 
-    /// Present levels, not events: free pages and the node statistics in pages, under their names
-    /// in /proc/vmstat; and [`Manager::free_blocks`].
-    pub fn levels(&self) -> Vec<(&'static str, u64)> {
-        let stats = NodeStat::ALL.map(|stat| (stat.name(), self.mem.global_node_stat(stat)));
-        let pages = core::iter::once(("nr_free_pages", self.mem.nr_free_pages()));
-        pages.chain(stats).chain(self.free_blocks()).collect()
-    }
-
-    /// Free blocks of each order, summed over all zones, as in /proc/buddyinfo.
-    pub fn free_blocks(&self) -> [(&'static str, u64); NR_PAGE_ORDERS] {
-        let mut blocks = FREE_BLOCKS.map(|name| (name, 0));
-        for zone in self.mem.nodes.iter().flat_map(|node| &node.zones) {
-            for ((_, sum), nr) in blocks.iter_mut().zip(zone.buddyinfo()) {
-                *sum += nr;
-            }
-        }
-        blocks
-    }
-
     /// The text of /proc/vmstat. The last line of the kernel's part is `nr_unstable 0`.
     pub fn proc_vmstat(&self) -> String {
         let mut out = String::new();
@@ -315,28 +340,6 @@ impl<O: Owners> Manager<O> {
             put!(out, "{name} {value}\n");
         }
         out
-    }
-
-    /// The text of /proc/swaps. The areas are called /dev/swap0, /dev/swap1, ...; the size of an
-    /// area is its usable part.
-    pub fn proc_swaps(&self) -> String {
-        let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
-        for (at, area) in self.swap.areas().iter().enumerate() {
-            let kb = |slots: u32| self.mem.page_size.kbytes_of(slots.into());
-            let (size, used) = (kb(area.usable()), kb(area.used()));
-            let name = alloc::format!("/dev/swap{at}");
-            // The kernel adds a tab after numbers of up to seven digits.
-            let tab = |kb: u64| if kb < 10_000_000 { "\t" } else { "" };
-            put!(out, "{name:<40}partition\t{size}\t{}", tab(size));
-            put!(out, "{used}\t{}{}\n", tab(used), area.priority);
-        }
-        out
-    }
-
-    /// The text of /proc/pressure/memory at time `now`: totals in microseconds; the averages are
-    /// 0.00.
-    pub fn proc_pressure_memory(&self, now: Nanos) -> String {
-        self.groups.psi_text(ROOT, now)
     }
 }
 

@@ -17,41 +17,13 @@
 //! descriptors.
 
 use crate::frames::page::{PageFlags, Place};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{OwnerSlot, Owners, UnmapTarget};
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR};
 
-impl<O: Owners> Manager<O> {
-    /// Splits a huge page into 512 small pages, which inherit its flags, group and age (Linux
-    /// `split_huge_page`). They take its position on the LRU list, in the order of their addresses.
-    ///
-    /// Returns `false` and changes nothing if `pfn` is not the first frame of a huge page, or if
-    /// the page is locked, in the swap cache, pinned or under migration.
-    pub fn split_huge_page(&mut self, pfn: Pfn) -> bool {
-        let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
-        if !page.has(PageFlags::HEAD) {
-            return false;
-        }
-        if page.has(PageFlags::BATCHED) || page.place == Place::LruBatch {
-            self.lru_add_drain_all();
-        }
-        let page = &self.mem.pages[pfn];
-        let held = PageFlags::LOCKED
-            .with(PageFlags::WRITEBACK)
-            .with(PageFlags::PINNED)
-            .with(PageFlags::MIGRATING)
-            .with(PageFlags::SWAPCACHE);
-        if page.flags.any(held) || !(page.place.is_lru() || page.place == Place::Isolated) {
-            return false;
-        }
-        self.split_huge_pmd(pfn);
-        self.split_descriptors(pfn);
-        self.mlock_split_pages(pfn);
-        self.mem.vmstat.count(Event::ThpSplitPage);
-        true
-    }
-
+impl Kernel {
     /// The page in the swap cache of a slot; for a huge page, its first frame.
     pub(crate) fn swap_cache_head(&self, slot: SwapSlot) -> Option<Pfn> {
         let pfn = self.swap[slot].cached(slot)?;
@@ -83,45 +55,10 @@ impl<O: Owners> Manager<O> {
         self.swap[slot].cached(slot)
     }
 
-    /// Whether a part of a huge page is in a locked range, so that the page cannot be swapped out as
-    /// a whole.
-    pub(crate) fn has_locked_part(&self, head: Pfn) -> bool {
-        let at = OwnerSlot::of(&self.mem.pages[head]);
-        let part = |nr: u32| OwnerSlot { index: at.index + nr, ..at };
-        (0..HPAGE_PMD_NR as u32).any(|nr| self.owners.is_locked(part(nr), false))
-    }
-
-    /// Replaces the entry of a huge page in the swap cache by 512 swap entries.
-    pub(crate) fn unmap_huge(&mut self, head: Pfn) {
-        let page = &self.mem.pages[head];
-        let (at, first) = (OwnerSlot::of(page), page.private);
-        self.owners.split(at);
-        self.mem.vmstat.count(Event::ThpSplitPmd);
-        for nr in 0..HPAGE_PMD_NR as u32 {
-            let slot = SwapSlot(first + nr);
-            let part = OwnerSlot { index: at.index + nr, ..at };
-            let unmapped = self.owners.unmap(part, 1, UnmapTarget::Swapped(slot));
-            debug_assert_eq!(unmapped.nr, 1);
-            self.swap[slot].map(slot);
-        }
-        self.mem.work.rmap_walks += 1;
-        self.mem.work.ptes_set += 2 * HPAGE_PMD_NR as u32;
-        self.mem.page_remove_rmap(head);
-    }
-
     /// Frees a huge page that reclaim has detached from its owner and from the swap cache.
     pub(crate) fn free_reclaimed_huge_page(&mut self, head: Pfn, cpu: Cpu) {
         self.mem.pages[head].place = Place::Allocated;
         self.free_user_page(head, cpu);
-    }
-
-    /// Replaces the PMD entry by 512 page-table entries.
-    fn split_huge_pmd(&mut self, head: Pfn) {
-        self.owners.split(OwnerSlot::of(&self.mem.pages[head]));
-        self.mem.stat_dec(head, NodeStat::NrAnonTransparentHugepages);
-        self.mem.vmstat.count(Event::ThpSplitPmd);
-        self.mem.work.ptes_set += HPAGE_PMD_NR as u32;
-        self.mem.work.tlb_flushes += 1;
     }
 
     fn split_descriptors(&mut self, head: Pfn) {
@@ -149,5 +86,71 @@ impl<O: Owners> Manager<O> {
             self.groups.memcgs[memcg].lruvecs[node].add_split(&mut self.mem.pages, head, pfn);
         }
         self.mem.work.lru_moves += HPAGE_PMD_NR as u32;
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// Splits a huge page into 512 small pages, which inherit its flags, group and age (Linux
+    /// `split_huge_page`). They take its position on the LRU list, in the order of their addresses.
+    ///
+    /// Returns `false` and changes nothing if `pfn` is not the first frame of a huge page, or if
+    /// the page is locked, in the swap cache, pinned or under migration.
+    pub fn split_huge_page(&mut self, pfn: Pfn) -> bool {
+        let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
+        if !page.has(PageFlags::HEAD) {
+            return false;
+        }
+        if page.has(PageFlags::BATCHED) || page.place == Place::LruBatch {
+            self.lru_add_drain_all();
+        }
+        let page = &self.mem.pages[pfn];
+        let held = PageFlags::LOCKED
+            .with(PageFlags::WRITEBACK)
+            .with(PageFlags::PINNED)
+            .with(PageFlags::MIGRATING)
+            .with(PageFlags::SWAPCACHE);
+        if page.flags.any(held) || !(page.place.is_lru() || page.place == Place::Isolated) {
+            return false;
+        }
+        self.split_huge_pmd(pfn);
+        self.split_descriptors(pfn);
+        self.mlock_split_pages(pfn);
+        self.mem.vmstat.count(Event::ThpSplitPage);
+        true
+    }
+
+    /// Whether a part of a huge page is in a locked range, so that the page cannot be swapped out as
+    /// a whole.
+    pub(crate) fn has_locked_part(&self, head: Pfn) -> bool {
+        let at = OwnerSlot::of(&self.mem.pages[head]);
+        let part = |nr: u32| OwnerSlot { index: at.index + nr, ..at };
+        (0..HPAGE_PMD_NR as u32).any(|nr| self.owners.is_locked(part(nr), false))
+    }
+
+    /// Replaces the entry of a huge page in the swap cache by 512 swap entries.
+    pub(crate) fn unmap_huge(&mut self, head: Pfn) {
+        let page = &self.mem.pages[head];
+        let (at, first) = (OwnerSlot::of(page), page.private);
+        self.owners.split(at);
+        self.mem.vmstat.count(Event::ThpSplitPmd);
+        for nr in 0..HPAGE_PMD_NR as u32 {
+            let slot = SwapSlot(first + nr);
+            let part = OwnerSlot { index: at.index + nr, ..at };
+            let unmapped = self.owners.unmap(part, 1, UnmapTarget::Swapped(slot));
+            debug_assert_eq!(unmapped.nr, 1);
+            self.swap[slot].map(slot);
+        }
+        self.mem.work.rmap_walks += 1;
+        self.mem.work.ptes_set += 2 * HPAGE_PMD_NR as u32;
+        self.mem.page_remove_rmap(head);
+    }
+
+    /// Replaces the PMD entry by 512 page-table entries.
+    fn split_huge_pmd(&mut self, head: Pfn) {
+        self.owners.split(OwnerSlot::of(&self.mem.pages[head]));
+        self.mem.stat_dec(head, NodeStat::NrAnonTransparentHugepages);
+        self.mem.vmstat.count(Event::ThpSplitPmd);
+        self.mem.work.ptes_set += HPAGE_PMD_NR as u32;
+        self.mem.work.tlb_flushes += 1;
     }
 }

@@ -22,6 +22,7 @@ use crate::groups::memory_high::OverHigh;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::digest::State;
@@ -158,10 +159,96 @@ impl Memory {
     }
 }
 
+impl Kernel {
+    /// Makes one attempt to get a page with its charge, without reclaim.
+    fn attempt_page(
+        &mut self,
+        ctx: &Ctx,
+        request: PageRequest,
+        given: AttemptInput,
+    ) -> Result<Pfn, Shortage> {
+        let PageRequest { order, gfp, payer, first } = request;
+        let nr = request.nr_pages();
+        let given = match given {
+            // The block was for an earlier shortage, which has ended in the meantime.
+            AttemptInput::Pages(pfn) if self.mem.pages[pfn].order != order => {
+                self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn].order);
+                AttemptInput::Nothing
+            }
+            given => given,
+        };
+        let near = match (given, first) {
+            (AttemptInput::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
+            (AttemptInput::Room, _) => {
+                // There is room for this page only, so no batch is charged for the stock.
+                let charged = self.groups.counter_try_charge(payer, nr);
+                charged.map_err(|over| Shortage::Room(over, nr, gfp))?;
+                self.groups.note_over_high(payer, nr);
+                self.groups.pay_first(ctx, payer, nr, gfp).map_err(|_| Shortage::Owing)?;
+                return self.page_for_charge(ctx, request);
+            }
+            (AttemptInput::Nothing, AttemptStart::Charge) => {
+                return self.attempt_charge_first(ctx, request)
+            }
+            (AttemptInput::Nothing, AttemptStart::Page) => gfp,
+            (AttemptInput::Nothing, AttemptStart::NearPage) => {
+                gfp.with(Gfp::THISNODE).with(Gfp::NORETRY)
+            }
+        };
+        let found = self.mem.alloc_fast(ctx.cpu, ctx.node, order, near);
+        let pfn = found.ok_or(Shortage::Pages(order, near))?;
+        self.charge_for(ctx, request, pfn)
+    }
+
+    #[inline(always)]
+    fn attempt_charge_first(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Shortage> {
+        let nr = request.nr_pages();
+        match self.groups.try_charge(ctx, request.payer, nr, request.gfp) {
+            Ok(()) => self.page_for_charge(ctx, request),
+            Err(ChargeFailure::Limit(over)) => Err(Shortage::Room(over, nr, request.gfp)),
+            Err(ChargeFailure::Owing) => Err(Shortage::Owing),
+        }
+    }
+
+    /// Allocates the page for a charge. If there is no page, cancels the charge.
+    #[inline(always)]
+    fn page_for_charge(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Shortage> {
+        let PageRequest { order, gfp, payer, first: _ } = request;
+        match self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
+            Some(pfn) => Ok(pfn),
+            None => {
+                self.groups.cancel_charge(ctx.cpu, payer, request.nr_pages());
+                Err(Shortage::Pages(order, gfp))
+            }
+        }
+    }
+
+    /// Charges a page. If there is no room, frees the page.
+    fn charge_for(&mut self, ctx: &Ctx, request: PageRequest, pfn: Pfn) -> Result<Pfn, Shortage> {
+        let PageRequest { order, gfp, payer, first: _ } = request;
+        let nr = request.nr_pages();
+        // The page is already allocated, so this charge may not wait; the task pays later.
+        let Err(lack) = self.groups.try_charge(ctx, payer, nr, Gfp::NOWAIT) else { return Ok(pfn) };
+        self.mem.free_page(ctx.cpu, pfn, order);
+        match lack {
+            ChargeFailure::Limit(over) if gfp.has(Gfp::DIRECT_RECLAIM) => {
+                Err(Shortage::Room(over, nr, gfp))
+            }
+            ChargeFailure::Limit(_) | ChargeFailure::Owing => Err(Shortage::Denied),
+        }
+    }
+
+    pub(crate) fn discard_charged(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
+        let order = self.mem.pages[pfn].order;
+        self.groups.cancel_charge(cpu, memcg, 1 << order);
+        self.mem.free_page(cpu, pfn, order);
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Runs one bounded step of a request for a page with its charge. The caller passes both to
-    /// [`Manager::charge`] if there is a group to charge, otherwise to
-    /// [`Manager::discard_charged`].
+    /// [`Kernel::charge`] if there is a group to charge, otherwise to
+    /// [`Kernel::discard_charged`].
     #[inline(always)]
     pub(crate) fn request_page(
         &mut self,
@@ -289,90 +376,6 @@ impl<O: Owners> Manager<O> {
             }
             Shortage::Denied => None,
         };
-    }
-
-    /// Makes one attempt to get a page with its charge, without reclaim.
-    fn attempt_page(
-        &mut self,
-        ctx: &Ctx,
-        request: PageRequest,
-        given: AttemptInput,
-    ) -> Result<Pfn, Shortage> {
-        let PageRequest { order, gfp, payer, first } = request;
-        let nr = request.nr_pages();
-        let given = match given {
-            // The block was for an earlier shortage, which has ended in the meantime.
-            AttemptInput::Pages(pfn) if self.mem.pages[pfn].order != order => {
-                self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn].order);
-                AttemptInput::Nothing
-            }
-            given => given,
-        };
-        let near = match (given, first) {
-            (AttemptInput::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
-            (AttemptInput::Room, _) => {
-                // There is room for this page only, so no batch is charged for the stock.
-                let charged = self.groups.counter_try_charge(payer, nr);
-                charged.map_err(|over| Shortage::Room(over, nr, gfp))?;
-                self.groups.note_over_high(payer, nr);
-                self.groups.pay_first(ctx, payer, nr, gfp).map_err(|_| Shortage::Owing)?;
-                return self.page_for_charge(ctx, request);
-            }
-            (AttemptInput::Nothing, AttemptStart::Charge) => {
-                return self.attempt_charge_first(ctx, request)
-            }
-            (AttemptInput::Nothing, AttemptStart::Page) => gfp,
-            (AttemptInput::Nothing, AttemptStart::NearPage) => {
-                gfp.with(Gfp::THISNODE).with(Gfp::NORETRY)
-            }
-        };
-        let found = self.mem.alloc_fast(ctx.cpu, ctx.node, order, near);
-        let pfn = found.ok_or(Shortage::Pages(order, near))?;
-        self.charge_for(ctx, request, pfn)
-    }
-
-    #[inline(always)]
-    fn attempt_charge_first(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Shortage> {
-        let nr = request.nr_pages();
-        match self.groups.try_charge(ctx, request.payer, nr, request.gfp) {
-            Ok(()) => self.page_for_charge(ctx, request),
-            Err(ChargeFailure::Limit(over)) => Err(Shortage::Room(over, nr, request.gfp)),
-            Err(ChargeFailure::Owing) => Err(Shortage::Owing),
-        }
-    }
-
-    /// Allocates the page for a charge. If there is no page, cancels the charge.
-    #[inline(always)]
-    fn page_for_charge(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Shortage> {
-        let PageRequest { order, gfp, payer, first: _ } = request;
-        match self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
-            Some(pfn) => Ok(pfn),
-            None => {
-                self.groups.cancel_charge(ctx.cpu, payer, request.nr_pages());
-                Err(Shortage::Pages(order, gfp))
-            }
-        }
-    }
-
-    /// Charges a page. If there is no room, frees the page.
-    fn charge_for(&mut self, ctx: &Ctx, request: PageRequest, pfn: Pfn) -> Result<Pfn, Shortage> {
-        let PageRequest { order, gfp, payer, first: _ } = request;
-        let nr = request.nr_pages();
-        // The page is already allocated, so this charge may not wait; the task pays later.
-        let Err(lack) = self.groups.try_charge(ctx, payer, nr, Gfp::NOWAIT) else { return Ok(pfn) };
-        self.mem.free_page(ctx.cpu, pfn, order);
-        match lack {
-            ChargeFailure::Limit(over) if gfp.has(Gfp::DIRECT_RECLAIM) => {
-                Err(Shortage::Room(over, nr, gfp))
-            }
-            ChargeFailure::Limit(_) | ChargeFailure::Owing => Err(Shortage::Denied),
-        }
-    }
-
-    pub(crate) fn discard_charged(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
-        let order = self.mem.pages[pfn].order;
-        self.groups.cancel_charge(cpu, memcg, 1 << order);
-        self.mem.free_page(cpu, pfn, order);
     }
 }
 

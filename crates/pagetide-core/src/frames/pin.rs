@@ -16,6 +16,7 @@
 use crate::frames::page::{PageFlags, Place};
 use crate::frames::page_alloc::Memory;
 use crate::interface::bad_id::BadId;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
@@ -62,7 +63,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Adds a pin to a frame of user memory that is mapped or is a page of a file.
     ///
     /// [`BadId::Frame`] if the frame does not exist or is not user memory; [`PinError::NotPresent`]
@@ -85,6 +86,14 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
+    /// Number of pins of a frame.
+    pub fn pin_count(&self, pfn: Pfn) -> u64 {
+        let head = self.mem.pinned_as(pfn).ok();
+        head.and_then(|head| self.mem.pins.counts.get(&head)).copied().unwrap_or(0)
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// Removes one pin. If it was the last one and the owner has dropped the page, the page is
     /// freed.
     ///
@@ -93,11 +102,11 @@ impl<O: Owners> Manager<O> {
     pub fn unpin(&mut self, pfn: Pfn, cpu: Cpu) -> Result<(), PinError> {
         self.groups.check_cpu(cpu)?;
         let head = self.mem.pinned_as(pfn)?;
-        let Some(count) = self.mem.pins.counts.get_mut(&head) else {
+        let Some(count) = self.kernel.mem.pins.counts.get_mut(&head) else {
             return Err(PinError::NotPinned(pfn));
         };
         *count -= 1;
-        self.mem.vmstat.count(Event::NrFollPinReleased);
+        self.kernel.mem.vmstat.count(Event::NrFollPinReleased);
         if *count > 0 {
             return Ok(());
         }
@@ -110,11 +119,5 @@ impl<O: Owners> Manager<O> {
             self.free_anon_page(head, cpu);
         }
         Ok(())
-    }
-
-    /// Number of pins of a frame.
-    pub fn pin_count(&self, pfn: Pfn) -> u64 {
-        let head = self.mem.pinned_as(pfn).ok();
-        head.and_then(|head| self.mem.pins.counts.get(&head)).copied().unwrap_or(0)
     }
 }

@@ -16,6 +16,7 @@ use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
@@ -155,7 +156,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Called when the request is abandoned: releases what its reclaim and its compaction hold.
     pub(crate) fn abandon_slowpath(&mut self, state: &SlowPath, asker: Requester, cpu: Cpu) {
         self.groups.slowpath_orphaned(state);
@@ -172,6 +173,117 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// Whether a light compaction comes before reclaim. It does for costly orders, and for small
+    /// blocks of kernel memory, because free blocks of their migrate type are hard to form.
+    fn compacts_before_reclaim(&self, state: &SlowPath) -> bool {
+        let movable = state.gfp.migrate_type() == MigrateType::Movable;
+        let any = !movable || self.era.compacts_before_every_reclaim;
+        state.compact_first && (state.is_costly() || state.order > 0 && any)
+    }
+
+    fn reclaim_or_wait(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
+        if let Some(wait) = self.throttle_direct_reclaim(state.gfp, ctx) {
+            state.stage = SlowPathStage::Throttled;
+            return Step::Wait(wait);
+        }
+        self.mem.begin_reclaim(state);
+        Step::Continue
+    }
+
+    fn begin_compaction(
+        &mut self,
+        state: &mut SlowPath,
+        priority: CompactPriority,
+        after: AfterCompaction,
+    ) {
+        let compaction = DirectCompaction::new(state.order, state.gfp, state.flags, priority);
+        state.stage = SlowPathStage::Compact(Box::new(compaction), after);
+    }
+
+    fn wake_all_kswapds(&mut self, state: &SlowPath, ctx: &Ctx) {
+        if !state.gfp.has(Gfp::KSWAPD_RECLAIM) {
+            return;
+        }
+        let zone = state.gfp.highest_zone();
+        let order =
+            if self.config.defrag_mode { state.order.max(PAGEBLOCK_ORDER) } else { state.order };
+        for i in 0..self.mem.pgdat.len() {
+            let node = NodeId(((ctx.node.idx() + i) % self.mem.pgdat.len()) as u8);
+            self.wakeup_kswapd(node, order, zone, state.gfp.has(Gfp::DIRECT_RECLAIM));
+        }
+    }
+
+    /// Whether another compaction can be expected to help (Linux `should_compact_retry`).
+    fn should_compact_retry(&mut self, state: &mut SlowPath, ctx: &Ctx) -> bool {
+        if state.order == 0 {
+            return false;
+        }
+        match state.compact_result {
+            // There was a block, but another task took it.
+            CompactResult::Success => {
+                state.compaction_retries += 1;
+                let most = MAX_COMPACT_RETRIES / if state.is_costly() { 4 } else { 1 };
+                if state.compaction_retries <= most {
+                    return true;
+                }
+            }
+            CompactResult::Skipped => {
+                return self.is_compaction_worth_reclaim(state.order, state.gfp, ctx);
+            }
+            // Nothing was found, or the scan was not complete: try harder.
+            CompactResult::Complete
+            | CompactResult::Deferred
+            | CompactResult::Contended
+            | CompactResult::PartialSkipped
+            | CompactResult::Continue => {}
+        }
+        let hardest =
+            if state.is_costly() { CompactPriority::SyncLight } else { CompactPriority::SyncFull };
+        if state.compact_priority <= hardest {
+            return false;
+        }
+        state.compact_priority = match state.compact_priority {
+            CompactPriority::Async => CompactPriority::SyncLight,
+            CompactPriority::SyncLight | CompactPriority::SyncFull => CompactPriority::SyncFull,
+        };
+        state.compaction_retries = 0;
+        true
+    }
+
+    /// Whether another round of reclaim can be expected to help (Linux `should_reclaim_retry`).
+    fn should_reclaim_retry(&mut self, state: &mut SlowPath, progress: bool, ctx: &Ctx) -> bool {
+        if progress && state.order <= PAGE_ALLOC_COSTLY_ORDER {
+            state.no_progress_loops = 0;
+        } else {
+            state.no_progress_loops += 1;
+        }
+        if state.no_progress_loops > MAX_RECLAIM_RETRIES {
+            return self.unreserve_highatomic(state.gfp, ctx, HighAtomicRelease::Yes);
+        }
+        let highest = state.gfp.highest_zone();
+        (0..self.mem.pgdat.len()).any(|node| {
+            (0..=highest).any(|index| {
+                let zone = &self.mem.nodes[node].zones[index];
+                let reclaimable = self.zone_reclaimable_pages(NodeId(node as u8), index);
+                zone.is_populated()
+                    && crate::frames::watermark::zone_watermark_ok_free(
+                        zone,
+                        state.order,
+                        zone.wmark(Watermark::Min),
+                        highest,
+                        state.flags,
+                        zone.free_pages() + reclaimable,
+                    )
+            })
+        })
+    }
+
+    fn unreserve_highatomic(&mut self, gfp: Gfp, ctx: &Ctx, force: HighAtomicRelease) -> bool {
+        self.mem.unreserve_highatomic(ctx.node, gfp.highest_zone(), gfp.migrate_type(), force)
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// Runs one bounded step. `Done`: the block, or `None` if the allocation fails.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         match &mut state.stage {
@@ -221,46 +333,6 @@ impl<O: Owners> Manager<O> {
             return Step::Continue;
         }
         self.reclaim_or_wait(state, ctx)
-    }
-
-    /// Whether a light compaction comes before reclaim. It does for costly orders, and for small
-    /// blocks of kernel memory, because free blocks of their migrate type are hard to form.
-    fn compacts_before_reclaim(&self, state: &SlowPath) -> bool {
-        let movable = state.gfp.migrate_type() == MigrateType::Movable;
-        let any = !movable || self.era.compacts_before_every_reclaim;
-        state.compact_first && (state.is_costly() || state.order > 0 && any)
-    }
-
-    fn reclaim_or_wait(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
-        if let Some(wait) = self.throttle_direct_reclaim(state.gfp, ctx) {
-            state.stage = SlowPathStage::Throttled;
-            return Step::Wait(wait);
-        }
-        self.mem.begin_reclaim(state);
-        Step::Continue
-    }
-
-    fn begin_compaction(
-        &mut self,
-        state: &mut SlowPath,
-        priority: CompactPriority,
-        after: AfterCompaction,
-    ) {
-        let compaction = DirectCompaction::new(state.order, state.gfp, state.flags, priority);
-        state.stage = SlowPathStage::Compact(Box::new(compaction), after);
-    }
-
-    fn wake_all_kswapds(&mut self, state: &SlowPath, ctx: &Ctx) {
-        if !state.gfp.has(Gfp::KSWAPD_RECLAIM) {
-            return;
-        }
-        let zone = state.gfp.highest_zone();
-        let order =
-            if self.config.defrag_mode { state.order.max(PAGEBLOCK_ORDER) } else { state.order };
-        for i in 0..self.mem.pgdat.len() {
-            let node = NodeId(((ctx.node.idx() + i) % self.mem.pgdat.len()) as u8);
-            self.wakeup_kswapd(node, order, zone, state.gfp.has(Gfp::DIRECT_RECLAIM));
-        }
     }
 
     fn after_reclaim(
@@ -348,75 +420,6 @@ impl<O: Owners> Manager<O> {
             return Step::Continue;
         }
         self.may_oom(state, costly, ctx)
-    }
-
-    /// Whether another compaction can be expected to help (Linux `should_compact_retry`).
-    fn should_compact_retry(&mut self, state: &mut SlowPath, ctx: &Ctx) -> bool {
-        if state.order == 0 {
-            return false;
-        }
-        match state.compact_result {
-            // There was a block, but another task took it.
-            CompactResult::Success => {
-                state.compaction_retries += 1;
-                let most = MAX_COMPACT_RETRIES / if state.is_costly() { 4 } else { 1 };
-                if state.compaction_retries <= most {
-                    return true;
-                }
-            }
-            CompactResult::Skipped => {
-                return self.is_compaction_worth_reclaim(state.order, state.gfp, ctx);
-            }
-            // Nothing was found, or the scan was not complete: try harder.
-            CompactResult::Complete
-            | CompactResult::Deferred
-            | CompactResult::Contended
-            | CompactResult::PartialSkipped
-            | CompactResult::Continue => {}
-        }
-        let hardest =
-            if state.is_costly() { CompactPriority::SyncLight } else { CompactPriority::SyncFull };
-        if state.compact_priority <= hardest {
-            return false;
-        }
-        state.compact_priority = match state.compact_priority {
-            CompactPriority::Async => CompactPriority::SyncLight,
-            CompactPriority::SyncLight | CompactPriority::SyncFull => CompactPriority::SyncFull,
-        };
-        state.compaction_retries = 0;
-        true
-    }
-
-    /// Whether another round of reclaim can be expected to help (Linux `should_reclaim_retry`).
-    fn should_reclaim_retry(&mut self, state: &mut SlowPath, progress: bool, ctx: &Ctx) -> bool {
-        if progress && state.order <= PAGE_ALLOC_COSTLY_ORDER {
-            state.no_progress_loops = 0;
-        } else {
-            state.no_progress_loops += 1;
-        }
-        if state.no_progress_loops > MAX_RECLAIM_RETRIES {
-            return self.unreserve_highatomic(state.gfp, ctx, HighAtomicRelease::Yes);
-        }
-        let highest = state.gfp.highest_zone();
-        (0..self.mem.pgdat.len()).any(|node| {
-            (0..=highest).any(|index| {
-                let zone = &self.mem.nodes[node].zones[index];
-                let reclaimable = self.zone_reclaimable_pages(NodeId(node as u8), index);
-                zone.is_populated()
-                    && crate::frames::watermark::zone_watermark_ok_free(
-                        zone,
-                        state.order,
-                        zone.wmark(Watermark::Min),
-                        highest,
-                        state.flags,
-                        zone.free_pages() + reclaimable,
-                    )
-            })
-        })
-    }
-
-    fn unreserve_highatomic(&mut self, gfp: Gfp, ctx: &Ctx, force: HighAtomicRelease) -> bool {
-        self.mem.unreserve_highatomic(ctx.node, gfp.highest_zone(), gfp.migrate_type(), force)
     }
 
     fn may_oom(&mut self, state: &mut SlowPath, costly: bool, ctx: &Ctx) -> Step<Option<Pfn>> {

@@ -9,8 +9,8 @@ use crate::ageing::shadow::Shadow;
 use crate::frames::buddy::clear_tails;
 use crate::frames::page::{Page, PageFlags, Place};
 use crate::frames::page_alloc::Memory;
-use crate::interface::manager::Manager;
-use crate::interface::owners::{OwnerSlot, Owners};
+use crate::interface::kernel::Kernel;
+use crate::interface::owners::OwnerSlot;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
 
@@ -56,7 +56,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. No
     /// list has it yet.
     pub(crate) fn begin_anon_page(

@@ -17,6 +17,7 @@ use crate::groups::memcg_stock::{Stock, MEMCG_CHARGE_BATCH};
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::planted::Defect;
@@ -267,7 +268,7 @@ impl Groups {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Assigns a page to `memcg`. The page was allocated together with its charge.
     pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
         let page = &mut self.mem.pages[pfn];
@@ -425,7 +426,9 @@ impl<O: Owners> Manager<O> {
             }
         }
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Runs one bounded step. `Done(true)`: the charge can be tried again; `Done(false)`: it fails.
     pub(crate) fn charge_step(&mut self, path: &mut ChargePath, ctx: &Ctx) -> Step<bool> {
         let Some(over) = self.groups.at_position(path.over) else { return Step::Done(true) };

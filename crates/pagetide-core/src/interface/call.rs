@@ -18,6 +18,7 @@ use crate::interface::bad_id::BadId;
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::ThrottleQueue;
 use crate::interface::effect::{Effects, Sleep, Step, Token};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::Owners;
@@ -86,14 +87,14 @@ impl<R> Call<R> {
     }
 
     /// The part of a write to a group's control file that has to reclaim
-    /// ([`Manager::write_group_control`]).
+    /// ([`Kernel::write_group_control`]).
     pub fn group_write(asker: Requester, node: NodeId, write: GroupWrite) -> Call<R> {
         Call::new(RequestKind::GroupWrite(Box::new(write)), asker, node)
     }
 
     /// Allocates an object of `cache` for `asker`. The requester's group is charged if `account` is
     /// set or the cache is accounted. Ends as [`Outcome::Object`], [`Outcome::NoObject`] or
-    /// [`Outcome::NoCache`]. The receiver must free the object ([`Manager::kmem_cache_free`]); it
+    /// [`Outcome::NoCache`]. The receiver must free the object ([`Kernel::kmem_cache_free`]); it
     /// is not freed when `asker` ends.
     pub fn kmem_alloc(
         asker: Requester,
@@ -158,13 +159,13 @@ impl<R> Call<R> {
     /// throttled for that reason, or waits for a page that was in the working set. Linux 6.1 calls
     /// `psi_memstall_enter` in `__perform_reclaim`, `try_charge_memcg` and `reclaim_high`, but not
     /// in `try_to_free_mem_cgroup_pages`, nor where a write to a control file reclaims.
-    pub fn is_stalled<O: Owners>(&self, machine: &Manager<O>, waiting: Option<Sleep>) -> bool {
+    pub fn is_stalled(&self, kernel: &Kernel, waiting: Option<Sleep>) -> bool {
         if self.reclaims_by_request() {
             return false;
         }
         match waiting {
             Some(Sleep { token: Token::Throttled(_, reason), .. }) => !reason.is_dirty(),
-            Some(sleep) => self.lacks_memory() || self.is_thrashing(machine, sleep),
+            Some(sleep) => self.lacks_memory() || self.is_thrashing(kernel, sleep),
             None => self.lacks_memory(),
         }
     }
@@ -176,10 +177,10 @@ impl<R> Call<R> {
     }
 
     /// Whether a fault waits for a page that was in the working set (thrashing).
-    pub fn is_thrashing<O: Owners>(&self, machine: &Manager<O>, sleep: Sleep) -> bool {
+    pub fn is_thrashing(&self, kernel: &Kernel, sleep: Sleep) -> bool {
         match sleep.token {
             Token::Page(pfn) => {
-                let page = machine.mem.pages.get(pfn.idx());
+                let page = kernel.mem.pages.get(pfn.idx());
                 page.is_some_and(|page| page.has(PageFlags::WORKINGSET))
             }
             Token::Throttled(..) | Token::Daemon(_) => false,
@@ -187,7 +188,7 @@ impl<R> Call<R> {
     }
 
     /// Whether the sleepers of a node's throttle queue include this call
-    /// ([`Manager::nr_throttled`]).
+    /// ([`Kernel::nr_throttled`]).
     pub fn is_counted_in(&self, node: NodeId, reason: Throttle) -> bool {
         self.throttle_queue == Some((node, reason))
     }

@@ -11,6 +11,8 @@
 //! Invariant: between two calls no effect is waiting.
 
 use crate::interface::daemon::Daemon;
+#[cfg(doc)]
+use crate::interface::kernel::Kernel;
 use crate::interface::throttle::Throttle;
 use crate::slab::object::Object;
 use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn, Requester, SwapSlot};
@@ -74,7 +76,7 @@ pub enum Effect {
     /// Fill 2^`order` frames with zeroes. This effect and the next three only change contents. The
     /// world carries them out at once, in order, before it calls the machine again, and they cannot
     /// fail. A world without bytes does not get them
-    /// ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
+    /// ([`Kernel::without_bytes`](crate::interface::kernel::Kernel::without_bytes)).
     Zero {
         /// The first frame.
         frame: Pfn,
@@ -108,10 +110,10 @@ pub enum Effect {
     },
     /// Wake every call and daemon that sleeps on this token.
     Wake(Token),
-    /// Free an object with [`Manager::kmem_cache_free`](crate::process::Machine::kmem_cache_free)
+    /// Free an object with [`Kernel::kmem_cache_free`](crate::interface::kernel::Kernel::kmem_cache_free)
     /// as soon as no CPU can still read it (an object that RCU frees; Linux `call_rcu`). Produced
     /// only if the world has asked for it
-    /// ([`Machine::free_late`](crate::process::Machine::free_late)).
+    /// ([`Kernel::free_late`](crate::interface::kernel::Kernel::free_late)).
     FreeLate {
         /// The object; it stays allocated and charged until then.
         object: Object,
@@ -190,7 +192,7 @@ pub(crate) struct EffectQueue {
     queue: Vec<Effect>,
     /// Effects of earlier calls that were dropped undrained.
     nr_dropped: usize,
-    /// The world has no bytes ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
+    /// The world has no bytes ([`Kernel::without_bytes`](crate::interface::kernel::Kernel::without_bytes)).
     without_bytes: bool,
 }
 

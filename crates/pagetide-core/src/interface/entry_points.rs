@@ -171,7 +171,7 @@ impl<O: EntryPoints> Manager<O> {
         <O as EntryPoints>::apply_writes(self, writes)
     }
 
-    /// [`Manager::write_group_control`] with a parsed value.
+    /// [`Kernel::write_group_control`](crate::interface::kernel::Kernel::write_group_control) with a parsed value.
     ///
     /// # Errors
     /// ENOENT for an unknown group or if the root has no such file, EINVAL or EBUSY for a value

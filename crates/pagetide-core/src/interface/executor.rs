@@ -15,6 +15,8 @@ use crate::interface::call::Call;
 use crate::interface::daemon::Daemon;
 use crate::interface::effect::{Effect, Io, Step, Token};
 use crate::interface::entry_points::EntryPoints;
+#[cfg(doc)]
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::units::{Cpu, Nanos, Pfn, Requester};
@@ -35,7 +37,7 @@ pub trait World {
 
     /// Moves bytes: [`Effect::Zero`], [`Effect::CollapsePage`], [`Effect::CopyPage`],
     /// [`Effect::ReadOut`] or [`Effect::WriteIn`]. Returns false on failure; only
-    /// [`Effect::CopyPage`] may fail. After [`Manager::without_bytes`] it is called for
+    /// [`Effect::CopyPage`] may fail. After [`Kernel::without_bytes`] it is called for
     /// [`Effect::CopyPage`] only.
     fn move_bytes(&mut self, effect: Effect) -> bool;
 

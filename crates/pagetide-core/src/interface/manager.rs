@@ -1,102 +1,48 @@
-//! The manager: frames, groups, lists, slabs and daemons of one machine, and their API.
+//! The manager: a [`Kernel`] and the owners of its frames, as one machine that a world steps.
 //!
-//! Linux keeps these tables in global variables. The users of the frames are behind one trait
-//! ([`Owners`]). A world steps a [`Call`] until the call is done, or cancels it, and steps the
-//! daemons in the same way ([`Manager::step_daemon`]). Every function that may have effects returns
-//! its result together with [`Effects`]; the world must drain them before its next call.
+//! The users of the frames are behind one trait ([`Owners`]). A world steps a [`Call`] until the
+//! call is done, or cancels it, and steps the daemons in the same way ([`Manager::step_daemon`]).
+//! Every function that may have effects returns its result together with
+//! [`Effects`](crate::interface::effect::Effects); the world must drain them before its next call.
 //!
 //! Invariant: see [`crate::audit`].
 
-use crate::ageing::pagevec::LruBatches;
-use crate::compaction::Compactions;
-use crate::config::era::Era;
 use crate::config::Config;
 use crate::frames::boot::SetupError;
 use crate::frames::node::NodeSpec;
-use crate::frames::page::PageFlags;
-use crate::frames::page_alloc::Memory;
-use crate::groups::memcg::{Memcg, ROOT};
-use crate::groups::Groups;
+use crate::groups::memcg::ROOT;
 #[cfg(doc)]
 use crate::interface::call::Call;
-use crate::interface::effect::{Effect, Effects, Token};
+use crate::interface::kernel::Kernel;
 use crate::interface::owners::Owners;
-use crate::interface::step_state::StepState;
-use crate::interface::throttle::Throttle;
-use crate::reclaim::plugin::{ActivePlugin, NamedPolicy, PolicyFault};
-use crate::slab::Slabs;
-use crate::stats::event::{EventLog, TraceEvent};
-use crate::stats::vmstat::NodeStat;
-use crate::stats::work::Work;
-use crate::swap::{SwapAreas, SwapOptions};
-use crate::units::page_size::PageSize;
-use crate::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, MAX_PAGES};
-use alloc::vec::Vec;
+use crate::units::MemcgId;
+use core::ops::{Deref, DerefMut};
 
-/// The memory manager, for one kind of owners.
+/// The memory manager, for one kind of owners: a [`Kernel`] and the users of its frames.
+///
+/// The fields and methods of the kernel are also the manager's. A method of the manager itself asks
+/// the owners, or calls one that does.
 #[derive(Clone, Debug)]
 pub struct Manager<O> {
     /// Users of the frames.
     pub owners: O,
-    /// Frames, zones, counters.
-    pub mem: Memory,
-    /// Tunables and policies.
-    pub config: Config,
-    /// Differences of the configured kernel from Linux 6.1; follows from `config`.
-    pub(crate) era: Era,
-    /// The groups, their charges and stocks.
-    pub groups: Groups,
-    /// Slab caches.
-    pub slabs: Slabs,
-    pub(crate) swap: SwapAreas,
-    pub(crate) lru_batches: IdVec<Cpu, LruBatches>,
-    pub(crate) compactions: Compactions,
-    /// Policies registered from outside the core.
-    pub(crate) plugin: ActivePlugin,
-    pub(crate) step: StepState,
+    /// Everything else.
+    pub kernel: Kernel,
 }
 
-impl Memory {
-    /// Calls [`Self::refresh_cpu_vm_stats`] for all CPUs (`vm.stat_refresh`).
-    pub(crate) fn refresh_vm_stats(&mut self) {
-        let zones = self.nodes.iter_mut().flat_map(|node| &mut node.zones);
-        zones.for_each(|zone| zone.stat.refresh_all());
-    }
+impl<O> Deref for Manager<O> {
+    type Target = Kernel;
 
     #[inline]
-    pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
-        let node = self.pages[pfn].node();
-        self.pgdat[node].stats[stat as usize] += 1;
+    fn deref(&self) -> &Kernel {
+        &self.kernel
     }
+}
 
+impl<O> DerefMut for Manager<O> {
     #[inline]
-    pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
-        let node = self.pages[pfn].node();
-        self.pgdat[node].stats[stat as usize] -= 1;
-    }
-
-    /// Adds all frames of a page to a statistic of its node, or removes them.
-    #[inline]
-    pub(crate) fn stat_pages(&mut self, pfn: Pfn, stat: NodeStat, is_added: bool) {
-        let page = &self.pages[pfn];
-        let (node, nr) = (page.node(), page.nr_pages());
-        let count = &mut self.pgdat[node].stats[stat as usize];
-        *count = if is_added { *count + nr } else { *count - nr };
-    }
-
-    /// Statistic of a node, in pages; 0 for an unknown node.
-    pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
-        self.pgdat.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
-    }
-
-    /// Statistic summed over nodes, in pages.
-    pub fn global_node_stat(&self, stat: NodeStat) -> u64 {
-        self.pgdat.iter().map(|node| node.stats[stat as usize]).sum()
-    }
-
-    /// Free pages of the machine.
-    pub fn nr_free_pages(&self) -> u64 {
-        self.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
+    fn deref_mut(&mut self) -> &mut Kernel {
+        &mut self.kernel
     }
 }
 
@@ -113,172 +59,8 @@ impl<O: Owners> Manager<O> {
         owners: O,
         nodes: &[NodeSpec],
         nr_cpus: u16,
-        mut config: Config,
+        config: Config,
     ) -> Result<Manager<O>, SetupError> {
-        let mut mem = Memory::of_pages(nodes, nr_cpus, config.page_size)?;
-        let page_size = mem.page_size;
-        crate::frames::watermark::boot(&mut mem.nodes, &mut config.watermarks, page_size);
-        mem.defrag_mode = config.defrag_mode;
-        let has_thp = config.thp.is_on();
-        let inputs = &mut config.watermarks;
-        crate::frames::watermark::switch_thp(&mut mem.nodes, inputs, false, has_thp, page_size);
-        debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
-        let nr_nodes = nodes.len();
-        let slabs = Slabs::new(&config, nr_cpus, nr_nodes);
-        let era = Era::of(&config);
-        Ok(Manager {
-            owners,
-            era,
-            mem,
-            config,
-            groups: Groups::new(nr_nodes, nr_cpus),
-            slabs,
-            swap: SwapAreas::default(),
-            lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
-            compactions: Compactions::default(),
-            plugin: ActivePlugin::default(),
-            step: StepState::new(nr_nodes),
-        })
-    }
-
-    /// Replaces the policies from outside the core. Existing pages keep their marks.
-    pub fn use_plugin(&mut self, chosen: Option<NamedPolicy>) {
-        self.plugin = ActivePlugin::of(chosen);
-    }
-
-    /// Invalid answers of policies from outside the core, each with its count.
-    pub fn plugin_errors(&self) -> Vec<(PolicyFault, u64)> {
-        self.plugin.wrong()
-    }
-
-    pub(crate) fn set_defrag_mode(&mut self, on: bool) {
-        self.config.defrag_mode = on;
-        self.mem.defrag_mode = on;
-    }
-
-    /// Size of a page.
-    #[inline]
-    pub fn page_size(&self) -> PageSize {
-        self.mem.page_size
-    }
-
-    /// The groups, by id; removed groups are not `online`.
-    pub fn memcgs(&self) -> &IdVec<MemcgId, Memcg> {
-        &self.groups.memcgs
-    }
-
-    /// Adds a swap area (Linux `swapon`). Returns false if the areas have too many slots.
-    pub fn swapon(&mut self, area: SwapOptions) -> bool {
-        self.groups.idle_groups.forget();
-        self.swap.swapon(area)
-    }
-
-    /// The swap areas.
-    pub fn swap(&self) -> &SwapAreas {
-        &self.swap
-    }
-
-    /// Number of nodes.
-    pub fn nr_nodes(&self) -> usize {
-        self.mem.pgdat.len()
-    }
-
-    /// Adds the counts that `cpu` still keeps for itself to the zones' counters, which watermark
-    /// checks read. A world calls this when the CPU goes idle and once a second (Linux
-    /// `quiet_vmstat`, `vmstat_update`). Does nothing for an unknown CPU.
-    pub fn refresh_cpu_vm_stats(&mut self, cpu: Cpu) {
-        if self.groups.has_cpu(cpu) {
-            let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
-            zones.for_each(|zone| zone.stat.refresh(cpu));
-        }
-    }
-
-    /// Reports whether another task wants the CPU. Only asynchronous compaction reacts: it gives
-    /// up.
-    pub fn set_need_resched(&mut self, wanted: bool) {
-        self.step.need_resched = wanted;
-    }
-
-    /// Whether the last step of a call or daemon ended inside a plug: its requests for I/O should
-    /// wait for more until a step ends outside, or the thread sleeps (Linux `blk_start_plug`, in
-    /// `shrink_lruvec`, and in swap read-ahead of several pages).
-    pub fn is_plugged(&self) -> bool {
-        self.step.plugged
-    }
-
-    /// Called at the end of every function that may have effects: returns the effects to the world.
-    #[inline]
-    pub(crate) fn take_effects(&mut self) -> Effects<'_> {
-        self.finish_wakeups();
-        self.step.effects.take_effects()
-    }
-
-    /// Turns the allocator's pending kswapd requests into wake-ups.
-    #[inline]
-    fn finish_wakeups(&mut self) {
-        while !self.mem.wakeups.is_empty() {
-            let wakeup = self.mem.wakeups.remove(0);
-            self.wakeup_kswapd(wakeup.node, wakeup.order, wakeup.highest_zoneidx, true);
-        }
-    }
-
-    /// Returns the work counted since the previous call of this function.
-    #[inline]
-    pub fn take_work(&mut self) -> Work {
-        self.mem.work.take()
-    }
-
-    /// Adds a page to a statistic of writeback: of its node, its group and the group's ancestors.
-    pub(crate) fn writeback_stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
-        self.mem.stat_pages(pfn, stat, true);
-        self.mod_group_writeback_stat(pfn, stat, 1);
-    }
-
-    pub(crate) fn writeback_stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
-        self.mem.stat_pages(pfn, stat, false);
-        self.mod_group_writeback_stat(pfn, stat, -1);
-    }
-
-    fn mod_group_writeback_stat(&mut self, pfn: Pfn, stat: NodeStat, change: i64) {
-        let change = change * self.mem.pages[pfn].nr_pages() as i64;
-        let mut at = self.mem.pages[pfn].memcg;
-        while at.is_some() {
-            let group = &mut self.groups.memcgs[at];
-            let count = match stat {
-                NodeStat::NrDirty => &mut group.file_dirty,
-                _ => &mut group.writeback,
-            };
-            *count = count.wrapping_add_signed(change);
-            at = group.parent;
-        }
-    }
-
-    /// Wakes all tasks that wait for the page.
-    pub(crate) fn wake_page(&mut self, pfn: Pfn) {
-        if self.mem.pages[pfn].test_clear(PageFlags::WAITERS) {
-            self.step.effects.push(Effect::Wake(Token::Page(pfn)));
-        }
-    }
-
-    pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
-        self.step.effects.push(Effect::Wake(Token::Throttled(node, reason)));
-    }
-
-    /// Declares that the world has no bytes. From now on the manager requests no effects that only
-    /// concern contents ([`Effect::is_contents_only`]). [`Effect::CopyPage`] remains, because the
-    /// page cannot be mapped until the copy is done. No decision changes.
-    pub fn without_bytes(&mut self) {
-        self.step.effects.drop_contents();
-    }
-
-    /// Turns the event log on, or turns it off and empties it.
-    pub fn record_events(&mut self, enabled: bool) {
-        self.mem.events = EventLog::new(enabled);
-    }
-
-    /// Moves the events recorded since the previous call to the end of `events`.
-    #[inline]
-    pub fn take_events(&mut self, events: &mut Vec<TraceEvent>) {
-        self.mem.events.take(events);
+        Ok(Manager { owners, kernel: Kernel::new(nodes, nr_cpus, config)? })
     }
 }

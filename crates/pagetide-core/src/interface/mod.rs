@@ -12,6 +12,7 @@ pub mod daemon;
 pub mod effect;
 pub mod entry_points;
 pub mod executor;
+pub mod kernel;
 pub mod manager;
 pub mod outcome;
 pub mod owners;

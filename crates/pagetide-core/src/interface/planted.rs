@@ -4,7 +4,7 @@
 //! Linux has lib/fault-inject.c, for errors that code must survive. Here tests must find the
 //! defects.
 
-use crate::interface::manager::Manager;
+use crate::interface::kernel::Kernel;
 
 /// A defect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ pub struct PlantedDefect {
     pub nr: u32,
 }
 
-impl<O> Manager<O> {
+impl Kernel {
     /// Plants a defect, or removes it.
     #[cfg(debug_assertions)]
     pub fn plant(&mut self, planted: Option<PlantedDefect>) {

@@ -16,7 +16,7 @@ pub(crate) struct StepState {
     pub effects: EffectQueue,
     /// Page under writeback that reclaim for a group must wait for (cgroup version 1).
     pub legacy_wait: Option<Pfn>,
-    /// The last step ended inside a plug ([`crate::interface::manager::Manager::is_plugged`]).
+    /// The last step ended inside a plug ([`crate::interface::kernel::Kernel::is_plugged`]).
     pub plugged: bool,
     /// Another task wants the CPU of the next step.
     pub need_resched: bool,

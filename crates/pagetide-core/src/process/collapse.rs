@@ -133,8 +133,8 @@ impl Machine {
             if !pte.is_present() {
                 return Err(CollapseError::Unfit);
             }
-            let page = &self.mem.pages[pte.pfn()];
-            self.mem.work.compact_scanned += 1;
+            let page = &self.kernel.mem.pages[pte.pfn()];
+            self.kernel.mem.work.compact_scanned += 1;
             if !is_collapsible(page) {
                 return Err(CollapseError::Busy);
             }

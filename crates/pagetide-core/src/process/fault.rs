@@ -25,6 +25,7 @@ use crate::groups::memcg::ROOT;
 use crate::interface::bad_id::BadId;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Effect, Sleep, Step};
+use crate::interface::kernel::Kernel;
 use crate::interface::outcome::{Contents, FaultedPage, Frame, Outcome};
 use crate::process::buffer_heads::BufferHeadRequest;
 use crate::process::id_pool::NOT_BEGUN;
@@ -187,6 +188,20 @@ impl Memory {
     }
 }
 
+impl Kernel {
+    /// Asks the world to zero a frame that was allocated without `__GFP_ZERO`.
+    pub(crate) fn zero_page(&mut self, pfn: Pfn) {
+        self.mem.work.pages_zeroed += 1;
+        self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
+    }
+
+    /// Asks the world to zero a frame that was allocated with `__GFP_ZERO`.
+    pub(crate) fn zero_new_page(&mut self, pfn: Pfn) {
+        self.mem.work.pages_allocated_zeroed += 1;
+        self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
+    }
+}
+
 impl Machine {
     pub(crate) fn fault_step(
         &mut self,
@@ -250,7 +265,7 @@ impl Machine {
         fault.born = vma.generation;
         if fault.page >= vma.grown {
             // In Linux the heap has just grown, by brk() or by an mmap() merged with this mapping.
-            let pad = self.mem.page_size.pages_in(HEAP_TOP_PAD);
+            let pad = self.kernel.mem.page_size.pages_in(HEAP_TOP_PAD);
             vma.grown = (fault.page + 1 + pad).min(vma.len());
         }
         let table = self.mem.page_size.table_of(fault.page);
@@ -355,18 +370,6 @@ impl Machine {
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, true));
     }
 
-    /// Asks the world to zero a frame that was allocated without `__GFP_ZERO`.
-    pub(crate) fn zero_page(&mut self, pfn: Pfn) {
-        self.mem.work.pages_zeroed += 1;
-        self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
-    }
-
-    /// Asks the world to zero a frame that was allocated with `__GFP_ZERO`.
-    pub(crate) fn zero_new_page(&mut self, pfn: Pfn) {
-        self.mem.work.pages_allocated_zeroed += 1;
-        self.step.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
-    }
-
     fn set_pte(&mut self, vma: VmaId, page: u64, pte: Pte) {
         self.owners.vmas[vma].ptes[page as usize] = pte;
         self.mem.work.ptes_set += 1;
@@ -377,7 +380,7 @@ impl Machine {
         let mapping = &mut self.owners.vmas[vma];
         mapping.ptes[page as usize] = Pte::map(pfn, dirty);
         mapping.nr_present += 1;
-        self.mem.work.ptes_set += 1;
+        self.kernel.mem.work.ptes_set += 1;
         let locked = mapping.locked.contains(page);
         self.mem.page_add_rmap(pfn);
         if locked {

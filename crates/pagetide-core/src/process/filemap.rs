@@ -13,6 +13,7 @@ use crate::frames::page_request::{PageRequest, SlowRequest};
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::Daemon;
 use crate::interface::effect::{Effect, Io, Sleep, Step, Token};
+use crate::interface::kernel::Kernel;
 use crate::interface::outcome::Outcome;
 use crate::process::buffer_heads::BufferHeadRequest;
 use crate::process::id_pool::NOT_BEGUN;
@@ -103,6 +104,31 @@ impl WriteCall {
 
 /// Pages of a file that one step may process before other tasks run.
 const PAGES_PER_STEP: u32 = 32;
+
+impl Kernel {
+    /// Flags of an allocation for read-ahead (Linux `readahead_gfp_mask`, `memalloc_nofs_save`).
+    fn readahead_gfp(&self) -> Gfp {
+        let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
+        if self.era.readahead_enters_fs {
+            gfp
+        } else {
+            gfp.without(Gfp::FS)
+        }
+    }
+
+    /// Whether this step has woken kswapd, or has boosted a zone, for which kswapd is woken at the
+    /// end of the step. In Linux a woken kswapd runs before the task allocates another page,
+    /// because the task may reschedule at every allocation that may sleep (`might_alloc`) and once
+    /// a page in read() and write() (`cond_resched`). Loops over allocations therefore end their
+    /// step here, and the world decides which task runs. If a whole window were read first, kswapd
+    /// would need another round to catch up. The first `looked_at` effects were checked before.
+    fn has_woken_kswapd(&self, looked_at: &mut usize) -> bool {
+        let is_kswapd =
+            |effect: &Effect| matches!(effect, Effect::Wake(Token::Daemon(Daemon::Kswapd(_))));
+        let nr_known = core::mem::replace(looked_at, self.step.effects.iter().len());
+        !self.mem.wakeups.is_empty() || self.step.effects.iter().skip(nr_known).any(is_kswapd)
+    }
+}
 
 impl Machine {
     pub(crate) fn read_step(
@@ -415,29 +441,6 @@ impl Machine {
         None
     }
 
-    /// Flags of an allocation for read-ahead (Linux `readahead_gfp_mask`, `memalloc_nofs_save`).
-    fn readahead_gfp(&self) -> Gfp {
-        let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
-        if self.era.readahead_enters_fs {
-            gfp
-        } else {
-            gfp.without(Gfp::FS)
-        }
-    }
-
-    /// Whether this step has woken kswapd, or has boosted a zone, for which kswapd is woken at the
-    /// end of the step. In Linux a woken kswapd runs before the task allocates another page,
-    /// because the task may reschedule at every allocation that may sleep (`might_alloc`) and once
-    /// a page in read() and write() (`cond_resched`). Loops over allocations therefore end their
-    /// step here, and the world decides which task runs. If a whole window were read first, kswapd
-    /// would need another round to catch up. The first `looked_at` effects were checked before.
-    fn has_woken_kswapd(&self, looked_at: &mut usize) -> bool {
-        let is_kswapd =
-            |effect: &Effect| matches!(effect, Effect::Wake(Token::Daemon(Daemon::Kswapd(_))));
-        let nr_known = core::mem::replace(looked_at, self.step.effects.iter().len());
-        !self.mem.wakeups.is_empty() || self.step.effects.iter().skip(nr_known).any(is_kswapd)
-    }
-
     /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.
     pub(crate) fn submit_file_read(&mut self, file: FileId, start: u32, end: u32) {
         let mut at = start;
@@ -466,7 +469,10 @@ impl Machine {
             }
             return;
         }
-        self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of((end - start).into()));
+        self.kernel
+            .mem
+            .vmstat
+            .add(Event::Pgpgin, self.kernel.mem.page_size.kbytes_of((end - start).into()));
         let mut at = start;
         while at < end {
             let nr = (end - at).min(BIO_MAX_PAGES);

@@ -12,6 +12,8 @@ use crate::frames::gfp::{Gfp, MigrateType};
 use crate::frames::page_request::{PageRequest, SlowRequest};
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
+#[cfg(doc)]
+use crate::interface::kernel::Kernel;
 use crate::interface::outcome::Outcome;
 use crate::process::Machine;
 use crate::process::MmId;
@@ -56,7 +58,7 @@ impl Machine {
 
     fn hold_kernel_block(&mut self, mm: MmId, pfn: Pfn) {
         let blocks = &mut self.owners.mms[mm].kernel_blocks;
-        let page = &mut self.mem.pages[pfn];
+        let page = &mut self.kernel.mem.pages[pfn];
         page.mapping = mm.0;
         page.index = blocks.len() as u32;
         blocks.push(pfn);
@@ -77,7 +79,7 @@ impl Machine {
         }
         blocks.swap_remove(at);
         if let Some(moved) = blocks.get(at) {
-            self.mem.pages[*moved].index = at as u32;
+            self.kernel.mem.pages[*moved].index = at as u32;
         }
         self.mem.free_page(cpu, pfn, order);
         true
@@ -85,7 +87,7 @@ impl Machine {
 
     /// Each address space gets up to `each` of the frames that are reserved for the kernel since
     /// boot, and frees them when it ends: the memory of its program. Frames in movable pageblocks of
-    /// high zones come first. Call it once, after all [`Machine::populate_cache`] and before any
+    /// high zones come first. Call it once, after all [`Kernel::populate_cache`] and before any
     /// allocation.
     pub fn give_boot_frames(&mut self, mms: &[MmId], each: u64) {
         let mut frames = self.mem.frames_held_by_kernel(0, u64::MAX);

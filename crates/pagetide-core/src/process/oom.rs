@@ -15,6 +15,7 @@ use crate::groups::memcg::{MemoryEvent, ROOT};
 use crate::groups::Groups;
 use crate::interface::bad_id::BadId;
 use crate::interface::effect::Effect;
+use crate::interface::kernel::Kernel;
 use crate::process::Machine;
 use crate::process::Processes;
 use crate::stats::event::TraceEvent;
@@ -46,6 +47,21 @@ impl Processes {
     fn size_of_mm(&self, mm: &Mm) -> u64 {
         let vmas = mm.vmas.iter().map(|vma| &self.vmas[*vma]);
         vmas.map(|vma| vma.nr_present + vma.nr_swapped + u64::from(vma.nr_tables)).sum()
+    }
+}
+
+impl Kernel {
+    /// Memory and swap that the tasks in scope compete for, up to the group's limits (Linux
+    /// `constrained_alloc`, `mem_cgroup_get_max`).
+    fn oom_total_pages(&self, scope: MemcgId) -> u64 {
+        let swap = u64::from(self.swap.usable());
+        if scope == ROOT {
+            let zones = self.mem.nodes.iter().flat_map(|node| &node.zones);
+            return zones.map(|zone| zone.managed).sum::<u64>() + swap;
+        }
+        let group = &self.groups.memcgs[scope];
+        let swaps = self.memcg_swappiness(scope) > 0;
+        group.memory.max + if swaps { group.swap.max.min(swap) } else { 0 }
     }
 }
 
@@ -135,18 +151,5 @@ impl Machine {
         self.groups.memory_event(memcg, MemoryEvent::OomKill);
         self.mem.events.record(TraceEvent::MarkVictim { victim, memcg, oom_memcg: scope });
         self.step.effects.push(Effect::OomKill(victim));
-    }
-
-    /// Memory and swap that the tasks in scope compete for, up to the group's limits (Linux
-    /// `constrained_alloc`, `mem_cgroup_get_max`).
-    fn oom_total_pages(&self, scope: MemcgId) -> u64 {
-        let swap = u64::from(self.swap.usable());
-        if scope == ROOT {
-            let zones = self.mem.nodes.iter().flat_map(|node| &node.zones);
-            return zones.map(|zone| zone.managed).sum::<u64>() + swap;
-        }
-        let group = &self.groups.memcgs[scope];
-        let swaps = self.memcg_swappiness(scope) > 0;
-        group.memory.max + if swaps { group.swap.max.min(swap) } else { 0 }
     }
 }

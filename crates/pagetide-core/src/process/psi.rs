@@ -2,12 +2,12 @@
 //!
 //! Linux: `psi_task_change` (kernel/sched/psi.c, 6.1).
 
-use super::Machine;
 use crate::groups::memcg::ROOT;
+use crate::interface::kernel::Kernel;
 use crate::stats::psi::{Psi, TaskState};
 use crate::units::{Cpu, MemcgId, Nanos};
 
-impl Machine {
+impl Kernel {
     /// Pressure stall information of the whole machine.
     pub fn psi(&self) -> &Psi {
         &self.groups.memcgs[ROOT].psi

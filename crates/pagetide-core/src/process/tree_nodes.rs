@@ -18,9 +18,20 @@
 //! free. It is listed exactly while it has an object and its slots hold only shadows.
 
 use crate::interface::ctx::Ctx;
+use crate::interface::kernel::Kernel;
 use crate::process::Machine;
 use crate::slab::object::Object;
 use crate::units::{Cpu, FileId};
+
+impl Kernel {
+    fn alloc_tree_node(&mut self, ctx: &Ctx) -> Object {
+        let cache = self.slabs.tree_node;
+        if let Some(node) = self.kmem_cache_alloc(cache, ctx.memcg, true, ctx.cpu) {
+            return node;
+        }
+        self.kmem_alloc_beyond(cache, ctx).unwrap_or(Object::NONE)
+    }
+}
 
 impl Machine {
     /// Allocates missing nodes after a page was added to a file's tree. `before`: nodes until then.
@@ -91,13 +102,5 @@ impl Machine {
             self.owners.files[file].forget_shadow(index);
             self.tree_shrank(file, index, nodes, cpu);
         }
-    }
-
-    fn alloc_tree_node(&mut self, ctx: &Ctx) -> Object {
-        let cache = self.slabs.tree_node;
-        if let Some(node) = self.kmem_cache_alloc(cache, ctx.memcg, true, ctx.cpu) {
-            return node;
-        }
-        self.kmem_alloc_beyond(cache, ctx).unwrap_or(Object::NONE)
     }
 }

@@ -503,7 +503,10 @@ impl Machine {
 
     pub(crate) fn submit_file_write(&mut self, file: FileId, start: u32, end: u32) {
         if start < end {
-            self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of((end - start).into()));
+            self.kernel
+                .mem
+                .vmstat
+                .add(Event::Pgpgout, self.kernel.mem.page_size.kbytes_of((end - start).into()));
             self.mem.work.bios += 1;
             self.mem.work.bio_pages += end - start;
             let cache = &mut self.owners.files[file];
@@ -571,7 +574,7 @@ impl Machine {
     }
 
     fn write_failed(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn];
+        let page = &mut self.kernel.mem.pages[pfn];
         page.set(PageFlags::UPTODATE);
         match self.owners.failure.failed_write {
             // The error is recorded for fsync(), and the page is clean.

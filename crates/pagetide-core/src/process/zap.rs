@@ -18,11 +18,25 @@ use super::huge_memory::region_of;
 use super::ids::MapError;
 use crate::frames::page::PageFlags;
 use crate::interface::effect::Effects;
+use crate::interface::kernel::Kernel;
 use crate::process::page_table::{Advice, Backing, Pte, VmaId};
 use crate::process::Machine;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
 use alloc::vec::Vec;
+
+impl Kernel {
+    /// Frees unmapped huge pages (Linux `tlb_finish_mmu`).
+    pub(crate) fn free_gathered(&mut self, gathered: Vec<Pfn>, cpu: Cpu) {
+        gathered.into_iter().for_each(|head| self.free_anon_page(head, cpu));
+    }
+
+    fn free_table(&mut self, table: Pfn, cpu: Cpu) {
+        self.mem.stat_dec(table, NodeStat::NrPageTablePages);
+        self.uncharge_table(cpu, table);
+        self.mem.free_page(cpu, table, 0);
+    }
+}
 
 impl Machine {
     /// Discards `nr` pages of a mapping from `first` on (MADV_DONTNEED). Anonymous memory is freed
@@ -90,7 +104,7 @@ impl Machine {
         mapping.ptes[start as usize..(start + HPAGE_PMD_NR) as usize].fill(Pte::EMPTY);
         mapping.nr_present -= HPAGE_PMD_NR;
         // With larger pages the table also has entries of other regions, and stays.
-        let page_size = self.mem.page_size;
+        let page_size = self.kernel.mem.page_size;
         let table = match page_size.ptrs_per_pte() == HPAGE_PMD_NR {
             true => core::mem::replace(&mut mapping.tables[page_size.table_of(start)], Pfn::NONE),
             false => Pfn::NONE,
@@ -137,11 +151,6 @@ impl Machine {
         }
     }
 
-    /// Frees unmapped huge pages (Linux `tlb_finish_mmu`).
-    pub(crate) fn free_gathered(&mut self, gathered: Vec<Pfn>, cpu: Cpu) {
-        gathered.into_iter().for_each(|head| self.free_anon_page(head, cpu));
-    }
-
     /// Removes a whole mapping. Adds its huge pages to `gathered`, for [`Self::free_gathered`].
     pub(crate) fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu, gathered: &mut Vec<Pfn>) {
         if !self.owners.vmas[vma].alive {
@@ -185,11 +194,5 @@ impl Machine {
             self.owners.files[file].mappings.retain(|&other| other != vma);
             self.reap_file(file, cpu);
         }
-    }
-
-    fn free_table(&mut self, table: Pfn, cpu: Cpu) {
-        self.mem.stat_dec(table, NodeStat::NrPageTablePages);
-        self.uncharge_table(cpu, table);
-        self.mem.free_page(cpu, table, 0);
     }
 }

@@ -20,6 +20,7 @@ use crate::groups::memcg::MemcgPosition;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
@@ -92,6 +93,109 @@ impl Memory {
         ][gfp.highest_zone()];
         self.vmstat.count(event);
         self.vmstat.count(Event::MmVmscanDirectReclaimBegin);
+    }
+}
+
+impl Kernel {
+    /// Whether every zone of the node that the request may use is ready for compaction, so that
+    /// reclaim can stop there (Linux `compaction_ready`). A single such zone is enough to end
+    /// reclaim after this round.
+    fn is_compaction_ready(&self, node: NodeId, sc: &mut ScanControl) -> bool {
+        if sc.goal.order <= PAGE_ALLOC_COSTLY_ORDER || sc.goal.is_for_group() {
+            return false;
+        }
+        let mut all = true;
+        for zone in &self.mem.nodes[node].zones[..=sc.goal.reclaim_idx] {
+            if !zone.is_populated() {
+                continue;
+            }
+            let flags = AllocFlags::at(Watermark::Min);
+            let ready = match compaction_suitable(
+                zone,
+                &self.config,
+                &self.era,
+                sc.goal.order,
+                flags,
+                sc.goal.reclaim_idx,
+            ) {
+                CompactResult::Success => true,
+                CompactResult::Skipped => false,
+                CompactResult::Deferred
+                | CompactResult::Continue
+                | CompactResult::Complete
+                | CompactResult::PartialSkipped
+                | CompactResult::Contended => {
+                    let mark = zone.wmark(Watermark::High) + compact_gap(sc.goal.order);
+                    let flags = AllocFlags::at(Watermark::High);
+                    zone_watermark_ok(zone, 0, mark, sc.goal.reclaim_idx, flags)
+                }
+            };
+            sc.found.compaction_ready |= ready;
+            all &= ready;
+        }
+        all
+    }
+
+    /// Drops one exception for the next descent, after a descent that freed nothing. Returns false
+    /// if no exception remains.
+    fn drop_one_exception(&mut self, sc: &mut ScanControl) -> bool {
+        if self.era.shares_walks && !sc.goal.full_walk {
+            // Tasks share their walks, so this task may have seen only empty groups.
+            sc.goal.full_walk = true;
+        } else if sc.found.skipped_ageing {
+            sc.may.force_ageing = true;
+            sc.found.skipped_ageing = false;
+        } else if sc.stop_sparing_groups() {
+            // These groups have no protection, so they come before the groups below `memory.low`.
+            // The next descent meets those again.
+            sc.may.force_ageing = false;
+            sc.found.memcg_low_skipped = false;
+        } else if sc.found.memcg_low_skipped {
+            sc.may.force_ageing = false;
+            sc.may.memcg_low = true;
+            sc.found.memcg_low_skipped = false;
+        } else if sc.overrule_plugins() {
+            sc.may.force_ageing = false;
+            self.plugin.note(PolicyFault::Overruled);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Whether tasks may reclaim without waiting for kswapd (Linux `allow_direct_reclaim`): the
+    /// free pages are more than half of the sum of the min watermarks.
+    pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
+        if self.mem.pgdat[node].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
+            return true;
+        }
+        let mut reserve = 0;
+        let mut free = 0;
+        for index in 0..=crate::frames::zone_type::ZONE_NORMAL {
+            let zone = &self.mem.nodes[node].zones[index];
+            if !zone.is_populated() || self.zone_reclaimable_pages(node, index) == 0 {
+                continue;
+            }
+            let zone = &self.mem.nodes[node].zones[index];
+            reserve += zone.wmark(crate::frames::gfp::Watermark::Min);
+            free += zone.free_pages_counted();
+        }
+        if reserve == 0 || free > reserve / 2 {
+            return true;
+        }
+        self.wake_kswapd_for_reserves(node);
+        false
+    }
+
+    /// Whether the task must wait until kswapd has refilled the reserves (Linux
+    /// `throttle_direct_reclaim`).
+    pub(crate) fn throttle_direct_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Sleep> {
+        if self.allow_direct_reclaim(ctx.node) {
+            return None;
+        }
+        self.mem.vmstat.count(Event::PgscanDirectThrottle);
+        let timeout = if gfp.has(Gfp::FS) { u64::MAX } else { 1_000_000_000 };
+        Some(Sleep::throttled(ctx.node, Throttle::Reserves, timeout))
     }
 }
 
@@ -193,107 +297,6 @@ impl<O: Owners> Manager<O> {
             return Step::Wait(self.mem.reclaim_throttle(ctx.node, Throttle::NoProgress, TICK));
         }
         Step::Continue
-    }
-
-    /// Whether every zone of the node that the request may use is ready for compaction, so that
-    /// reclaim can stop there (Linux `compaction_ready`). A single such zone is enough to end
-    /// reclaim after this round.
-    fn is_compaction_ready(&self, node: NodeId, sc: &mut ScanControl) -> bool {
-        if sc.goal.order <= PAGE_ALLOC_COSTLY_ORDER || sc.goal.is_for_group() {
-            return false;
-        }
-        let mut all = true;
-        for zone in &self.mem.nodes[node].zones[..=sc.goal.reclaim_idx] {
-            if !zone.is_populated() {
-                continue;
-            }
-            let flags = AllocFlags::at(Watermark::Min);
-            let ready = match compaction_suitable(
-                zone,
-                &self.config,
-                &self.era,
-                sc.goal.order,
-                flags,
-                sc.goal.reclaim_idx,
-            ) {
-                CompactResult::Success => true,
-                CompactResult::Skipped => false,
-                CompactResult::Deferred
-                | CompactResult::Continue
-                | CompactResult::Complete
-                | CompactResult::PartialSkipped
-                | CompactResult::Contended => {
-                    let mark = zone.wmark(Watermark::High) + compact_gap(sc.goal.order);
-                    let flags = AllocFlags::at(Watermark::High);
-                    zone_watermark_ok(zone, 0, mark, sc.goal.reclaim_idx, flags)
-                }
-            };
-            sc.found.compaction_ready |= ready;
-            all &= ready;
-        }
-        all
-    }
-
-    /// Drops one exception for the next descent, after a descent that freed nothing. Returns false
-    /// if no exception remains.
-    fn drop_one_exception(&mut self, sc: &mut ScanControl) -> bool {
-        if self.era.shares_walks && !sc.goal.full_walk {
-            // Tasks share their walks, so this task may have seen only empty groups.
-            sc.goal.full_walk = true;
-        } else if sc.found.skipped_ageing {
-            sc.may.force_ageing = true;
-            sc.found.skipped_ageing = false;
-        } else if sc.stop_sparing_groups() {
-            // These groups have no protection, so they come before the groups below `memory.low`.
-            // The next descent meets those again.
-            sc.may.force_ageing = false;
-            sc.found.memcg_low_skipped = false;
-        } else if sc.found.memcg_low_skipped {
-            sc.may.force_ageing = false;
-            sc.may.memcg_low = true;
-            sc.found.memcg_low_skipped = false;
-        } else if sc.overrule_plugins() {
-            sc.may.force_ageing = false;
-            self.plugin.note(PolicyFault::Overruled);
-        } else {
-            return false;
-        }
-        true
-    }
-
-    /// Whether tasks may reclaim without waiting for kswapd (Linux `allow_direct_reclaim`): the
-    /// free pages are more than half of the sum of the min watermarks.
-    pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
-        if self.mem.pgdat[node].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
-            return true;
-        }
-        let mut reserve = 0;
-        let mut free = 0;
-        for index in 0..=crate::frames::zone_type::ZONE_NORMAL {
-            let zone = &self.mem.nodes[node].zones[index];
-            if !zone.is_populated() || self.zone_reclaimable_pages(node, index) == 0 {
-                continue;
-            }
-            let zone = &self.mem.nodes[node].zones[index];
-            reserve += zone.wmark(crate::frames::gfp::Watermark::Min);
-            free += zone.free_pages_counted();
-        }
-        if reserve == 0 || free > reserve / 2 {
-            return true;
-        }
-        self.wake_kswapd_for_reserves(node);
-        false
-    }
-
-    /// Whether the task must wait until kswapd has refilled the reserves (Linux
-    /// `throttle_direct_reclaim`).
-    pub(crate) fn throttle_direct_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Sleep> {
-        if self.allow_direct_reclaim(ctx.node) {
-            return None;
-        }
-        self.mem.vmstat.count(Event::PgscanDirectThrottle);
-        let timeout = if gfp.has(Gfp::FS) { u64::MAX } else { 1_000_000_000 };
-        Some(Sleep::throttled(ctx.node, Throttle::Reserves, timeout))
     }
 }
 

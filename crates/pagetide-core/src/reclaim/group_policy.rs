@@ -16,8 +16,7 @@ use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
 use crate::groups::memcg::ROOT;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::reclaim::plugin::{
     GroupPlan, GroupViews, GroupVisit, GroupWalk, PolicyFault, PLAN_PRIORITIES, WALKS_MAX,
 };
@@ -26,17 +25,35 @@ use crate::units::{NodeId, DEF_PRIORITY};
 /// A rule that reads or writes the reclaimer's state.
 pub(crate) trait GroupRule {
     /// Changes the plan for one group. Not called for a group that is skipped already.
-    fn plan<O: Owners>(
-        machine: &mut Manager<O>,
-        visit: VisitedGroup,
-        sc: &mut ScanControl,
-        plan: &mut GroupPlan,
-    );
+    fn plan(kernel: &mut Kernel, visit: VisitedGroup, sc: &mut ScanControl, plan: &mut GroupPlan);
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
+    pub(crate) fn another_walk(&mut self, ended: WalkResult, sc: &mut ScanControl) -> bool {
+        if self.config.is_second_pass_due(ended, &mut sc.rules) {
+            return true;
+        }
+        let Some(plugin) = self.plugin.policy.as_mut().filter(|_| !sc.may.overrule_plugins) else {
+            return false;
+        };
+        let walk = GroupWalk {
+            number: ended.number,
+            scanned: ended.scanned,
+            nr_to_reclaim: sc.goal.nr_to_reclaim,
+            nr_reclaimed: sc.found.nr_reclaimed,
+        };
+        let again = plugin.policy.another_walk(&walk);
+        if again && ended.number + 1 >= WALKS_MAX {
+            self.plugin.note(PolicyFault::TooManyWalks);
+            return false;
+        }
+        again
+    }
+}
+
+impl Kernel {
     pub(crate) fn group_views(&self, node: NodeId) -> GroupViews<'_> {
-        let Manager { groups, mem, config, .. } = self;
+        let Kernel { groups, mem, config, .. } = self;
         GroupViews { memcgs: &groups.memcgs, mem, config, node }
     }
 
@@ -69,27 +86,6 @@ impl<O: Owners> Manager<O> {
         plan
     }
 
-    pub(crate) fn another_walk(&mut self, ended: WalkResult, sc: &mut ScanControl) -> bool {
-        if self.config.is_second_pass_due(ended, &mut sc.rules) {
-            return true;
-        }
-        let Some(plugin) = self.plugin.policy.as_mut().filter(|_| !sc.may.overrule_plugins) else {
-            return false;
-        };
-        let walk = GroupWalk {
-            number: ended.number,
-            scanned: ended.scanned,
-            nr_to_reclaim: sc.goal.nr_to_reclaim,
-            nr_reclaimed: sc.found.nr_reclaimed,
-        };
-        let again = plugin.policy.another_walk(&walk);
-        if again && ended.number + 1 >= WALKS_MAX {
-            self.plugin.note(PolicyFault::TooManyWalks);
-            return false;
-        }
-        again
-    }
-
     /// Asks the plug-in to change a plan, and corrects impossible values.
     #[cold]
     #[inline(never)]
@@ -97,7 +93,7 @@ impl<O: Owners> Manager<O> {
         if sc.may.overrule_plugins {
             return;
         }
-        let Manager { groups, mem, config, plugin, .. } = self;
+        let Kernel { groups, mem, config, plugin, .. } = self;
         let Some(plugin) = &mut plugin.policy else { return };
         let before = *plan;
         let groups = GroupViews { memcgs: &groups.memcgs, mem, config, node: at.node };

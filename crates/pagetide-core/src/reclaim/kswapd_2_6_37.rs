@@ -12,13 +12,12 @@
 use crate::frames::gfp::Watermark;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Sleep;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::interface::throttle::Throttle;
 use crate::reclaim::plugin::PolicyFault;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Whether every zone up to `highest_zoneidx` is above its high watermark. Each zone is checked
     /// as for a request limited to zone DMA, so pages that a zone keeps free from requests for
     /// higher zones count as free. Zones with nothing to reclaim are skipped (`all_unreclaimable`).

@@ -14,28 +14,22 @@ use super::ScanControl;
 use crate::config::MemoryProtection;
 use crate::groups::memcg::{MemoryEvent, ROOT};
 use crate::groups::page_counter::{effective_protection, recursive_protection};
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::reclaim::plugin::GroupPlan;
 use crate::units::MemcgId;
 
 pub(crate) struct Protection;
 
 impl GroupRule for Protection {
-    fn plan<O: Owners>(
-        machine: &mut Manager<O>,
-        visit: VisitedGroup,
-        sc: &mut ScanControl,
-        plan: &mut GroupPlan,
-    ) {
+    fn plan(kernel: &mut Kernel, visit: VisitedGroup, sc: &mut ScanControl, plan: &mut GroupPlan) {
         let target = sc.goal.target.unwrap_or(ROOT);
         if visit.memcg == target {
             return;
         }
-        if machine.era.gates_before_protection {
-            machine.calculate_protection(target, visit.memcg);
+        if kernel.era.gates_before_protection {
+            kernel.calculate_protection(target, visit.memcg);
         }
-        let counter = &machine.groups.memcgs[visit.memcg].memory;
+        let counter = &kernel.groups.memcgs[visit.memcg].memory;
         let (usage, min, low) = (counter.usage, counter.emin, counter.elow);
         if min == 0 && low == 0 {
             return;
@@ -50,7 +44,7 @@ impl GroupRule for Protection {
                 plan.skip = true;
                 return;
             }
-            machine.groups.memory_event(visit.memcg, MemoryEvent::Low);
+            kernel.groups.memory_event(visit.memcg, MemoryEvent::Low);
         }
         plan.protected = if !sc.may.memcg_low && low > min {
             // If this descent frees nothing, a later one ignores `low`.
@@ -62,7 +56,7 @@ impl GroupRule for Protection {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Effective protection of a group under reclaim of `root` (Linux
     /// `mem_cgroup_calculate_protection`).
     pub(super) fn calculate_protection(&mut self, root: MemcgId, memcg: MemcgId) {

@@ -16,6 +16,7 @@ use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::MemoryEvent;
 use crate::interface::ctx::Ctx;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::owners::{BackingStore, OwnerSlot, UnmapTarget};
@@ -53,6 +54,41 @@ enum PageVerdict {
     ReclaimClean,
     Keep,
     Activate,
+}
+
+impl Kernel {
+    /// Takes the swap slots of a page; releases them if the group is at its swap limit (Linux
+    /// `folio_alloc_swap`). Returns the first slot.
+    fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
+        let page = &self.mem.pages[pfn];
+        let (memcg, nr) = (page.memcg, page.nr_pages());
+        let slot = match nr {
+            1 => self.swap.alloc(pfn, memcg),
+            _ => self.swap.alloc_cluster(pfn, memcg),
+        };
+        if slot.is_some() && self.try_charge_swap(memcg, nr) {
+            return slot;
+        }
+        if !self.era.counts_memory_and_swap {
+            self.groups.memory_event(memcg, MemoryEvent::SwapFail);
+        }
+        if let Some(first) = slot {
+            for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
+                let _ = self.swap[slot].remove_from_cache(slot, Shadow::NONE);
+            }
+        }
+        None
+    }
+
+    /// Whether reclaim itself may write a dirty file page. Only kswapd may, if it meets the page
+    /// again and the node has only dirty pages at the tail.
+    fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
+        let page = &self.mem.pages[pfn];
+        self.writes_files(&sc.goal)
+            || (sc.goal.is_kswapd()
+                && page.has(PageFlags::RECLAIM)
+                && self.mem.pgdat[page.node()].dirty)
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -106,11 +142,11 @@ impl<O: Owners> Manager<O> {
         taken.clear();
         self.step.scratch = taken;
 
-        let events = &mut self.groups.memcgs[memcg].events;
+        let events = &mut self.kernel.groups.memcgs[memcg].events;
         let event = if sc.goal.is_kswapd() { Event::PgstealKswapd } else { Event::PgstealDirect };
         events.add(event, nr_reclaimed);
         if !sc.goal.is_for_group() {
-            self.mem.vmstat.add(event, nr_reclaimed);
+            self.kernel.mem.vmstat.add(event, nr_reclaimed);
         }
         events.add(Event::Pgactivate, stat.activate);
         self.mem.vmstat.add(Event::Pgactivate, stat.activate);
@@ -122,7 +158,7 @@ impl<O: Owners> Manager<O> {
         if stat.unqueued_dirty == nr_taken {
             O::wake_writeback(self);
         }
-        self.mem.events.record(TraceEvent::MmVmscanLruShrinkInactive {
+        self.kernel.mem.events.record(TraceEvent::MmVmscanLruShrinkInactive {
             nid: node,
             memcg,
             nr_scanned: nr_scanned as u32,
@@ -134,7 +170,7 @@ impl<O: Owners> Manager<O> {
             nr_immediate: stat.immediate as u32,
             nr_activate: stat.activate as u32,
             nr_ref_keep: stat.ref_keep as u32,
-            priority: self.mem.events.priority,
+            priority: self.kernel.mem.events.priority,
             file,
         });
         let tally = &mut sc.found.tally;
@@ -213,29 +249,6 @@ impl<O: Owners> Manager<O> {
             }
         }
         self.swap_alloc(pfn)
-    }
-
-    /// Takes the swap slots of a page; releases them if the group is at its swap limit (Linux
-    /// `folio_alloc_swap`). Returns the first slot.
-    fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
-        let page = &self.mem.pages[pfn];
-        let (memcg, nr) = (page.memcg, page.nr_pages());
-        let slot = match nr {
-            1 => self.swap.alloc(pfn, memcg),
-            _ => self.swap.alloc_cluster(pfn, memcg),
-        };
-        if slot.is_some() && self.try_charge_swap(memcg, nr) {
-            return slot;
-        }
-        if !self.era.counts_memory_and_swap {
-            self.groups.memory_event(memcg, MemoryEvent::SwapFail);
-        }
-        if let Some(first) = slot {
-            for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
-                let _ = self.swap[slot].remove_from_cache(slot, Shadow::NONE);
-            }
-        }
-        None
     }
 
     /// Decides about one page of `shrink_folio_list`. A page with the verdict `Freed` is detached
@@ -356,16 +369,6 @@ impl<O: Owners> Manager<O> {
         ShrinkVerdict::Freed
     }
 
-    /// Whether reclaim itself may write a dirty file page. Only kswapd may, if it meets the page
-    /// again and the node has only dirty pages at the tail.
-    fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
-        let page = &self.mem.pages[pfn];
-        self.writes_files(&sc.goal)
-            || (sc.goal.is_kswapd()
-                && page.has(PageFlags::RECLAIM)
-                && self.mem.pgdat[page.node()].dirty)
-    }
-
     /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).
     fn pageout(&mut self, pfn: Pfn) {
         let nr = self.mem.pages[pfn].nr_pages();
@@ -387,10 +390,10 @@ impl<O: Owners> Manager<O> {
         }
         let (referenced_ptes, executable) = self.page_referenced(pfn, sc.goal.target);
         let referenced_page = self.mem.pages[pfn].test_clear(PageFlags::REFERENCED);
-        let page = &mut self.mem.pages[pfn];
+        let page = &mut self.kernel.mem.pages[pfn];
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
-            let first_is_enough = !page.is_file_lru() && self.era.activates_new_anon;
+            let first_is_enough = !page.is_file_lru() && self.kernel.era.activates_new_anon;
             if referenced_page
                 || referenced_ptes > 1
                 || (executable && page.is_file_lru())

@@ -14,28 +14,22 @@ use super::group_policy::GroupRule;
 use super::plan::VisitedGroup;
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::reclaim::plugin::GroupPlan;
 use crate::units::{MemcgId, DEF_PRIORITY};
 
 pub(crate) struct ShrinkPriority;
 
 impl GroupRule for ShrinkPriority {
-    fn plan<O: Owners>(
-        machine: &mut Manager<O>,
-        visit: VisitedGroup,
-        sc: &mut ScanControl,
-        plan: &mut GroupPlan,
-    ) {
+    fn plan(kernel: &mut Kernel, visit: VisitedGroup, sc: &mut ScanControl, plan: &mut GroupPlan) {
         if !sc.goal.is_global() || sc.rules.ignore_shrink_priority {
             return;
         }
-        let value = machine.shrink_priority(visit.memcg);
+        let value = kernel.shrink_priority(visit.memcg);
         if value == DEF_PRIORITY {
             return;
         }
-        if machine.config.shrink_priority != ShrinkPriorityPolicy::Posted {
+        if kernel.config.shrink_priority != ShrinkPriorityPolicy::Posted {
             sc.rules.shrink_priority_spared = true;
         }
         if value < sc.goal.priority {
@@ -46,7 +40,7 @@ impl GroupRule for ShrinkPriority {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// The priority at which the cached objects of a group are shrunk, if the group is not skipped.
     /// The patch changes it together with the lists' priority. Soft limits change only the lists'
     /// priority.

@@ -21,26 +21,20 @@ use super::{OtherRules, ReclaimGoal, ScanControl};
 use crate::config::Config;
 use crate::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
 use crate::groups::memcg::ROOT;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::reclaim::plugin::GroupPlan;
 use crate::units::{MemcgId, NodeId};
 
 pub(crate) struct SoftLimit;
 
 impl GroupRule for SoftLimit {
-    fn plan<O: Owners>(
-        machine: &mut Manager<O>,
-        visit: VisitedGroup,
-        sc: &mut ScanControl,
-        plan: &mut GroupPlan,
-    ) {
-        match machine.config.soft_limit {
+    fn plan(kernel: &mut Kernel, visit: VisitedGroup, sc: &mut ScanControl, plan: &mut GroupPlan) {
+        match kernel.config.soft_limit {
             SoftLimitPolicy::Off | SoftLimitPolicy::Tree => {}
             SoftLimitPolicy::Hierarchical => {
-                if let Some(priority) = machine.config.soft_limit_priority(&sc.goal) {
-                    let root = machine.config.soft_limit_root;
-                    if machine.is_over_soft_limit(visit.memcg, visit.node, &sc.goal, root) {
+                if let Some(priority) = kernel.config.soft_limit_priority(&sc.goal) {
+                    let root = kernel.config.soft_limit_root;
+                    if kernel.is_over_soft_limit(visit.memcg, visit.node, &sc.goal, root) {
                         plan.priority = plan.priority.min(priority);
                     }
                 }
@@ -49,7 +43,7 @@ impl GroupRule for SoftLimit {
                 let included = SoftLimitRoot::Included;
                 plan.skip = visit.walk == 0
                     && !sc.rules.ignore_soft_limit
-                    && !machine.is_over_soft_limit(visit.memcg, visit.node, &sc.goal, included);
+                    && !kernel.is_over_soft_limit(visit.memcg, visit.node, &sc.goal, included);
                 sc.rules.soft_limit_passed_over |= plan.skip;
             }
         }
@@ -83,7 +77,7 @@ impl Config {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Whether a group is over its soft limit, or one of its ancestors up to the target is.
     pub(crate) fn is_over_soft_limit(
         &self,

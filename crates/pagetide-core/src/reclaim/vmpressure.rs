@@ -17,14 +17,13 @@ use super::ReclaimGoal;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effect;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::units::SWAP_CLUSTER_MAX;
 
 /// Scanned pages after which the worker is called (Linux `vmpressure_win`).
 const WINDOW: u64 = SWAP_CLUSTER_MAX * 16;
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// A pass over a node has scanned `scanned` pages for a group or for the machine.
     pub(crate) fn vmpressure(&mut self, goal: &ReclaimGoal, scanned: u64) {
         // Freeing user memory helps only requests with one of these flags. (Reclaim for a group is

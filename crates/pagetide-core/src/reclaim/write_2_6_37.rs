@@ -9,11 +9,12 @@
 
 use super::ReclaimGoal;
 use crate::config::era::CongestionNap;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::NodeId;
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Whether this reclaimer writes any dirty file page (old kernels).
     #[inline]
     pub(super) fn writes_files(&self, goal: &ReclaimGoal) -> bool {
@@ -23,7 +24,9 @@ impl<O: Owners> Manager<O> {
             self.era.tasks_write_files
         }
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Whether a file page may be written now: only kswapd writes to a congested disk (Linux
     /// `may_write_to_queue`).
     pub(super) fn may_write_to_queue(&self, goal: &ReclaimGoal) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Linux: `slab_alloc_node`, `new_slab`, `allocate_slab`, `memcg_slab_pre_alloc_hook`,
 //! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1).
-//! [`Manager::kmem_cache_alloc`] is the fast path that every allocation tries first: it takes
+//! [`Kernel::kmem_cache_alloc`] is the fast path that every allocation tries first: it takes
 //! neither pages nor charges. The other paths may take both, but only a [`Call`](crate::interface::call::Call)
 //! reclaims.
 //!
@@ -17,8 +17,7 @@ use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::interface::bad_id::BadId;
 use crate::interface::ctx::Ctx;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::slab::object::Object;
 use crate::slab::Slabs;
 use crate::stats::vmstat::NodeStat;
@@ -70,7 +69,7 @@ impl Slabs {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Allocates an object if the CPU has a free one. If it is charged to `memcg`, the CPU must
     /// also have enough bytes in stock. If this fails, make a
     /// [`Call::kmem_alloc`](crate::interface::call::Call::kmem_alloc).

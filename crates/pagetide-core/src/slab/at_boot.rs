@@ -14,8 +14,7 @@ use super::allocate::slab_stat;
 use super::KmemCache;
 use crate::frames::page::{PageFlags, Place};
 use crate::frames::page_alloc::Memory;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::vec::Vec;
 
@@ -42,7 +41,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Adds `slabs` slabs to a cache, with `active` objects in use and the other objects free. The
     /// slabs are in the state after a shrink of the cache. Call it before any allocation. Returns
     /// the number of added slabs; this is less than `slabs` if the memory reserved for the kernel

@@ -13,8 +13,7 @@ use super::slabinfo::SlabUsage;
 use crate::config::SlabAccounting;
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::units::{CacheId, IdVec, MemcgId};
 use alloc::vec::Vec;
 
@@ -84,7 +83,7 @@ impl Groups {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// The slabs of each group, in walk order. The row of a group's removed descendants follows its
     /// own row. The root's row has the slabs that are not charged. O(objects).
     pub fn slabs_by_group(&self) -> Vec<GroupSlabs> {

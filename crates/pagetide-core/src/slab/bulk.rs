@@ -14,6 +14,7 @@ use crate::groups::memcg::ROOT;
 use crate::groups::memcg_stock::MEMCG_CHARGE_BATCH;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Effects;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::object::Object;
@@ -33,6 +34,106 @@ impl Slabs {
         if let Some(place) = it.and_then(|it| it.owners.get_mut(object.number as usize)) {
             *place = owner;
         }
+    }
+}
+
+impl Kernel {
+    /// Allocates objects that are not charged, or objects of a clone, where the slabs are charged.
+    fn alloc_unowned(
+        &mut self,
+        cache: CacheId,
+        account: bool,
+        ctx: &Ctx,
+        nr: usize,
+        objects: &mut Vec<Object>,
+    ) -> usize {
+        for got in 0..nr {
+            match self.kmem_alloc_now(cache, account, Gfp::NOWAIT, ctx) {
+                Ok(object) => objects.push(object),
+                Err(_) => return got,
+            }
+        }
+        nr
+    }
+
+    /// Allocates objects with one charge for all of them. If the charge fails, allocates none; if
+    /// memory is short, allocates fewer. Objects that are not allocated are uncharged again.
+    fn alloc_owned(
+        &mut self,
+        cache: CacheId,
+        ctx: &Ctx,
+        nr: usize,
+        objects: &mut Vec<Object>,
+    ) -> usize {
+        let it = &self.slabs.caches[cache];
+        let (size, reclaimable) = (it.charge_size, it.reclaimable);
+        let owner = self.groups.memcgs[ctx.memcg].objcg;
+        let bytes = size * nr as u32;
+        if self.obj_charge(ctx, owner, bytes, reclaimable, Gfp::NOWAIT).is_err() {
+            return 0;
+        }
+        let (mut got, mut owned) = (0, 0);
+        while got < nr {
+            match self.alloc_object(cache, Gfp::NOWAIT, ctx) {
+                Ok(object) => {
+                    owned += u32::from(self.set_owner(object, owner, ctx));
+                    objects.push(object);
+                }
+                Err(_) => break,
+            }
+            got += 1;
+        }
+        let unused = bytes - owned * size;
+        if unused > 0 {
+            self.obj_uncharge(ctx.cpu, owner, unused, reclaimable);
+        }
+        got
+    }
+
+    /// Frees objects of a cache.
+    ///
+    /// # Errors
+    ///
+    /// Index and error of the first object that was refused ([`Kernel::kmem_cache_free`]). Earlier
+    /// objects are freed; this object and later ones are unchanged.
+    pub fn kmem_cache_free_bulk(
+        &mut self,
+        cache: CacheId,
+        objects: &[Object],
+        cpu: Cpu,
+    ) -> Result<(), (usize, SlabError)> {
+        if !self.groups.has_cpu(cpu) {
+            return Err((0, SlabError::UnknownCpu));
+        }
+        let (mut owner, mut bytes) = (NO_OWNER, 0);
+        let (size, reclaimable) = match self.slabs.kmem_cache(cache) {
+            Some(it) => (it.charge_size, it.reclaimable),
+            None if objects.is_empty() => return Ok(()),
+            None => return Err((0, SlabError::UnknownCache)),
+        };
+        let mut result = Ok(());
+        for (at, &object) in objects.iter().enumerate() {
+            let owner_of_this = self.slabs.disown(object);
+            if let Err(error) = self.kmem_cache_free(cache, object, cpu) {
+                self.slabs.own_again(object, owner_of_this);
+                result = Err((at, error));
+                break;
+            }
+            if owner_of_this == NO_OWNER {
+                continue;
+            }
+            if owner_of_this != owner || bytes + size > self.slabs.page_size as u32 {
+                if bytes > 0 {
+                    self.obj_uncharge(cpu, owner, bytes, reclaimable);
+                }
+                (owner, bytes) = (owner_of_this, 0);
+            }
+            bytes += size;
+        }
+        if bytes > 0 {
+            self.obj_uncharge(cpu, owner, bytes, reclaimable);
+        }
+        result
     }
 }
 
@@ -95,103 +196,5 @@ impl<O: Owners> Manager<O> {
             }
         }
         Ok(got)
-    }
-
-    /// Allocates objects that are not charged, or objects of a clone, where the slabs are charged.
-    fn alloc_unowned(
-        &mut self,
-        cache: CacheId,
-        account: bool,
-        ctx: &Ctx,
-        nr: usize,
-        objects: &mut Vec<Object>,
-    ) -> usize {
-        for got in 0..nr {
-            match self.kmem_alloc_now(cache, account, Gfp::NOWAIT, ctx) {
-                Ok(object) => objects.push(object),
-                Err(_) => return got,
-            }
-        }
-        nr
-    }
-
-    /// Allocates objects with one charge for all of them. If the charge fails, allocates none; if
-    /// memory is short, allocates fewer. Objects that are not allocated are uncharged again.
-    fn alloc_owned(
-        &mut self,
-        cache: CacheId,
-        ctx: &Ctx,
-        nr: usize,
-        objects: &mut Vec<Object>,
-    ) -> usize {
-        let it = &self.slabs.caches[cache];
-        let (size, reclaimable) = (it.charge_size, it.reclaimable);
-        let owner = self.groups.memcgs[ctx.memcg].objcg;
-        let bytes = size * nr as u32;
-        if self.obj_charge(ctx, owner, bytes, reclaimable, Gfp::NOWAIT).is_err() {
-            return 0;
-        }
-        let (mut got, mut owned) = (0, 0);
-        while got < nr {
-            match self.alloc_object(cache, Gfp::NOWAIT, ctx) {
-                Ok(object) => {
-                    owned += u32::from(self.set_owner(object, owner, ctx));
-                    objects.push(object);
-                }
-                Err(_) => break,
-            }
-            got += 1;
-        }
-        let unused = bytes - owned * size;
-        if unused > 0 {
-            self.obj_uncharge(ctx.cpu, owner, unused, reclaimable);
-        }
-        got
-    }
-
-    /// Frees objects of a cache.
-    ///
-    /// # Errors
-    ///
-    /// Index and error of the first object that was refused ([`Manager::kmem_cache_free`]). Earlier
-    /// objects are freed; this object and later ones are unchanged.
-    pub fn kmem_cache_free_bulk(
-        &mut self,
-        cache: CacheId,
-        objects: &[Object],
-        cpu: Cpu,
-    ) -> Result<(), (usize, SlabError)> {
-        if !self.groups.has_cpu(cpu) {
-            return Err((0, SlabError::UnknownCpu));
-        }
-        let (mut owner, mut bytes) = (NO_OWNER, 0);
-        let (size, reclaimable) = match self.slabs.kmem_cache(cache) {
-            Some(it) => (it.charge_size, it.reclaimable),
-            None if objects.is_empty() => return Ok(()),
-            None => return Err((0, SlabError::UnknownCache)),
-        };
-        let mut result = Ok(());
-        for (at, &object) in objects.iter().enumerate() {
-            let owner_of_this = self.slabs.disown(object);
-            if let Err(error) = self.kmem_cache_free(cache, object, cpu) {
-                self.slabs.own_again(object, owner_of_this);
-                result = Err((at, error));
-                break;
-            }
-            if owner_of_this == NO_OWNER {
-                continue;
-            }
-            if owner_of_this != owner || bytes + size > self.slabs.page_size as u32 {
-                if bytes > 0 {
-                    self.obj_uncharge(cpu, owner, bytes, reclaimable);
-                }
-                (owner, bytes) = (owner_of_this, 0);
-            }
-            bytes += size;
-        }
-        if bytes > 0 {
-            self.obj_uncharge(cpu, owner, bytes, reclaimable);
-        }
-        result
     }
 }

@@ -4,8 +4,7 @@
 
 use super::order;
 use super::{CacheSpec, CacheTuning, KmemCache, SlabError, Slabs, OWNER_BYTES};
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::units::errno::Errno;
 use crate::units::{CacheId, Cpu};
 
@@ -36,7 +35,7 @@ impl Slabs {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Whether there are no objects, no groups, and no caches except the kernel's own.
     pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
         let none = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);

@@ -11,6 +11,7 @@ use crate::frames::gfp::Gfp;
 use crate::frames::page_request::{AttemptInput, RetryTiming, Shortage, SlowRequest};
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::Owners;
@@ -34,30 +35,7 @@ impl KmemAlloc {
     }
 }
 
-impl<O: Owners> Manager<O> {
-    pub(crate) fn kmem_alloc_step(
-        &mut self,
-        wanted: &mut KmemAlloc,
-        slow: &mut Option<SlowRequest>,
-        ctx: &Ctx,
-    ) -> Step<Outcome> {
-        if !self.slabs.is_root_cache(wanted.cache) {
-            return Step::Done(Outcome::NoCache);
-        }
-        if self.owners.payer(ctx.asker).is_none() {
-            return Step::Done(Outcome::NoObject);
-        }
-        let step = self.request_step(ctx, slow, RetryTiming::NextStep, |machine, given| {
-            machine.attempt_object(wanted, given, ctx)
-        });
-        match step {
-            Step::Continue => Step::Continue,
-            Step::Wait(wait) => Step::Wait(wait),
-            Step::Done(Ok(object)) => Step::Done(Outcome::Object(object)),
-            Step::Done(Err(_)) => Step::Done(Outcome::NoObject),
-        }
-    }
-
+impl Kernel {
     pub(crate) fn attempt_object(
         &mut self,
         wanted: &mut KmemAlloc,
@@ -105,5 +83,30 @@ impl<O: Owners> Manager<O> {
             return Ok(());
         }
         self.add_slab(cache, pfn, order, ctx)
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    pub(crate) fn kmem_alloc_step(
+        &mut self,
+        wanted: &mut KmemAlloc,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        if !self.slabs.is_root_cache(wanted.cache) {
+            return Step::Done(Outcome::NoCache);
+        }
+        if self.owners.payer(ctx.asker).is_none() {
+            return Step::Done(Outcome::NoObject);
+        }
+        let step = self.request_step(ctx, slow, RetryTiming::NextStep, |machine, given| {
+            machine.attempt_object(wanted, given, ctx)
+        });
+        match step {
+            Step::Continue => Step::Continue,
+            Step::Wait(wait) => Step::Wait(wait),
+            Step::Done(Ok(object)) => Step::Done(Outcome::Object(object)),
+            Step::Done(Err(_)) => Step::Done(Outcome::NoObject),
+        }
     }
 }

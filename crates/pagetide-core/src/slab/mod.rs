@@ -35,6 +35,8 @@ mod tests;
 use crate::config::{Config, KmemAccounting, SlabAccounting, SlubPolicy};
 use crate::groups::memcg::MemcgPosition;
 #[cfg(doc)]
+use crate::interface::kernel::Kernel;
+#[cfg(doc)]
 use crate::interface::manager::Manager;
 use crate::units::digest::State;
 use crate::units::{CacheId, IdVec, Order, Pfn};
@@ -57,7 +59,7 @@ pub enum SlabError {
     NotAnObject,
     /// The object is free.
     DoubleFree,
-    /// The object is cached ([`Manager::cache_object`]).
+    /// The object is cached ([`Kernel::cache_object`]).
     IsCached,
     /// No block of pages is large enough for an object.
     TooLarge,
@@ -141,7 +143,7 @@ pub struct Slabs {
     /// Buffer for owner vectors that are being freed.
     #[state(skip)] // a buffer
     pub(crate) spare: Vec<Object>,
-    /// Whether the world frees objects that RCU would free ([`Manager::free_late`]).
+    /// Whether the world frees objects that RCU would free ([`Kernel::free_late`]).
     pub(crate) defers_frees: bool,
     /// Pages that caches have returned since boot; reclaim reads this number to credit its
     /// shrinkers.

@@ -17,8 +17,7 @@ use crate::groups::memcg::{MemcgPosition, ROOT};
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Effect, Step, Token};
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::slab::object::Object;
 use crate::slab::Slabs;
 use crate::units::{CacheId, Cpu, MemcgId, Nanos, Requester};
@@ -33,7 +32,7 @@ impl Slabs {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Requests a group's clone from the worker, once.
     pub(crate) fn request_clone(&mut self, root: CacheId, memcg: MemcgId) {
         let clones = &mut self.slabs.caches[root].clones;

@@ -10,8 +10,7 @@
 
 use super::kmem_cache::SlabSeat;
 use super::KmemCache;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::slab::Slabs;
 use crate::units::{CacheId, IdVec, MemcgId};
 use alloc::string::String;
@@ -126,7 +125,7 @@ impl Slabs {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Usage of a cache, clones included.
     pub fn slab_usage(&self, cache: CacheId) -> SlabUsage {
         let mut usage = SlabUsage::default();

@@ -4,13 +4,15 @@
 //! kernel's tracepoints. The kernel's tracepoints do not name the group; here the field `memcg`
 //! does. docs/outputs.md lists the other differences.
 //!
-//! The log is off unless [`Manager::record_events`] turns it on. A world empties it after each step
-//! ([`Manager::take_events`]) and adds time and thread to each event.
+//! The log is off unless [`Kernel::record_events`] turns it on. A world empties it after each step
+//! ([`Kernel::take_events`]) and adds time and thread to each event.
 //!
 //! Invariant: the core never reads the log, so recording changes no decision and no digest. While
 //! the log is off, an event costs one branch.
 
 use crate::frames::gfp::{Gfp, MigrateType};
+#[cfg(doc)]
+use crate::interface::kernel::Kernel;
 #[cfg(doc)]
 use crate::interface::manager::Manager;
 use crate::interface::throttle::Throttle;

@@ -9,7 +9,7 @@
 //! awake, such zones have smaller thresholds.
 //!
 //! A CPU adds its difference when it goes idle (`quiet_vmstat`) and once a second
-//! (`vmstat_update`); the world triggers this ([`crate::interface::manager::Manager::refresh_cpu_vm_stats`]).
+//! (`vmstat_update`); the world triggers this ([`crate::interface::kernel::Kernel::refresh_cpu_vm_stats`]).
 //! Other counters are always exact here, because no decision depends on a few pages of them.
 //!
 //! Invariant: the counter plus all differences is the zone's number of free pages. No difference

@@ -8,6 +8,7 @@
 use crate::frames::page::PageFlags;
 use crate::frames::page_alloc::Memory;
 use crate::interface::effect::{Effects, Io};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
@@ -26,29 +27,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
-    pub(crate) fn do_io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
-        if !self.groups.has_cpu(cpu) {
-            return self.take_effects();
-        }
-        match io {
-            Io::SwapIn { slot, pfn } if !self.mem.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
-            Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
-            Io::SwapOut { slot, pfn, nr } => {
-                // A huge page ends whole, unless a fault has split it during the write.
-                let is_huge =
-                    self.mem.pages.get(pfn.idx()).is_some_and(|page| page.has(PageFlags::HEAD));
-                if u64::from(nr) == HPAGE_PMD_NR || nr == 1 && !is_huge {
-                    for (slot, pfn) in (slot.0..u32::MAX).zip(pfn.0..u32::MAX).take(nr as usize) {
-                        self.swap_write_done(SwapSlot(slot), Pfn(pfn), ok, cpu);
-                    }
-                }
-            }
-            Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu, now),
-        }
-        self.take_effects()
-    }
-
+impl Kernel {
     fn swap_write_done(&mut self, slot: SwapSlot, pfn: Pfn, ok: bool, cpu: Cpu) {
         if self.mem.is_swap_io(slot, pfn, PageFlags::WRITEBACK) {
             if !ok {
@@ -91,5 +70,29 @@ impl<O: Owners> Manager<O> {
                 self.wake_throttled(node, Throttle::Writeback);
             }
         }
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    pub(crate) fn do_io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
+        if !self.groups.has_cpu(cpu) {
+            return self.take_effects();
+        }
+        match io {
+            Io::SwapIn { slot, pfn } if !self.mem.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
+            Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
+            Io::SwapOut { slot, pfn, nr } => {
+                // A huge page ends whole, unless a fault has split it during the write.
+                let is_huge =
+                    self.mem.pages.get(pfn.idx()).is_some_and(|page| page.has(PageFlags::HEAD));
+                if u64::from(nr) == HPAGE_PMD_NR || nr == 1 && !is_huge {
+                    for (slot, pfn) in (slot.0..u32::MAX).zip(pfn.0..u32::MAX).take(nr as usize) {
+                        self.swap_write_done(SwapSlot(slot), Pfn(pfn), ok, cpu);
+                    }
+                }
+            }
+            Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu, now),
+        }
+        self.take_effects()
     }
 }

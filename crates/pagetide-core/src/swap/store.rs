@@ -7,12 +7,11 @@
 
 use crate::frames::page::PageFlags;
 use crate::interface::effect::{Effect, Io};
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{Pfn, SwapSlot};
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Writes a dirty page of the swap cache to its slots.
     pub(crate) fn swap_store(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn];

@@ -11,12 +11,27 @@ use crate::frames::page::{PageFlags, Place};
 use crate::frames::page_request::{PageRequest, SlowRequest};
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::{OwnerSlot, Owners};
 use crate::interface::throttle::Throttle;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, Pfn, SwapSlot, TICK};
+
+impl Kernel {
+    fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
+        if !self.swap[slot].is_mapped(slot) {
+            return ctx.memcg;
+        }
+        let memcg = self.swap[slot].memcg(slot);
+        if self.groups.memcg_is_online(memcg) {
+            memcg
+        } else {
+            ctx.memcg
+        }
+    }
+}
 
 impl<O: Owners> Manager<O> {
     /// Reads a slot's page into the swap cache, locked until the read ends.
@@ -53,7 +68,8 @@ impl<O: Owners> Manager<O> {
         }
         self.mem.init_user_page(pfn, u32::MAX, 0, flags);
         self.charge(ctx.cpu, pfn, memcg);
-        self.uncharge_swapped_in(self.swap[slot].memcg(slot));
+        let group = self.swap[slot].memcg(slot);
+        self.uncharge_swapped_in(group);
         let shadow = self.swap[slot].add_to_cache(slot, pfn);
         self.mem.mark_swap_cached(pfn, slot);
         self.mem.work.cache_ops += 1;
@@ -61,18 +77,6 @@ impl<O: Owners> Manager<O> {
         self.folio_add_lru(ctx.cpu, pfn);
         self.swap_load(slot, pfn);
         Ok(())
-    }
-
-    fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
-        if !self.swap[slot].is_mapped(slot) {
-            return ctx.memcg;
-        }
-        let memcg = self.swap[slot].memcg(slot);
-        if self.groups.memcg_is_online(memcg) {
-            memcg
-        } else {
-            ctx.memcg
-        }
     }
 
     /// Gives a page in the swap cache back to its owner, after an entry maps it again.

@@ -8,8 +8,7 @@
 
 use crate::ageing::lruvec::Lru;
 use crate::frames::page::Place;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::reclaim::ScanControl;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn};
@@ -27,7 +26,7 @@ pub(in crate::ageing::two_lists) struct IsolatedBatch {
 /// Zones of at most this many frames are searched by frame.
 const SMALL_ZONE: u32 = 4096;
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`. A huge
     /// page is one entry and counts all its pages. `nr_scanned` includes pages of zones above the
     /// highest usable zone (Linux `isolate_lru_folios`).

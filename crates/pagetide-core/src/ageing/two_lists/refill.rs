@@ -9,6 +9,7 @@ use crate::ageing::lruvec::Lru;
 use crate::frames::page::PageFlags;
 use crate::groups::memcg::{ReclaimScope, ROOT};
 use crate::interface::ctx::Ctx;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{OwnerSlot, Owners, PageReferences};
 use crate::reclaim::ScanControl;
@@ -16,7 +17,7 @@ use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::Event;
 use crate::units::{MemcgId, NodeId, Pfn, SWAP_CLUSTER_MAX};
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Whether anonymous memory can be aged: there is swap.
     pub(crate) fn can_age_anon_pages(&self) -> bool {
         self.swap.exists()
@@ -27,7 +28,9 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn must_age_anon(&self, memcg: MemcgId, node: NodeId) -> bool {
         self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false)
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Ages a node in the background of kswapd, also while only page cache is taken.
     pub(crate) fn kswapd_age_node(&mut self, sc: &ScanControl, ctx: &Ctx) {
         let node = ctx.node;
@@ -58,7 +61,7 @@ impl<O: Owners> Manager<O> {
         if page.mapcount == 0 {
             return (0, false);
         }
-        let mut within = ReclaimScope::new(&self.groups.memcgs, target);
+        let mut within = ReclaimScope::new(&self.kernel.groups.memcgs, target);
         if self.era.forgets_random {
             within = within.without_random();
         }
@@ -115,14 +118,14 @@ impl<O: Owners> Manager<O> {
         let events = &mut self.groups.memcgs[memcg].events;
         events.add(Event::Pgrefill, nr_scanned);
         events.add(Event::Pgdeactivate, nr_deactivate);
-        self.mem.events.record(TraceEvent::MmVmscanLruShrinkActive {
+        self.kernel.mem.events.record(TraceEvent::MmVmscanLruShrinkActive {
             nid: node,
             memcg,
             nr_taken: nr_taken as u32,
             nr_active: (nr_taken - nr_deactivate) as u32,
             nr_deactivated: nr_deactivate as u32,
             nr_referenced: nr_referenced as u32,
-            priority: self.mem.events.priority,
+            priority: self.kernel.mem.events.priority,
             file: lru.is_file(),
         });
     }

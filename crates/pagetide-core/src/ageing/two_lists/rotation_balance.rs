@@ -12,13 +12,12 @@
 use super::scan_count::ScanBalance;
 use crate::ageing::Ageing;
 use crate::config::LruPolicy;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::ScanControl;
 use crate::units::{MemcgId, NodeId};
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Records scanned and rotated pages of a kind.
     pub(crate) fn note_recent(
         &mut self,

@@ -13,8 +13,7 @@ use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::ScanControl;
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
@@ -76,7 +75,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Whether the inactive list of one kind of a group's pages is too small for its active list.
     pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
         let [inactive_anon, active_anon, inactive_file, active_file, _] =

@@ -18,6 +18,7 @@ use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Effect, Step, Token};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
@@ -36,7 +37,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     fn is_proactive(&self) -> bool {
         !self.era.no_kcompactd
             && !self.era.no_proactive_compaction
@@ -128,35 +129,6 @@ impl<O: Owners> Manager<O> {
         match self.is_proactive() {
             true => DaemonRest::of(CHECK_INTERVAL),
             false => DaemonRest::UNTIL_WOKEN,
-        }
-    }
-
-    pub(crate) fn kcompactd_step(
-        &mut self,
-        node: NodeId,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> Step<DaemonRest> {
-        let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: MemcgId(0) };
-        self.mem.pgdat[node].kcompactd.sleeping = false;
-        self.kcompactd_work(&ctx)
-    }
-
-    fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
-        let node = ctx.node;
-        match self.mem.pgdat[node].kcompactd.stage {
-            KcompactdStage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
-            KcompactdStage::Zone { work, at, run: Some(id) } => match self.compact_step(id, ctx) {
-                Step::Continue => Step::Continue,
-                Step::Wait(wait) => Step::Wait(wait),
-                Step::Done(end) => {
-                    self.kcompactd_zone_done(node, work, at, end);
-                    self.mem.pgdat[node].kcompactd.stage =
-                        KcompactdStage::Zone { work, at: at + 1, run: None };
-                    Step::Continue
-                }
-            },
-            KcompactdStage::Zone { work, at, run: None } => self.kcompactd_next_zone(work, at, ctx),
         }
     }
 
@@ -330,5 +302,36 @@ impl<O: Owners> Manager<O> {
             && self.mem.pgdat[node].kswapd.sleeping
             && self.mem.fragmentation_score_node(node)
                 > fragmentation_score_wmark(&self.config, false)
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    pub(crate) fn kcompactd_step(
+        &mut self,
+        node: NodeId,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> Step<DaemonRest> {
+        let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: MemcgId(0) };
+        self.mem.pgdat[node].kcompactd.sleeping = false;
+        self.kcompactd_work(&ctx)
+    }
+
+    fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
+        let node = ctx.node;
+        match self.mem.pgdat[node].kcompactd.stage {
+            KcompactdStage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
+            KcompactdStage::Zone { work, at, run: Some(id) } => match self.compact_step(id, ctx) {
+                Step::Continue => Step::Continue,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(end) => {
+                    self.kcompactd_zone_done(node, work, at, end);
+                    self.mem.pgdat[node].kcompactd.stage =
+                        KcompactdStage::Zone { work, at: at + 1, run: None };
+                    Step::Continue
+                }
+            },
+            KcompactdStage::Zone { work, at, run: None } => self.kcompactd_next_zone(work, at, ctx),
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Sleep, Step};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::event::TraceEvent;
@@ -64,7 +65,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Number of compaction runs, including abandoned ones that wait for their copies.
     pub fn nr_compactions(&self) -> usize {
         self.compactions.runs.iter().flatten().count()
@@ -127,82 +128,6 @@ impl<O: Owners> Manager<O> {
         });
         self.lru_add_drain(ctx.cpu);
         Ok(self.compactions.insert(ctx.asker, run))
-    }
-
-    /// Runs one batch. `Done`: the run is gone and has returned all frames except a captured block.
-    pub(crate) fn compact_step(&mut self, id: CompactRunId, ctx: &Ctx) -> Step<CompactRunEnd> {
-        let entry = self.compactions.runs.get_mut(id.0 as usize).and_then(Option::take);
-        let Some((owner, mut run)) = entry else { return Step::Done(CompactRunEnd::GIVEN_UP) };
-        if owner != ctx.asker || run.abandoned {
-            // The task was killed: its run is abandoned, or another run has taken the id.
-            self.compactions.runs[id.0 as usize] = Some((owner, run));
-            return Step::Done(CompactRunEnd::GIVEN_UP);
-        }
-        if let Some(&(page, _)) = run.in_flight.first() {
-            // The world is still copying.
-            self.mem.pages[page].set(PageFlags::WAITERS);
-            self.compactions.runs[id.0 as usize] = Some((owner, run));
-            return Step::Wait(Sleep::on_page(page));
-        }
-        let ended = self.compact_batch(id, &mut run, ctx);
-        match ended {
-            None => {
-                self.compactions.runs[id.0 as usize] = Some((owner, run));
-                Step::Continue
-            }
-            Some(result) => Step::Done(self.mem.compact_end(*run, result, ctx)),
-        }
-    }
-
-    fn compact_batch(
-        &mut self,
-        id: CompactRunId,
-        run: &mut CompactControl,
-        ctx: &Ctx,
-    ) -> Option<CompactResult> {
-        if run.stage == CompactStage::Migrating {
-            run.stage = CompactStage::Isolate;
-            if let Some(result) = self.after_migration(run, ctx) {
-                return Some(result);
-            }
-        }
-        for _ in 0..BLOCKS_A_STEP {
-            if let Some(result) = self.compact_finished(run) {
-                return Some(result);
-            }
-            let start = run.migrate_pfn;
-            run.rescan = run
-                .last_migrated
-                .is_some_and(|last| pageblock_start(last) == pageblock_start(start));
-            self.isolate_migratepages(run);
-            if run.contended {
-                self.putback_migratepages(run);
-                return Some(CompactResult::Contended);
-            }
-            if run.migratepages.is_empty() {
-                if run.update_cached {
-                    let zone = self.mem.compact_zone_of(&run.goal);
-                    zone.compaction.cached_migrate[1] = zone.compaction.cached_migrate[0];
-                }
-                if let Some(result) = self.check_drain(run, ctx) {
-                    return Some(result);
-                }
-                continue;
-            }
-            run.update_cached = false;
-            run.batch_start = start;
-            self.migrate_pages(id, run);
-            run.stage = CompactStage::Migrating;
-            if run.in_flight.is_empty() {
-                run.stage = CompactStage::Isolate;
-                if let Some(result) = self.after_migration(run, ctx) {
-                    return Some(result);
-                }
-                continue;
-            }
-            return None;
-        }
-        None
     }
 
     /// After the copies of a batch: handles failures, and drains the per-CPU lists if needed.
@@ -352,5 +277,83 @@ impl<O: Owners> Manager<O> {
         if let Some(Some((_, run))) = self.compactions.runs.get_mut(id.0 as usize) {
             run.ignore_skip_hint = true;
         }
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// Runs one batch. `Done`: the run is gone and has returned all frames except a captured block.
+    pub(crate) fn compact_step(&mut self, id: CompactRunId, ctx: &Ctx) -> Step<CompactRunEnd> {
+        let entry = self.compactions.runs.get_mut(id.0 as usize).and_then(Option::take);
+        let Some((owner, mut run)) = entry else { return Step::Done(CompactRunEnd::GIVEN_UP) };
+        if owner != ctx.asker || run.abandoned {
+            // The task was killed: its run is abandoned, or another run has taken the id.
+            self.compactions.runs[id.0 as usize] = Some((owner, run));
+            return Step::Done(CompactRunEnd::GIVEN_UP);
+        }
+        if let Some(&(page, _)) = run.in_flight.first() {
+            // The world is still copying.
+            self.mem.pages[page].set(PageFlags::WAITERS);
+            self.compactions.runs[id.0 as usize] = Some((owner, run));
+            return Step::Wait(Sleep::on_page(page));
+        }
+        let ended = self.compact_batch(id, &mut run, ctx);
+        match ended {
+            None => {
+                self.compactions.runs[id.0 as usize] = Some((owner, run));
+                Step::Continue
+            }
+            Some(result) => Step::Done(self.mem.compact_end(*run, result, ctx)),
+        }
+    }
+
+    fn compact_batch(
+        &mut self,
+        id: CompactRunId,
+        run: &mut CompactControl,
+        ctx: &Ctx,
+    ) -> Option<CompactResult> {
+        if run.stage == CompactStage::Migrating {
+            run.stage = CompactStage::Isolate;
+            if let Some(result) = self.after_migration(run, ctx) {
+                return Some(result);
+            }
+        }
+        for _ in 0..BLOCKS_A_STEP {
+            if let Some(result) = self.compact_finished(run) {
+                return Some(result);
+            }
+            let start = run.migrate_pfn;
+            run.rescan = run
+                .last_migrated
+                .is_some_and(|last| pageblock_start(last) == pageblock_start(start));
+            self.isolate_migratepages(run);
+            if run.contended {
+                self.putback_migratepages(run);
+                return Some(CompactResult::Contended);
+            }
+            if run.migratepages.is_empty() {
+                if run.update_cached {
+                    let zone = self.mem.compact_zone_of(&run.goal);
+                    zone.compaction.cached_migrate[1] = zone.compaction.cached_migrate[0];
+                }
+                if let Some(result) = self.check_drain(run, ctx) {
+                    return Some(result);
+                }
+                continue;
+            }
+            run.update_cached = false;
+            run.batch_start = start;
+            self.migrate_pages(id, run);
+            run.stage = CompactStage::Migrating;
+            if run.in_flight.is_empty() {
+                run.stage = CompactStage::Isolate;
+                if let Some(result) = self.after_migration(run, ctx) {
+                    return Some(result);
+                }
+                continue;
+            }
+            return None;
+        }
+        None
     }
 }

@@ -1,7 +1,7 @@
 //! Writes to a group's control files, and the reclaim that a writer may have to wait for.
 //!
 //! Linux: the `_write` functions of mm/memcontrol.c (6.1). Some writes reclaim memory, for example
-//! if the group uses more than its new limit. Reclaim takes time: [`Manager::write_group_control`]
+//! if the group uses more than its new limit. Reclaim takes time: [`Kernel::write_group_control`]
 //! then returns a [`GroupWrite`], which is stepped like a [`Call`](crate::interface::call::Call).
 //!
 //! Invariant: a refused write changes nothing.
@@ -17,6 +17,7 @@ use crate::groups::page_counter::UNLIMITED;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Effects, Sleep, Step};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::Owners;
@@ -82,7 +83,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Writes a text to a control file of a group. If the group uses more than the new value
     /// allows, returns the part of the write that must reclaim.
     ///
@@ -208,7 +209,9 @@ impl<O: Owners> Manager<O> {
         };
         Ok(self.groups.group_write_is_due(&write, memcg).then_some(write))
     }
+}
 
+impl<O: Owners> Manager<O> {
     pub(crate) fn group_write_step(&mut self, write: &mut GroupWrite, ctx: &Ctx) -> Step<Outcome> {
         let Some(memcg) = self.groups.at_position(write.memcg) else {
             return Step::Done(Outcome::Refused(Errno::Enoent));

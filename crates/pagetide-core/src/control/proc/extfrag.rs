@@ -8,8 +8,7 @@ use super::zones::put_zone_head;
 use crate::compaction::fragmentation::{fragmentation_index, unusable_index};
 use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::units::{Order, MAX_PAGE_ORDER};
 use alloc::string::String;
 use core::fmt::Write;
@@ -31,7 +30,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// extfrag_index: for each order, why a request would fail (lack of memory or fragmentation).
     pub fn debugfs_extfrag_index(&self) -> String {
         self.mem.index_text(2, fragmentation_index)

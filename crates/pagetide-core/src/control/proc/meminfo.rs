@@ -8,6 +8,7 @@ use crate::ageing::sizes::MEMINFO_LINES;
 use crate::frames::gfp::Watermark;
 use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::NodeStat;
@@ -39,20 +40,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
-    /// The text of /proc/meminfo.
-    pub fn proc_meminfo(&self) -> String {
-        let mut out = String::new();
-        self.put_meminfo_user(&mut out);
-        self.put_meminfo_kernel(&mut out);
-        for label in ["HugePages_Total:", "HugePages_Free:", "HugePages_Rsvd:", "HugePages_Surp:"] {
-            put!(out, "{label:<19}{:>5}\n", 0);
-        }
-        put_kb(&mut out, "Hugepagesize:", self.mem.page_size.kbytes_of(HPAGE_PMD_NR));
-        put_kb(&mut out, "Hugetlb:", 0);
-        out
-    }
-
+impl Kernel {
     /// The lines about pages that reclaim handles.
     fn put_meminfo_user(&self, out: &mut String) {
         let stat = |stat| self.mem.global_node_stat(stat);
@@ -81,6 +69,21 @@ impl<O: Owners> Manager<O> {
         pages("AnonPages:", stat(NodeStat::NrAnonPages));
         pages("Mapped:", stat(NodeStat::NrMapped));
         pages("Shmem:", 0);
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// The text of /proc/meminfo.
+    pub fn proc_meminfo(&self) -> String {
+        let mut out = String::new();
+        self.put_meminfo_user(&mut out);
+        self.put_meminfo_kernel(&mut out);
+        for label in ["HugePages_Total:", "HugePages_Free:", "HugePages_Rsvd:", "HugePages_Surp:"] {
+            put!(out, "{label:<19}{:>5}\n", 0);
+        }
+        put_kb(&mut out, "Hugepagesize:", self.mem.page_size.kbytes_of(HPAGE_PMD_NR));
+        put_kb(&mut out, "Hugetlb:", 0);
+        out
     }
 
     /// The lines about kernel memory and about commitments.

@@ -11,8 +11,7 @@ use crate::ageing::sizes::MEMORY_STAT_NAMES;
 use crate::frames::page::{Page, PageFlags};
 use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{IdVec, MemcgId, HPAGE_PMD_NR};
 use alloc::string::String;
@@ -100,7 +99,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// The text of memory.stat of a group. Empty for an unknown group.
     pub fn memory_stat(&self, memcg: MemcgId) -> String {
         let mut out = String::new();

@@ -13,6 +13,7 @@ use crate::frames::page::PageFlags;
 use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
 use crate::frames::zone_type::MAX_NR_ZONES;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::kswapd::MAX_RECLAIM_RETRIES;
@@ -63,6 +64,39 @@ impl Memory {
     }
 }
 
+impl Kernel {
+    /// The text of /proc/buddyinfo: free blocks by order.
+    pub fn proc_buddyinfo(&self) -> String {
+        let mut out = String::new();
+        for zone in self.mem.present_zones() {
+            put_zone_head(&mut out, zone);
+            out.push(' ');
+            for free in zone.buddyinfo() {
+                put!(out, "{free:>6} ");
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// The rows of /proc/buddyinfo: node, name of the zone, free blocks of each order.
+    pub fn free_blocks_of_zones(&self) -> Vec<(NodeId, &'static str, [u64; NR_PAGE_ORDERS])> {
+        self.mem.present_zones().map(|zone| (zone.node, zone.name(), zone.buddyinfo())).collect()
+    }
+
+    /// The text of /proc/pagetypeinfo: free blocks by order and type, pageblocks by type.
+    pub fn proc_pagetypeinfo(&self) -> String {
+        let mut out = String::new();
+        for node in self.mem.nodes.iter().filter(|node| node.zones.iter().any(is_populated)) {
+            put!(out, "Page block order: {PAGEBLOCK_ORDER}\n");
+            put!(out, "Pages per block:  {PAGEBLOCK_NR_PAGES}\n\n");
+            put_free_by_type(&mut out, node);
+            put_block_counts(&mut out, node);
+        }
+        out
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// The text of /proc/zoneinfo.
     pub fn proc_zoneinfo(&self) -> String {
@@ -107,37 +141,6 @@ impl<O: Owners> Manager<O> {
             .collect();
         super::sort_rows(&mut rows);
         rows
-    }
-
-    /// The text of /proc/buddyinfo: free blocks by order.
-    pub fn proc_buddyinfo(&self) -> String {
-        let mut out = String::new();
-        for zone in self.mem.present_zones() {
-            put_zone_head(&mut out, zone);
-            out.push(' ');
-            for free in zone.buddyinfo() {
-                put!(out, "{free:>6} ");
-            }
-            out.push('\n');
-        }
-        out
-    }
-
-    /// The rows of /proc/buddyinfo: node, name of the zone, free blocks of each order.
-    pub fn free_blocks_of_zones(&self) -> Vec<(NodeId, &'static str, [u64; NR_PAGE_ORDERS])> {
-        self.mem.present_zones().map(|zone| (zone.node, zone.name(), zone.buddyinfo())).collect()
-    }
-
-    /// The text of /proc/pagetypeinfo: free blocks by order and type, pageblocks by type.
-    pub fn proc_pagetypeinfo(&self) -> String {
-        let mut out = String::new();
-        for node in self.mem.nodes.iter().filter(|node| node.zones.iter().any(is_populated)) {
-            put!(out, "Page block order: {PAGEBLOCK_ORDER}\n");
-            put!(out, "Pages per block:  {PAGEBLOCK_NR_PAGES}\n\n");
-            put_free_by_type(&mut out, node);
-            put_block_counts(&mut out, node);
-        }
-        out
     }
 }
 

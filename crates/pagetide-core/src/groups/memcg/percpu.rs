@@ -14,8 +14,7 @@
 use crate::config::SlabAccounting;
 use crate::frames::gfp::Gfp;
 use crate::interface::ctx::Ctx;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::slab::allocate::SlabShortage;
 use crate::slab::objcg::NO_OWNER;
 use crate::units::{Cpu, IdVec, MemcgId, Nanos, Requester};
@@ -34,7 +33,7 @@ fn counters_size(nr_cpus: u64, nr_nodes: u64) -> u64 {
     bytes * nr_cpus + bytes / BYTES_A_POINTER * WORD
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Charges the parent of a new group for the group's counters.
     pub fn charge_counters(&mut self, memcg: MemcgId, cpu: Cpu, now: Nanos) {
         let exists = self.groups.memcg_is_online(memcg) && self.groups.has_cpu(cpu);

@@ -9,6 +9,7 @@ use crate::config::SlabAccounting;
 use crate::groups::page_counter::UNLIMITED;
 use crate::groups::Groups;
 use crate::interface::effect::Effects;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::units::errno::Errno;
@@ -113,7 +114,7 @@ impl Groups {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Adds a group under `parent` (mkdir).
     ///
     /// # Errors
@@ -160,42 +161,6 @@ impl<O: Owners> Manager<O> {
             self.create_objcg(id);
         }
         Ok(id)
-    }
-
-    pub(crate) fn do_remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
-        if !self.groups.memcg_is_online(id) {
-            return Err(Errno::Enoent);
-        }
-        let group = &self.groups.memcgs[id];
-        if id == ROOT || group.nr_tasks > 0 || self.groups.children(id).any(|child| child.online) {
-            return Err(Errno::Ebusy);
-        }
-        let parent = group.parent;
-        self.groups.idle_groups.forget();
-        self.groups.set_protection(id, 0, 0);
-        self.drain_all_stock(id);
-        self.lru_add_drain_all();
-        self.reparent_lists(id, parent);
-        self.reparent_tables(id, parent);
-        // The parent's counts include these pages.
-        self.groups.memcgs[id].file_dirty = 0;
-        self.groups.memcgs[id].writeback = 0;
-        O::group_removed(self, id, parent);
-        // In version 1 the counter may lack slots of pages that are in memory.
-        if self.groups.memcgs[id].swap.usage > 0
-            || self.era.counts_memory_and_swap && self.swap.used() > 0
-        {
-            self.swap.reparent(id, parent);
-        }
-        self.forget_soft_limit(id);
-        self.groups.memcgs[id].soft_limit = UNLIMITED;
-        self.reparent_kernel_memory(id, parent);
-        let group = &mut self.groups.memcgs[id];
-        debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
-        group.online = false;
-        group.dying = true;
-        self.release_memcg_if_unused(id);
-        Ok(self.take_effects())
     }
 
     /// Moves objects and their charges to the parent, unless the group's own caches hold them. In
@@ -279,23 +244,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Moves the charges of page tables to the parent. A task that moves to another group leaves
-    /// its page tables charged to the old group until that group is removed.
-    fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
-        if self.groups.memcgs[id].charged == 0 {
-            return;
-        }
-        let (pages, memcgs) = (&mut self.mem.pages, &mut self.groups.memcgs);
-        self.owners.for_each_table_frame(&mut |table| {
-            let page = &mut pages[table];
-            if page.memcg == id {
-                page.memcg = parent;
-                memcgs[id].charged -= 1;
-                memcgs[parent].charged += 1;
-            }
-        });
-    }
-
     /// Ids of all groups in walk order, the root first.
     pub fn memcg_ids(&self) -> impl Iterator<Item = MemcgId> + '_ {
         core::iter::successors(Some(ROOT), |&id| self.groups.next_memcg(ROOT, id))
@@ -344,5 +292,60 @@ impl<O: Owners> Manager<O> {
             at = self.groups.next_memcg(memcg, id);
         }
         sum
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    pub(crate) fn do_remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
+        if !self.groups.memcg_is_online(id) {
+            return Err(Errno::Enoent);
+        }
+        let group = &self.groups.memcgs[id];
+        if id == ROOT || group.nr_tasks > 0 || self.groups.children(id).any(|child| child.online) {
+            return Err(Errno::Ebusy);
+        }
+        let parent = group.parent;
+        self.groups.idle_groups.forget();
+        self.groups.set_protection(id, 0, 0);
+        self.drain_all_stock(id);
+        self.lru_add_drain_all();
+        self.reparent_lists(id, parent);
+        self.reparent_tables(id, parent);
+        // The parent's counts include these pages.
+        self.groups.memcgs[id].file_dirty = 0;
+        self.groups.memcgs[id].writeback = 0;
+        O::group_removed(self, id, parent);
+        // In version 1 the counter may lack slots of pages that are in memory.
+        if self.groups.memcgs[id].swap.usage > 0
+            || self.era.counts_memory_and_swap && self.swap.used() > 0
+        {
+            self.swap.reparent(id, parent);
+        }
+        self.forget_soft_limit(id);
+        self.groups.memcgs[id].soft_limit = UNLIMITED;
+        self.reparent_kernel_memory(id, parent);
+        let group = &mut self.groups.memcgs[id];
+        debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
+        group.online = false;
+        group.dying = true;
+        self.release_memcg_if_unused(id);
+        Ok(self.take_effects())
+    }
+
+    /// Moves the charges of page tables to the parent. A task that moves to another group leaves
+    /// its page tables charged to the old group until that group is removed.
+    fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
+        if self.groups.memcgs[id].charged == 0 {
+            return;
+        }
+        let (pages, memcgs) = (&mut self.kernel.mem.pages, &mut self.kernel.groups.memcgs);
+        self.owners.for_each_table_frame(&mut |table| {
+            let page = &mut pages[table];
+            if page.memcg == id {
+                page.memcg = parent;
+                memcgs[id].charged -= 1;
+                memcgs[parent].charged += 1;
+            }
+        });
     }
 }

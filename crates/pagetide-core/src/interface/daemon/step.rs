@@ -5,6 +5,7 @@
 use super::{Daemon, DaemonRest, ThrottleQueue};
 use crate::frames::page_alloc::Memory;
 use crate::interface::effect::{Effects, Sleep, Step, Token};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
@@ -56,6 +57,24 @@ impl Memory {
     }
 }
 
+impl Kernel {
+    /// Number of daemons that sleep in a node's queue.
+    pub fn nr_daemons_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
+        self.step.daemon_sleeps.iter().filter(|&&at| at == Some((node, reason))).count() as u32
+    }
+
+    /// Number of calls and daemons that sleep in a node's queue of [`Throttle::Writeback`] or
+    /// [`Throttle::Reserves`]. Other reasons are not counted.
+    pub fn nr_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
+        let Some(state) = self.mem.pgdat.get(node.idx()) else { return 0 };
+        match reason {
+            Throttle::Writeback => state.nr_writeback_throttled,
+            Throttle::Reserves => state.nr_reserve_throttled,
+            _ => 0,
+        }
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// The machine's daemons in the order of [`Daemon::all`], each with its rest before the first
     /// step. A world reads this once, at the start.
@@ -99,21 +118,5 @@ impl<O: Owners> Manager<O> {
             Step::Done(_) => {}
         }
         (step, self.take_effects())
-    }
-
-    /// Number of daemons that sleep in a node's queue.
-    pub fn nr_daemons_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
-        self.step.daemon_sleeps.iter().filter(|&&at| at == Some((node, reason))).count() as u32
-    }
-
-    /// Number of calls and daemons that sleep in a node's queue of [`Throttle::Writeback`] or
-    /// [`Throttle::Reserves`]. Other reasons are not counted.
-    pub fn nr_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
-        let Some(state) = self.mem.pgdat.get(node.idx()) else { return 0 };
-        match reason {
-            Throttle::Writeback => state.nr_writeback_throttled,
-            Throttle::Reserves => state.nr_reserve_throttled,
-            _ => 0,
-        }
     }
 }

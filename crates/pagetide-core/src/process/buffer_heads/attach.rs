@@ -115,7 +115,10 @@ impl Machine {
                 });
             }
             Step::Done(Ok(object)) => Some(object),
-            Step::Done(Err(_)) => self.kmem_alloc_beyond(self.slabs.buffer_head, payer),
+            Step::Done(Err(_)) => {
+                let cache = self.slabs.buffer_head;
+                self.kmem_alloc_beyond(cache, payer)
+            }
         };
         let lacks = |pfn: &Pfn| !self.mem.pages[*pfn].has(PageFlags::PRIVATE);
         match (cached(self).filter(lacks), object) {

@@ -125,7 +125,7 @@ impl Machine {
         }
         let vma = &mut self.owners.vmas[fault.vma];
         vma.mmap_miss = vma.mmap_miss.saturating_sub(1);
-        let page = &mut self.mem.pages[pfn];
+        let page = &mut self.kernel.mem.pages[pfn];
         if !page.has(PageFlags::READAHEAD) {
             return None;
         }

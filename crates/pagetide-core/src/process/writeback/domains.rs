@@ -11,6 +11,7 @@ use super::limits::{DirtyDomain, DirtyLevels};
 use crate::config::Config;
 use crate::frames::page_alloc::Memory;
 use crate::groups::Groups;
+use crate::interface::kernel::Kernel;
 use crate::process::Machine;
 use crate::stats::vmstat::NodeStat;
 use crate::units::MemcgId;
@@ -49,6 +50,16 @@ impl Config {
     }
 }
 
+impl Kernel {
+    /// The dirty and the background threshold if this number of pages could be dirty.
+    pub(in crate::process) fn machine_thresholds(&self, avail: u64) -> [u64; 2] {
+        self.config.dirty_ratios().map(|(bytes, ratio)| match bytes {
+            0 => self.mem.part_of_avail(ratio, avail),
+            _ => bytes.div_ceil(self.mem.page_size.bytes()),
+        })
+    }
+}
+
 impl Machine {
     /// Background and dirty threshold of the machine, in pages (Linux `global_dirty_limits`).
     pub fn dirty_limits(&self) -> (u64, u64) {
@@ -69,14 +80,6 @@ impl Machine {
         let [thresh, background] = self.machine_thresholds(avail);
         levels.set_limits(thresh, background, self.owners.writeback.machine.dirty_limit());
         levels
-    }
-
-    /// The dirty and the background threshold if this number of pages could be dirty.
-    pub(in crate::process) fn machine_thresholds(&self, avail: u64) -> [u64; 2] {
-        self.config.dirty_ratios().map(|(bytes, ratio)| match bytes {
-            0 => self.mem.part_of_avail(ratio, avail),
-            _ => bytes.div_ceil(self.mem.page_size.bytes()),
-        })
     }
 
     /// The domain of a group with `dirty` pages. If they include those under writeback, then those

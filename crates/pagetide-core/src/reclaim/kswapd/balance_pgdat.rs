@@ -13,6 +13,7 @@ use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Effect, Sleep, Step, Token};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
@@ -97,7 +98,7 @@ impl Config {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// An allocation found too little memory on this node (Linux `wakeup_kswapd`).
     pub(crate) fn wakeup_kswapd(
         &mut self,
@@ -166,100 +167,9 @@ impl<O: Owners> Manager<O> {
             || populated.any(|zone| self.config.has_high_mark(zone, order, highest_zoneidx))
     }
 
-    /// One bounded step of a node's kswapd, which runs on `cpu`.
-    pub(crate) fn kswapd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<DaemonRest> {
-        let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: MemcgId(0) };
-        self.kswapd_work(&ctx)
-    }
-
     /// Whether the node's kswapd is napping or asleep.
     pub fn kswapd_is_sleeping(&self, node: NodeId) -> bool {
         self.mem.pgdat.get(node.idx()).is_none_or(|node| node.kswapd.sleeping)
-    }
-
-    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
-        let node = ctx.node;
-        // The stage is taken out so that the machine can be borrowed at the same time. All other
-        // state stays in place except the scan control during a pass, so that new requests can
-        // update it.
-        let mut stage =
-            core::mem::replace(&mut self.mem.pgdat[node].kswapd.stage, KswapdStage::TrySleep);
-        let result = loop {
-            match stage {
-                KswapdStage::TrySleep => match self.kswapd_try_to_nap(ctx) {
-                    Some((next, step)) => break (next, step),
-                    None => stage = KswapdStage::Begin,
-                },
-                KswapdStage::Nap { until } => {
-                    self.mem.pgdat[node].kswapd.sleeping = false;
-                    match self.kswapd_nap_ended(ctx, ctx.now < until) {
-                        Some((next, step)) => break (next, step),
-                        None => stage = KswapdStage::Begin,
-                    }
-                }
-                KswapdStage::Sleep => {
-                    self.mem.pgdat[node].kswapd.sleeping = false;
-                    self.mem.set_percpu_threshold(node, true);
-                    stage = KswapdStage::Begin;
-                }
-                KswapdStage::Begin => {
-                    self.mem.kswapd_begin(node);
-                    stage = if self.era.kswapd_by_zone {
-                        let zoneidx = self.mem.pgdat[node].kswapd.zoneidx;
-                        KswapdStage::Balance(Box::new(ZoneDescent::new(zoneidx)))
-                    } else {
-                        KswapdStage::Round
-                    };
-                }
-                KswapdStage::Balance(ref mut balance) => match self.balance_pgdat_4_5(balance, ctx)
-                {
-                    Step::Continue => break (stage, Step::Continue),
-                    Step::Wait(wait) => break (stage, Step::Wait(wait)),
-                    Step::Done(()) => {
-                        let end_zone = balance.end_zoneidx();
-                        let again = self.kswapd_end_4_5(node, end_zone);
-                        let next = if again { KswapdStage::Begin } else { KswapdStage::TrySleep };
-                        break (next, Step::Continue);
-                    }
-                },
-                KswapdStage::Round => match self.kswapd_round(ctx) {
-                    RoundStart::Shrink => {
-                        stage = KswapdStage::Shrink(Box::new(ShrinkNode::new(node)))
-                    }
-                    RoundStart::Nothing => {
-                        let more = self.kswapd_lower_priority(node);
-                        break (self.kswapd_next(node, more), Step::Continue);
-                    }
-                    RoundStart::Over => break (self.kswapd_next(node, false), Step::Continue),
-                },
-                KswapdStage::Compact(ref mut zones) => match self.kswapd_compact_step(zones, ctx) {
-                    Step::Continue => break (stage, Step::Continue),
-                    Step::Wait(wait) => break (stage, Step::Wait(wait)),
-                    Step::Done(()) => {
-                        let more = self.kswapd_lower_priority(node);
-                        break (self.kswapd_next(node, more), Step::Continue);
-                    }
-                },
-                KswapdStage::Shrink(ref mut pass) => {
-                    let mut sc = self.mem.pgdat[node].kswapd.sc.take();
-                    let step = self.shrink_node_step(pass, &mut sc, ctx);
-                    self.mem.pgdat[node].kswapd.sc.put_back(sc);
-                    match step {
-                        NodeStep::Continue => break (stage, Step::Continue),
-                        NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
-                        NodeStep::Done(wait) => {
-                            let (next, sleep) = self.kswapd_round_end(ctx);
-                            break match wait.or(sleep) {
-                                Some(wait) => (next, Step::Wait(wait)),
-                                None => (next, Step::Continue),
-                            };
-                        }
-                    }
-                }
-            }
-        };
-        self.mem.pgdat[node].kswapd.stage = result.0;
-        result.1
     }
 
     /// After a round: another round, or the end of the descent.
@@ -349,56 +259,6 @@ impl<O: Owners> Manager<O> {
                 zone.reset_isolation_suitable(pages, &self.era);
             }
         }
-    }
-
-    fn kswapd_round(&mut self, ctx: &Ctx) -> RoundStart {
-        let node = ctx.node;
-        let kswapd = &self.mem.pgdat[node].kswapd;
-        let balanced = self.pgdat_balanced(node, kswapd.sc.goal.order, kswapd.zoneidx);
-        let laptop = self.config.laptop_mode != 0;
-        let kswapd = &mut self.mem.pgdat[node].kswapd;
-        if !balanced && kswapd.nr_boost_reclaim > 0 {
-            // A real shortage: drops the boost and restarts at full priority.
-            kswapd.nr_boost_reclaim = 0;
-            kswapd.sc.goal.priority = DEF_PRIORITY;
-        }
-        if kswapd.nr_boost_reclaim == 0 && balanced {
-            return RoundStart::Over;
-        }
-        let compacts = self.era.kswapd_compacts && kswapd.sc.goal.order > 0 && !balanced;
-        kswapd.raise_priority =
-            !(kswapd.nr_boost_reclaim > 0 && kswapd.sc.goal.priority == DEF_PRIORITY - 2);
-        kswapd.sc.may.writepage = !laptop && kswapd.nr_boost_reclaim == 0;
-        kswapd.sc.may.swap = kswapd.nr_boost_reclaim == 0;
-        if kswapd.sc.goal.priority < DEF_PRIORITY - 2 {
-            kswapd.sc.may.writepage = true;
-        }
-        kswapd.round_reclaimed = kswapd.sc.found.nr_reclaimed;
-        kswapd.sc.found.nr_scanned = 0;
-        kswapd.sc.goal.nr_to_reclaim = self.mem.nodes[node].zones[..=kswapd.zoneidx]
-            .iter()
-            .filter(|zone| zone.is_populated())
-            .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
-            .sum();
-        if self.era.kswapd_restarts {
-            kswapd.sc.goal.nr_to_reclaim = u64::MAX;
-        }
-        let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
-        kswapd.needs_compaction = compacts;
-        let sc = *self.mem.pgdat[ctx.node].kswapd.sc;
-        self.kswapd_age_node(&sc, ctx);
-        if compacts {
-            let has_block = self.mem.node_has_block(node, order, zoneidx, zoneidx);
-            self.mem.pgdat[node].kswapd.needs_compaction = !has_block;
-            if !self.aim_at_zones_without_pages(node) {
-                // Keep the priority, as after a round that has scanned enough.
-                self.mem.pgdat[node].kswapd.raise_priority = false;
-                return RoundStart::Nothing;
-            }
-        } else {
-            self.mem.pgdat[node].kswapd.sc.goal.reclaim_idx = zoneidx;
-        }
-        RoundStart::Shrink
     }
 
     /// After a node pass: the next stage, and a wait.
@@ -497,5 +357,148 @@ impl<O: Owners> Manager<O> {
             self.wakeup_kcompactd(node, PAGEBLOCK_ORDER, zoneidx);
         }
         self.groups.snapshot_refaults(None, node);
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// One bounded step of a node's kswapd, which runs on `cpu`.
+    pub(crate) fn kswapd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<DaemonRest> {
+        let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: MemcgId(0) };
+        self.kswapd_work(&ctx)
+    }
+
+    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
+        let node = ctx.node;
+        // The stage is taken out so that the machine can be borrowed at the same time. All other
+        // state stays in place except the scan control during a pass, so that new requests can
+        // update it.
+        let mut stage =
+            core::mem::replace(&mut self.mem.pgdat[node].kswapd.stage, KswapdStage::TrySleep);
+        let result = loop {
+            match stage {
+                KswapdStage::TrySleep => match self.kswapd_try_to_nap(ctx) {
+                    Some((next, step)) => break (next, step),
+                    None => stage = KswapdStage::Begin,
+                },
+                KswapdStage::Nap { until } => {
+                    self.mem.pgdat[node].kswapd.sleeping = false;
+                    match self.kswapd_nap_ended(ctx, ctx.now < until) {
+                        Some((next, step)) => break (next, step),
+                        None => stage = KswapdStage::Begin,
+                    }
+                }
+                KswapdStage::Sleep => {
+                    self.mem.pgdat[node].kswapd.sleeping = false;
+                    self.mem.set_percpu_threshold(node, true);
+                    stage = KswapdStage::Begin;
+                }
+                KswapdStage::Begin => {
+                    self.mem.kswapd_begin(node);
+                    stage = if self.era.kswapd_by_zone {
+                        let zoneidx = self.mem.pgdat[node].kswapd.zoneidx;
+                        KswapdStage::Balance(Box::new(ZoneDescent::new(zoneidx)))
+                    } else {
+                        KswapdStage::Round
+                    };
+                }
+                KswapdStage::Balance(ref mut balance) => match self.balance_pgdat_4_5(balance, ctx)
+                {
+                    Step::Continue => break (stage, Step::Continue),
+                    Step::Wait(wait) => break (stage, Step::Wait(wait)),
+                    Step::Done(()) => {
+                        let end_zone = balance.end_zoneidx();
+                        let again = self.kswapd_end_4_5(node, end_zone);
+                        let next = if again { KswapdStage::Begin } else { KswapdStage::TrySleep };
+                        break (next, Step::Continue);
+                    }
+                },
+                KswapdStage::Round => match self.kswapd_round(ctx) {
+                    RoundStart::Shrink => {
+                        stage = KswapdStage::Shrink(Box::new(ShrinkNode::new(node)))
+                    }
+                    RoundStart::Nothing => {
+                        let more = self.kswapd_lower_priority(node);
+                        break (self.kswapd_next(node, more), Step::Continue);
+                    }
+                    RoundStart::Over => break (self.kswapd_next(node, false), Step::Continue),
+                },
+                KswapdStage::Compact(ref mut zones) => match self.kswapd_compact_step(zones, ctx) {
+                    Step::Continue => break (stage, Step::Continue),
+                    Step::Wait(wait) => break (stage, Step::Wait(wait)),
+                    Step::Done(()) => {
+                        let more = self.kswapd_lower_priority(node);
+                        break (self.kswapd_next(node, more), Step::Continue);
+                    }
+                },
+                KswapdStage::Shrink(ref mut pass) => {
+                    let mut sc = self.mem.pgdat[node].kswapd.sc.take();
+                    let step = self.shrink_node_step(pass, &mut sc, ctx);
+                    self.mem.pgdat[node].kswapd.sc.put_back(sc);
+                    match step {
+                        NodeStep::Continue => break (stage, Step::Continue),
+                        NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
+                        NodeStep::Done(wait) => {
+                            let (next, sleep) = self.kswapd_round_end(ctx);
+                            break match wait.or(sleep) {
+                                Some(wait) => (next, Step::Wait(wait)),
+                                None => (next, Step::Continue),
+                            };
+                        }
+                    }
+                }
+            }
+        };
+        self.mem.pgdat[node].kswapd.stage = result.0;
+        result.1
+    }
+
+    fn kswapd_round(&mut self, ctx: &Ctx) -> RoundStart {
+        let node = ctx.node;
+        let kswapd = &self.mem.pgdat[node].kswapd;
+        let balanced = self.pgdat_balanced(node, kswapd.sc.goal.order, kswapd.zoneidx);
+        let laptop = self.config.laptop_mode != 0;
+        let kswapd = &mut self.kernel.mem.pgdat[node].kswapd;
+        if !balanced && kswapd.nr_boost_reclaim > 0 {
+            // A real shortage: drops the boost and restarts at full priority.
+            kswapd.nr_boost_reclaim = 0;
+            kswapd.sc.goal.priority = DEF_PRIORITY;
+        }
+        if kswapd.nr_boost_reclaim == 0 && balanced {
+            return RoundStart::Over;
+        }
+        let compacts = self.kernel.era.kswapd_compacts && kswapd.sc.goal.order > 0 && !balanced;
+        kswapd.raise_priority =
+            !(kswapd.nr_boost_reclaim > 0 && kswapd.sc.goal.priority == DEF_PRIORITY - 2);
+        kswapd.sc.may.writepage = !laptop && kswapd.nr_boost_reclaim == 0;
+        kswapd.sc.may.swap = kswapd.nr_boost_reclaim == 0;
+        if kswapd.sc.goal.priority < DEF_PRIORITY - 2 {
+            kswapd.sc.may.writepage = true;
+        }
+        kswapd.round_reclaimed = kswapd.sc.found.nr_reclaimed;
+        kswapd.sc.found.nr_scanned = 0;
+        kswapd.sc.goal.nr_to_reclaim = self.kernel.mem.nodes[node].zones[..=kswapd.zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
+            .sum();
+        if self.kernel.era.kswapd_restarts {
+            kswapd.sc.goal.nr_to_reclaim = u64::MAX;
+        }
+        let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
+        kswapd.needs_compaction = compacts;
+        let sc = *self.mem.pgdat[ctx.node].kswapd.sc;
+        self.kswapd_age_node(&sc, ctx);
+        if compacts {
+            let has_block = self.mem.node_has_block(node, order, zoneidx, zoneidx);
+            self.mem.pgdat[node].kswapd.needs_compaction = !has_block;
+            if !self.aim_at_zones_without_pages(node) {
+                // Keep the priority, as after a round that has scanned enough.
+                self.mem.pgdat[node].kswapd.raise_priority = false;
+                return RoundStart::Nothing;
+            }
+        } else {
+            self.mem.pgdat[node].kswapd.sc.goal.reclaim_idx = zoneidx;
+        }
+        RoundStart::Shrink
     }
 }

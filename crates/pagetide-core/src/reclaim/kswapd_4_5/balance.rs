@@ -10,6 +10,7 @@ use crate::frames::zone::Zone;
 use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
@@ -36,7 +37,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Whether a zone needs no work of kswapd. `highorder`: the question is whether to
     /// wake kswapd for a block of `order`.
     fn zone_balanced(
@@ -103,6 +104,48 @@ impl<O: Owners> Manager<O> {
             < self.zone_reclaimable_pages(node, zone) * 6
     }
 
+    /// Whether to shrink a zone (Linux `kswapd_shrink_zone`, first part).
+    fn begin_zone(&mut self, state: &mut ZoneDescent, node: NodeId, index: usize) -> bool {
+        let zone = &self.mem.nodes[node].zones[index];
+        let Kswapd { sc, .. } = &self.mem.pgdat[node].kswapd;
+        let reclaimable = sc.goal.priority == DEF_PRIORITY || self.zone_reclaimable(node, index);
+        if !zone.is_populated() || !reclaimable {
+            return false;
+        }
+        let mut order = sc.goal.order;
+        if order > 0 && self.era.kswapd_compacts && self.is_compactable(zone, order, state.end_zone)
+        {
+            order = 0;
+        }
+        let gap = balance_gap(zone);
+        let balanced = self.zone_balanced(zone, order, false, gap, state.end_zone);
+        let nr_to_reclaim = zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
+        let sc = &mut self.mem.pgdat[node].kswapd.sc;
+        sc.found.nr_scanned = 0;
+        sc.goal.nr_to_reclaim = nr_to_reclaim;
+        sc.rules.only_zone = Some(index);
+        state.reclaimed_before = sc.found.nr_reclaimed;
+        if balanced {
+            // Keep the priority, as after a round that has scanned enough.
+            state.raise_priority = false;
+        }
+        !balanced
+    }
+
+    /// Ends a descent. Returns whether a larger order was requested during it. If not, the zones
+    /// that kswapd has balanced decide whether it sleeps.
+    pub(in crate::reclaim) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
+        self.kswapd_end_balance(node);
+        let kswapd = &mut self.mem.pgdat[node].kswapd;
+        if kswapd.order > kswapd.alloc_order {
+            return true;
+        }
+        kswapd.zoneidx = end_zone.min(kswapd.zoneidx);
+        false
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// One step of a descent. `Done`: the descent is over.
     pub(in crate::reclaim) fn balance_pgdat_4_5(
         &mut self,
@@ -226,45 +269,5 @@ impl<O: Owners> Manager<O> {
         let has_block = self.mem.node_has_block(node, order, end, zoneidx);
         state.needs_compaction &= !has_block;
         true
-    }
-
-    /// Whether to shrink a zone (Linux `kswapd_shrink_zone`, first part).
-    fn begin_zone(&mut self, state: &mut ZoneDescent, node: NodeId, index: usize) -> bool {
-        let zone = &self.mem.nodes[node].zones[index];
-        let Kswapd { sc, .. } = &self.mem.pgdat[node].kswapd;
-        let reclaimable = sc.goal.priority == DEF_PRIORITY || self.zone_reclaimable(node, index);
-        if !zone.is_populated() || !reclaimable {
-            return false;
-        }
-        let mut order = sc.goal.order;
-        if order > 0 && self.era.kswapd_compacts && self.is_compactable(zone, order, state.end_zone)
-        {
-            order = 0;
-        }
-        let gap = balance_gap(zone);
-        let balanced = self.zone_balanced(zone, order, false, gap, state.end_zone);
-        let nr_to_reclaim = zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
-        let sc = &mut self.mem.pgdat[node].kswapd.sc;
-        sc.found.nr_scanned = 0;
-        sc.goal.nr_to_reclaim = nr_to_reclaim;
-        sc.rules.only_zone = Some(index);
-        state.reclaimed_before = sc.found.nr_reclaimed;
-        if balanced {
-            // Keep the priority, as after a round that has scanned enough.
-            state.raise_priority = false;
-        }
-        !balanced
-    }
-
-    /// Ends a descent. Returns whether a larger order was requested during it. If not, the zones
-    /// that kswapd has balanced decide whether it sleeps.
-    pub(in crate::reclaim) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
-        self.kswapd_end_balance(node);
-        let kswapd = &mut self.mem.pgdat[node].kswapd;
-        if kswapd.order > kswapd.alloc_order {
-            return true;
-        }
-        kswapd.zoneidx = end_zone.min(kswapd.zoneidx);
-        false
     }
 }

@@ -12,6 +12,7 @@ use crate::frames::zone::Zone;
 use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::stats::vmstat::Event;
@@ -43,7 +44,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Whether the node's kswapd is compacting.
     pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
         self.mem.pgdat.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
@@ -94,7 +95,9 @@ impl<O: Owners> Manager<O> {
         let free = zone.stat.safe(zone.free_pages());
         zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Compacts the node's zones, asynchronously (Linux `compact_pgdat`). One bounded step.
     pub(in crate::reclaim) fn kswapd_compact_step(
         &mut self,

@@ -4,7 +4,7 @@
 //! with a group that it has reached. It gets facts (copies, or read-only views), never the machine.
 //! Each question includes the answer of the built-in rules. A policy is registered under a name
 //! ([`Plugins`]) and set before the machine is used
-//! ([`crate::interface::manager::Manager::use_plugin`]); each machine has its own copy.
+//! ([`crate::interface::kernel::Kernel::use_plugin`]); each machine has its own copy.
 //!
 //! An impossible answer is corrected and counted ([`PolicyFault`]), so no policy can break an
 //! invariant of the machine. A policy that protects too much memory is overruled. Reclaim scans at

@@ -7,8 +7,7 @@ use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::groups::memcg::ROOT;
 use crate::groups::page_counter::UNLIMITED;
 use crate::groups::Groups;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::reclaim::{ReclaimGoal, ScanControl};
 use crate::slab::cached::PAGES_A_SHADOW_NODE;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
@@ -34,7 +33,7 @@ impl Groups {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     fn rules_of_walks(&self) -> IdleRules {
         IdleRules {
             soft_limit: self.config.soft_limit,

@@ -16,6 +16,7 @@ use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Sleep;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
@@ -57,30 +58,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
-    /// One step of a pass. For a block of high order the pass repeats while compaction needs more
-    /// pages and the node can give them.
-    pub(crate) fn shrink_node_step(
-        &mut self,
-        pass: &mut ShrinkNode,
-        sc: &mut ScanControl,
-        ctx: &Ctx,
-    ) -> NodeStep {
-        let returned = self.slabs.pages_returned;
-        let step = self.shrink_node_once(pass, sc, ctx);
-        pass.reclaimed_slab += self.slabs.pages_returned - returned;
-        if matches!(step, NodeStep::Done(_)) {
-            sc.found.nr_reclaimed += core::mem::take(&mut pass.reclaimed_slab);
-        }
-        match step {
-            NodeStep::Done(wait) if self.should_continue_reclaim(pass, sc) => {
-                self.shrink_node_begin(pass, sc);
-                wait.map_or(NodeStep::Continue, NodeStep::Wait)
-            }
-            step => step,
-        }
-    }
-
+impl Kernel {
     /// Whether to continue for a block of high order (Linux `should_continue_reclaim`): pages were
     /// reclaimed, no zone can be compacted yet, and enough pages are not in use.
     fn should_continue_reclaim(&self, pass: &ShrinkNode, sc: &ScanControl) -> bool {
@@ -114,6 +92,149 @@ impl<O: Owners> Manager<O> {
                 ) != CompactResult::Skipped
         });
         !ready && cold > gap
+    }
+
+    /// Starts the regular pass, after the soft-limit stage.
+    fn shrink_node_begin(&mut self, pass: &mut ShrinkNode, sc: &mut ScanControl) {
+        pass.reclaimed_before = sc.found.nr_reclaimed;
+        pass.scanned_before = sc.found.nr_scanned;
+        pass.walk = 0;
+        pass.walk_scanned = sc.found.nr_scanned;
+        sc.found.tally = Default::default();
+        self.prepare_scan_count(pass.node, sc);
+        pass.stage = NodePassStage::Walk;
+    }
+
+    /// In version 1 tasks that dirty the pages of a group are not throttled. So reclaim for such a
+    /// group waits for a page that it meets a second time under writeback. (kswapd waits for any
+    /// write.)
+    fn legacy_wait(&mut self, goal: &ReclaimGoal, node: NodeId) -> NodeStep {
+        match self.step.legacy_wait.take() {
+            None => NodeStep::Continue,
+            Some(_) if goal.is_kswapd() => {
+                NodeStep::Wait(self.mem.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
+            }
+            Some(pfn) => {
+                self.mem.pages[pfn].set(PageFlags::WAITERS);
+                NodeStep::Wait(Sleep::on_page(pfn))
+            }
+        }
+    }
+
+    /// Whether this reclaimer shares its walk with others and may leave it early.
+    fn walks_in_part(&self, goal: &ReclaimGoal) -> bool {
+        self.era.shares_walks && !goal.is_kswapd() && !goal.full_walk
+    }
+
+    fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
+        let root = sc.goal.target.unwrap_or(ROOT);
+        if !self.groups.memcg_is_online(root) {
+            return None;
+        }
+        if self.walks_in_part(&sc.goal) {
+            let remembered = self.groups.memcgs[root].lruvecs[pass.node].reclaim_position;
+            if remembered.is_some() {
+                return self.groups.next_memcg(root, remembered).or(Some(root));
+            }
+        }
+        Some(root)
+    }
+
+    /// Goes on to the next group, or ends the pass.
+    fn next_of_walk(
+        &mut self,
+        pass: &mut ShrinkNode,
+        memcg: MemcgId,
+        sc: &mut ScanControl,
+    ) -> Option<NodeStep> {
+        let root = sc.goal.target.unwrap_or(ROOT);
+        let next = self.groups.next_memcg(root, memcg);
+        if self.walks_in_part(&sc.goal) {
+            let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
+            let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
+            self.groups.memcgs[root].lruvecs[pass.node].reclaim_position = remembered;
+            if enough {
+                return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+            }
+        }
+        match next {
+            Some(next) => pass.stage = NodePassStage::At(self.groups.position_of(next)),
+            None => {
+                let scanned = sc.found.nr_scanned - pass.walk_scanned;
+                if !self.another_walk(WalkResult { number: pass.walk, scanned }, sc) {
+                    return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+                }
+                pass.walk += 1;
+                pass.walk_scanned = sc.found.nr_scanned;
+                pass.stage = NodePassStage::Walk;
+            }
+        }
+        None
+    }
+
+    /// After all groups: sets node flags, and decides whether the reclaimer should sleep.
+    fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
+        self.vmpressure(&sc.goal, sc.found.nr_scanned.saturating_sub(pass.scanned_before));
+        let tally = &sc.found.tally;
+        let node = pass.node;
+        let state = &mut self.mem.pgdat[node];
+        let mut wait = None;
+        if sc.goal.is_kswapd() {
+            if tally.writeback > 0 && tally.writeback == tally.taken {
+                state.writeback = true;
+            }
+            if tally.unqueued_dirty == tally.file_taken && tally.file_taken > 0 {
+                state.dirty = true;
+            }
+            if tally.immediate > 0 {
+                wait = Some((Throttle::Writeback, 100_000_000));
+            }
+        }
+        // A group of version 1 stalls in writeback itself, page by page.
+        let is_congested = tally.dirty > 0 && tally.dirty == tally.congested;
+        let target = sc
+            .goal
+            .target
+            .and_then(|target| self.groups.memcgs[target].lruvecs.get_mut(node.idx()));
+        let congested = match target {
+            None => &mut state.congested,
+            Some(lruvec) => &mut lruvec.congested,
+        };
+        if is_congested && (sc.goal.target.is_none() || !self.era.group_reclaim_awaits_writes) {
+            *congested = true;
+        }
+        if !sc.goal.is_kswapd() && *congested && self.era.congestion_nap == CongestionNap::Never {
+            wait = Some((Throttle::Congested, TICK));
+        }
+        if sc.found.nr_reclaimed > pass.reclaimed_before {
+            state.kswapd.failures = 0;
+        }
+        wait.map(|(reason, timeout)| self.mem.reclaim_throttle(node, reason, timeout))
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// One step of a pass. For a block of high order the pass repeats while compaction needs more
+    /// pages and the node can give them.
+    pub(crate) fn shrink_node_step(
+        &mut self,
+        pass: &mut ShrinkNode,
+        sc: &mut ScanControl,
+        ctx: &Ctx,
+    ) -> NodeStep {
+        let returned = self.slabs.pages_returned;
+        let step = self.shrink_node_once(pass, sc, ctx);
+        pass.reclaimed_slab += self.slabs.pages_returned - returned;
+        if matches!(step, NodeStep::Done(_)) {
+            sc.found.nr_reclaimed += core::mem::take(&mut pass.reclaimed_slab);
+        }
+        match step {
+            NodeStep::Done(wait) if self.should_continue_reclaim(pass, sc) => {
+                self.shrink_node_begin(pass, sc);
+                wait.map_or(NodeStep::Continue, NodeStep::Wait)
+            }
+            step => step,
+        }
     }
 
     fn shrink_node_once(
@@ -241,84 +362,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Starts the regular pass, after the soft-limit stage.
-    fn shrink_node_begin(&mut self, pass: &mut ShrinkNode, sc: &mut ScanControl) {
-        pass.reclaimed_before = sc.found.nr_reclaimed;
-        pass.scanned_before = sc.found.nr_scanned;
-        pass.walk = 0;
-        pass.walk_scanned = sc.found.nr_scanned;
-        sc.found.tally = Default::default();
-        self.prepare_scan_count(pass.node, sc);
-        pass.stage = NodePassStage::Walk;
-    }
-
-    /// In version 1 tasks that dirty the pages of a group are not throttled. So reclaim for such a
-    /// group waits for a page that it meets a second time under writeback. (kswapd waits for any
-    /// write.)
-    fn legacy_wait(&mut self, goal: &ReclaimGoal, node: NodeId) -> NodeStep {
-        match self.step.legacy_wait.take() {
-            None => NodeStep::Continue,
-            Some(_) if goal.is_kswapd() => {
-                NodeStep::Wait(self.mem.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
-            }
-            Some(pfn) => {
-                self.mem.pages[pfn].set(PageFlags::WAITERS);
-                NodeStep::Wait(Sleep::on_page(pfn))
-            }
-        }
-    }
-
-    /// Whether this reclaimer shares its walk with others and may leave it early.
-    fn walks_in_part(&self, goal: &ReclaimGoal) -> bool {
-        self.era.shares_walks && !goal.is_kswapd() && !goal.full_walk
-    }
-
-    fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
-        let root = sc.goal.target.unwrap_or(ROOT);
-        if !self.groups.memcg_is_online(root) {
-            return None;
-        }
-        if self.walks_in_part(&sc.goal) {
-            let remembered = self.groups.memcgs[root].lruvecs[pass.node].reclaim_position;
-            if remembered.is_some() {
-                return self.groups.next_memcg(root, remembered).or(Some(root));
-            }
-        }
-        Some(root)
-    }
-
-    /// Goes on to the next group, or ends the pass.
-    fn next_of_walk(
-        &mut self,
-        pass: &mut ShrinkNode,
-        memcg: MemcgId,
-        sc: &mut ScanControl,
-    ) -> Option<NodeStep> {
-        let root = sc.goal.target.unwrap_or(ROOT);
-        let next = self.groups.next_memcg(root, memcg);
-        if self.walks_in_part(&sc.goal) {
-            let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
-            let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
-            self.groups.memcgs[root].lruvecs[pass.node].reclaim_position = remembered;
-            if enough {
-                return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
-            }
-        }
-        match next {
-            Some(next) => pass.stage = NodePassStage::At(self.groups.position_of(next)),
-            None => {
-                let scanned = sc.found.nr_scanned - pass.walk_scanned;
-                if !self.another_walk(WalkResult { number: pass.walk, scanned }, sc) {
-                    return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
-                }
-                pass.walk += 1;
-                pass.walk_scanned = sc.found.nr_scanned;
-                pass.stage = NodePassStage::Walk;
-            }
-        }
-        None
-    }
-
     /// One batch of a scan of a group's lists. Returns whether the scan is over.
     pub(crate) fn shrink_lruvec_step(
         &mut self,
@@ -338,45 +381,5 @@ impl<O: Owners> Manager<O> {
         }
         self.step.plugged = true;
         false
-    }
-
-    /// After all groups: sets node flags, and decides whether the reclaimer should sleep.
-    fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
-        self.vmpressure(&sc.goal, sc.found.nr_scanned.saturating_sub(pass.scanned_before));
-        let tally = &sc.found.tally;
-        let node = pass.node;
-        let state = &mut self.mem.pgdat[node];
-        let mut wait = None;
-        if sc.goal.is_kswapd() {
-            if tally.writeback > 0 && tally.writeback == tally.taken {
-                state.writeback = true;
-            }
-            if tally.unqueued_dirty == tally.file_taken && tally.file_taken > 0 {
-                state.dirty = true;
-            }
-            if tally.immediate > 0 {
-                wait = Some((Throttle::Writeback, 100_000_000));
-            }
-        }
-        // A group of version 1 stalls in writeback itself, page by page.
-        let is_congested = tally.dirty > 0 && tally.dirty == tally.congested;
-        let target = sc
-            .goal
-            .target
-            .and_then(|target| self.groups.memcgs[target].lruvecs.get_mut(node.idx()));
-        let congested = match target {
-            None => &mut state.congested,
-            Some(lruvec) => &mut lruvec.congested,
-        };
-        if is_congested && (sc.goal.target.is_none() || !self.era.group_reclaim_awaits_writes) {
-            *congested = true;
-        }
-        if !sc.goal.is_kswapd() && *congested && self.era.congestion_nap == CongestionNap::Never {
-            wait = Some((Throttle::Congested, TICK));
-        }
-        if sc.found.nr_reclaimed > pass.reclaimed_before {
-            state.kswapd.failures = 0;
-        }
-        wait.map(|(reason, timeout)| self.mem.reclaim_throttle(node, reason, timeout))
     }
 }

@@ -8,6 +8,7 @@ use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::soft_limit_tree::SoftReclaim;
@@ -118,7 +119,7 @@ impl Memory {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Counts charges of a group on a CPU; every 1024 charges updates its place in the tree (Linux
     /// `memcg_check_events`).
     pub(crate) fn soft_limit_event(&mut self, cpu: Cpu, memcg: MemcgId, node: NodeId, nr: u64) {
@@ -216,6 +217,52 @@ impl<O: Owners> Manager<O> {
         })
     }
 
+    fn begin_soft_victim(&mut self, state: &mut SoftReclaim, victim: MemcgId) {
+        self.mem.work.lruvecs_visited += 1;
+        let sc = &mut state.sc;
+        // Each member counts as short of memory itself.
+        sc.goal.target = Some(victim);
+        sc.found.nr_scanned = 0;
+        // Since 5.8 this stage never ages lists; the older policies decide list by list.
+        sc.found.lists.may_deactivate = [false; 2];
+        if let Some((top, excess)) = state.top {
+            self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
+                memcg: victim,
+                top: top.id,
+                excess,
+                order: state.sc.goal.order,
+                gfp_flags: state.sc.goal.gfp,
+            });
+        }
+        let sc = &mut state.sc;
+        let plan = crate::reclaim::plugin::GroupPlan { skip: false, priority: 0, protected: 0 };
+        let scan = self.plan_scan(victim, state.node, sc, plan, SWAP_CLUSTER_MAX);
+        state.victim = Some((self.groups.position_of(victim), scan));
+    }
+
+    /// Continues with the next member of the subtree. Returns whether the group on top is done.
+    fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
+        let Some((top, excess)) = state.top else { return true };
+        let Some(top) = self.groups.at_position(top) else { return true };
+        if self.groups.memcgs[top].soft_limit_excess() == 0 {
+            return true;
+        }
+        let next = self.groups.next_memcg(top, victim);
+        if next.is_none() {
+            state.turns += 1;
+            // A second round always follows the first, even if the first freed enough.
+            let enough =
+                state.total == 0 || state.total >= excess >> 2 || state.turns > MAX_RECLAIM_LOOPS;
+            if state.turns >= 2 && enough {
+                return true;
+            }
+        }
+        self.begin_soft_victim(state, next.unwrap_or(top));
+        false
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// One batch of the stage. Returns whether it is over.
     pub(crate) fn soft_reclaim_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
         if !self.soft_reclaim_zone_step(state, ctx) {
@@ -281,50 +328,6 @@ impl<O: Owners> Manager<O> {
             }
             unreachable!("a group on top has a victim");
         }
-    }
-
-    fn begin_soft_victim(&mut self, state: &mut SoftReclaim, victim: MemcgId) {
-        self.mem.work.lruvecs_visited += 1;
-        let sc = &mut state.sc;
-        // Each member counts as short of memory itself.
-        sc.goal.target = Some(victim);
-        sc.found.nr_scanned = 0;
-        // Since 5.8 this stage never ages lists; the older policies decide list by list.
-        sc.found.lists.may_deactivate = [false; 2];
-        if let Some((top, excess)) = state.top {
-            self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
-                memcg: victim,
-                top: top.id,
-                excess,
-                order: state.sc.goal.order,
-                gfp_flags: state.sc.goal.gfp,
-            });
-        }
-        let sc = &mut state.sc;
-        let plan = crate::reclaim::plugin::GroupPlan { skip: false, priority: 0, protected: 0 };
-        let scan = self.plan_scan(victim, state.node, sc, plan, SWAP_CLUSTER_MAX);
-        state.victim = Some((self.groups.position_of(victim), scan));
-    }
-
-    /// Continues with the next member of the subtree. Returns whether the group on top is done.
-    fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
-        let Some((top, excess)) = state.top else { return true };
-        let Some(top) = self.groups.at_position(top) else { return true };
-        if self.groups.memcgs[top].soft_limit_excess() == 0 {
-            return true;
-        }
-        let next = self.groups.next_memcg(top, victim);
-        if next.is_none() {
-            state.turns += 1;
-            // A second round always follows the first, even if the first freed enough.
-            let enough =
-                state.total == 0 || state.total >= excess >> 2 || state.turns > MAX_RECLAIM_LOOPS;
-            if state.turns >= 2 && enough {
-                return true;
-            }
-        }
-        self.begin_soft_victim(state, next.unwrap_or(top));
-        false
     }
 }
 

@@ -4,8 +4,7 @@
 
 use super::{CachedEntry, CachedId, CachedKind, NONE, PAGES_A_SHADOW_NODE, SHADOW_NODES};
 use crate::interface::effect::Effect;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::slab::object::Object;
 use crate::slab::SlabError;
 use crate::slab::Slabs;
@@ -33,7 +32,7 @@ impl Slabs {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Caches an unused object, such as a closed dentry with its inode (`holds`). When memory is
     /// short, the kernel frees the object, and then `holds`.
     ///

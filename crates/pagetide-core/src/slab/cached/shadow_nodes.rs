@@ -12,6 +12,7 @@
 //! shadows.
 
 use super::{NONE, SHADOW_NODES};
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::object::Object;
@@ -30,7 +31,7 @@ impl Slabs {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Lists a node that has lost its last page and still has shadows. `tree` and `index` say where
     /// the node is.
     pub(crate) fn list_shadow_node(&mut self, node: Object, tree: u32, index: u32) {
@@ -67,7 +68,9 @@ impl<O: Owners> Manager<O> {
         let slabs = (slabs + clones.sum::<u64>()) / self.nr_nodes() as u64 / self.slabs.page_size;
         lists.nr_shadow_nodes().saturating_sub((listed + slabs) >> PAGES_SHIFT)
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// Makes the owners drop the shadows of up to `nr` nodes, oldest first. Returns how many nodes
     /// were freed.
     pub(crate) fn scan_shadow_nodes(

@@ -7,12 +7,11 @@ use super::{ObjStock, NO_OWNER};
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;
-use crate::interface::manager::Manager;
-use crate::interface::owners::Owners;
+use crate::interface::kernel::Kernel;
 use crate::slab::allocate::SlabShortage;
 use crate::units::{Cpu, MemcgId};
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Creates a group's owner. The table must have room for it.
     pub(crate) fn create_objcg(&mut self, memcg: MemcgId) {
         let group = &mut self.groups.memcgs[memcg];

@@ -5,6 +5,7 @@
 use super::{ShrinkSlab, SEEKS};
 use crate::frames::gfp::Gfp;
 use crate::interface::effect::Effects;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::slab::cached::{CachedKind, Shrinker};
@@ -12,7 +13,7 @@ use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, NodeId};
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Starts to shrink the cached objects of a group on a node, if there are any.
     pub(crate) fn begin_shrink_slab(
         &mut self,
@@ -82,6 +83,20 @@ impl<O: Owners> Manager<O> {
         })
     }
 
+    fn super_cache_scan(&mut self, memcg: MemcgId, node: NodeId, nr: u64, cpu: Cpu) -> u64 {
+        let lists = &self.groups.memcgs[memcg].cached[node].lists;
+        let [dentries, inodes] = [lists[0].len, lists[1].len];
+        let total = (dentries + inodes).max(1);
+        let mut freed = 0;
+        for (kind, len) in [(CachedKind::Dentry, dentries), (CachedKind::Inode, inodes)] {
+            // One more than its share, so that short lists are also scanned.
+            freed += self.prune_cached(memcg, node, kind, nr * len / total + 1, cpu).1;
+        }
+        freed
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// Scans one batch. Returns whether it was the last batch of the last shrinker.
     pub(crate) fn shrink_slab_step(&mut self, state: &mut ShrinkSlab, cpu: Cpu) -> bool {
         let left = state.total_scan;
@@ -125,18 +140,6 @@ impl<O: Owners> Manager<O> {
             }
             None => true,
         }
-    }
-
-    fn super_cache_scan(&mut self, memcg: MemcgId, node: NodeId, nr: u64, cpu: Cpu) -> u64 {
-        let lists = &self.groups.memcgs[memcg].cached[node].lists;
-        let [dentries, inodes] = [lists[0].len, lists[1].len];
-        let total = (dentries + inodes).max(1);
-        let mut freed = 0;
-        for (kind, len) in [(CachedKind::Dentry, dentries), (CachedKind::Inode, inodes)] {
-            // One more than its share, so that short lists are also scanned.
-            freed += self.prune_cached(memcg, node, kind, nr * len / total + 1, cpu).1;
-        }
-        freed
     }
 
     /// Frees the cached objects of all groups until hardly any more can be freed (`echo 2 >

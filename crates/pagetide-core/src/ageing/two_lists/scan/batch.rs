@@ -8,6 +8,7 @@ use super::LruvecScan;
 use crate::ageing::lruvec::Lru;
 use crate::ageing::two_lists::isolate::IsolatedBatch;
 use crate::interface::ctx::Ctx;
+use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::plugin::GroupPlan;
@@ -37,7 +38,7 @@ pub(crate) enum ScanBatch {
     Done,
 }
 
-impl<O: Owners> Manager<O> {
+impl Kernel {
     /// Plans the scan of one group's lists, to free `nr_to_reclaim` pages.
     pub(crate) fn plan_scan(
         &mut self,
@@ -53,7 +54,9 @@ impl<O: Owners> Manager<O> {
         let (nr_reclaimed, at, priority) = (0, 0, plan.priority);
         LruvecScan { nr, targets: nr, nr_reclaimed, nr_to_reclaim, proportional, at, priority }
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// The next batch of a scan.
     pub(crate) fn next_batch(
         &mut self,
