@@ -269,6 +269,7 @@ def moved(parameter, value, dice, share):
     return min(max(value + dice.gauss(0, share) * (high - low), low), high)
 
 
+def distance(name, found):
     """The objective, in logarithms."""
     spec = calibration()[name]
     columns, _ = published(name)
