@@ -213,7 +213,7 @@ def camel(name: str) -> str:
 def render(text: dict[str, Any]) -> str:
     schema = Schema(text)
     classes: dict[str, str] = {}
-    machine = text["properties"]["machine"]
+    machine = schema.defs["Scenario"]["properties"]["machine"]
     classes["Machine"] = schema.table("Machine", machine, machine["description"])
     for of in [
         "Disk", "Latency", "DiskFaults", "SwapTable", "MemoryNode", "Zone", "FreeArea", "Cache", "Costs",

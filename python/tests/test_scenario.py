@@ -102,6 +102,24 @@ def test_bad_input(small: pt.Scenario, what, error, said) -> None:  # type: igno
     assert said in str(told.value)
 
 
+def test_a_text_extends_a_file_and_a_worker_is_given_it(tmp_path: Path) -> None:
+    base = '[machine]\nmemory = "64MiB"\n[[task]]\nname = "t"\nworkload = "touch"\nsize = "1MiB"\n'
+    (tmp_path / "base.toml").write_text(base)
+    scenario = pt.load('base = "base.toml"\nmachine.cpus = 2\n', base=tmp_path)
+    assert scenario.name == "scenario"
+    assert list(scenario.traces) == [tmp_path / "base.toml"]
+    (digest,) = scenario.traces.values()
+    sent = pickle.dumps(scenario)
+    (tmp_path / "base.toml").rename(tmp_path / "elsewhere.toml")
+    given = pickle.loads(sent).with_traces({digest: tmp_path / "elsewhere.toml"})
+    assert given.digest == scenario.digest
+    (tmp_path / "base.toml").write_text(base.replace("1MiB", "1 MB"))
+    with pytest.raises(pt.ScenarioError) as told:
+        pt.load('base = "base.toml"\n', base=tmp_path)
+    (mistake,) = told.value.diagnostics
+    assert (mistake["file"], mistake["line"], mistake["key"]) == ("base.toml", 6, "task.t.size")
+
+
 def test_a_worker_that_lacks_a_trace_is_given_it(tmp_path: Path, tree: Path) -> None:
     text = '[machine]\nmemory = "64MiB"\n[[task]]\nname = "t"\nworkload = "trace"\npath = "a.ptt"\n'
     shutil.copy(tree / "experiments/traces/cc1-zpipe.ptt", tmp_path / "a.ptt")

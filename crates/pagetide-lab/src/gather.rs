@@ -18,6 +18,7 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
     let setup = empty_setup();
     let scenario = Scenario {
         name: scenario.to_owned(),
+        bases: Vec::new(),
         title: scenario.to_owned(),
         description: String::new(),
         repeats: u32::try_from(repeats).unwrap_or(u32::MAX),

@@ -20,6 +20,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
     setup.machine.disks.clear();
     Scenario {
         name: "fake".to_owned(),
+        bases: Vec::new(),
         title: "A world that is not there".to_owned(),
         description: String::new(),
         repeats: 3,

@@ -82,7 +82,7 @@ pub fn measure(cpus: u16, options: &SessionOptions) -> Result<KernelReference, L
     let scenario = loaded.map_err(|errors| LinuxError::Scenario(errors.to_string()))?;
     let sets = overrides.sets.as_slice();
     let variant = &scenario.variants[0];
-    let job = SessionJob { file: &file, scenario: NAME, variant, sets, added: None };
+    let job = SessionJob { file: &file, bases: &[], scenario: NAME, variant, sets, added: None };
     let session = KernelSession::boot(job, options)?;
     let seeds = if cpus == 1 { &SEEDS[..1] } else { &SEEDS };
     let records = seeds.iter().map(|seed| session.run(*seed)).collect::<Result<Vec<_>, _>>()?;

@@ -76,7 +76,7 @@ impl ReferenceOrigin {
     }
 }
 
-/// Hash of a scenario's text and of the changes on the command line: 64-bit FNV-1a, in hexadecimal.
+/// Hash of a scenario's texts and of the changes on the command line: 64-bit FNV-1a, in hexadecimal.
 /// It shows whether a reference belongs to the given scenario.
 pub fn scenario_hash(
     text: &[u8],
@@ -92,6 +92,15 @@ pub fn scenario_hash(
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016x}")
+}
+
+/// The texts of a scenario file and of its bases, for [`scenario_hash`].
+pub fn scenario_text(file: &Path, bases: &[PathBuf]) -> Result<Vec<u8>, LinuxError> {
+    let files = [file].into_iter().chain(bases.iter().map(PathBuf::as_path));
+    let texts: Result<Vec<Vec<u8>>, LinuxError> = files
+        .map(|path| std::fs::read(path).map_err(|error| LinuxError::file(path, error)))
+        .collect();
+    Ok(texts?.concat())
 }
 
 pub fn file_name(scenario: &str, variant: &str) -> String {
@@ -320,6 +329,20 @@ mod tests {
             timeline: None,
             latencies: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_scenario_has_the_texts_of_its_bases() {
+        let dir = tempfile::tempdir().unwrap();
+        let [own, base] = ["own.toml", "base.toml"].map(|name| dir.path().join(name));
+        std::fs::write(&own, "base = \"base.toml\"\n").unwrap();
+        std::fs::write(&base, "seed = 1\n").unwrap();
+        let hash =
+            || scenario_hash(&scenario_text(&own, std::slice::from_ref(&base)).unwrap(), &[], None);
+        let before = hash();
+        assert_ne!(before, scenario_hash(&scenario_text(&own, &[]).unwrap(), &[], None));
+        std::fs::write(&base, "seed = 2\n").unwrap();
+        assert_ne!(before, hash());
     }
 
     #[test]

@@ -12,7 +12,9 @@ use crate::error::{LinuxError, PANIC};
 use crate::initramfs::Initramfs;
 use crate::kernel::{KernelChoice, KernelImage};
 use crate::qemu::{self, names, Accelerator, Qemu, QemuMachine, QemuStart, WaitError, WaitLimit};
-use crate::reference::{is_possible_memory, scenario_hash, ReferenceOrigin, REJECTS};
+use crate::reference::{
+    is_possible_memory, scenario_hash, scenario_text, ReferenceOrigin, REJECTS,
+};
 use crate::start::StartMemory;
 use crate::{disk_times, disks, modules};
 use pagetide_scenario::load::AddedVariant;
@@ -56,6 +58,8 @@ pub struct SessionOptions {
 #[derive(Clone, Copy, Debug)]
 pub struct SessionJob<'a> {
     pub file: &'a Path,
+    /// The files that it extends.
+    pub bases: &'a [PathBuf],
     pub scenario: &'a str,
     pub variant: &'a Variant,
     /// Changes on the command line.
@@ -116,7 +120,7 @@ impl<'a> KernelSession<'a> {
         };
         write_archive(&job, &kernel, &guest, dir.path())?;
         let mib = machine.nodes.iter().sum::<u64>() >> 20;
-        let text = std::fs::read(job.file).map_err(|error| LinuxError::file(job.file, error))?;
+        let text = scenario_text(job.file, job.bases)?;
         let origin = ReferenceOrigin {
             scenario_hash: scenario_hash(&text, job.sets, job.added),
             how: format!(
@@ -480,7 +484,8 @@ fn write_archive(
     };
     check(&file)?;
     archive.file(&file, &read(job.file)?);
-    let mut named: Vec<&PathBuf> = job.variant.setup.machine.latency_files.iter().collect();
+    let latencies = &job.variant.setup.machine.latency_files;
+    let mut named: Vec<&PathBuf> = job.bases.iter().chain(latencies).collect();
     for phase in job.variant.setup.tasks.iter().flat_map(|task| &task.phases) {
         let Some(path) = phase.workload.named_file() else { continue };
         if !named.contains(&path) {

@@ -432,9 +432,10 @@ impl Result {
             }
         }
         let report = &report;
+        let model = self.scenario.0.model(py)?;
         let page = py.detach(|| {
             let source = PageSource {
-                scenario: self.scenario.0.text().to_owned(),
+                scenario: pagetide::with_bases(self.scenario.0.text().to_owned(), model),
                 command: "pagetide.Scenario.run".to_owned(),
             };
             html::run::page(report, &source).render()

@@ -288,8 +288,8 @@ impl Scenario {
         self.0.digest(py)
     }
 
-    /// The files that the scenario refers to (traces and object mixes), with the digests of their
-    /// contents.
+    /// The files that the scenario refers to (bases, traces, object mixes), with the digests of
+    /// their contents.
     ///
     /// A worker on another computer may need these files. Shipped experiments list none, because
     /// the extension contains their files.

@@ -1,6 +1,6 @@
 //! The origin of a scenario's text, and the directory of its relative paths.
 
-use pagetide::shipped::{self, ShippedTraces};
+use pagetide::shipped::{self, ShippedFiles};
 use pagetide_scenario::diagnostic::Diagnostics;
 use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::Scenario;
@@ -22,7 +22,7 @@ pub struct ScenarioSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScenarioBase {
     Directory(PathBuf),
-    /// The directory of the shipped experiment of this name. The extension contains its traces.
+    /// The directory of the shipped experiment of this name. The extension contains its files.
     Shipped(String),
 }
 
@@ -37,15 +37,15 @@ impl ScenarioBase {
     }
 }
 
-/// A scenario, with the shipped traces that it needs.
+/// A scenario, with the shipped files that it needs.
 #[derive(Debug)]
 pub struct SourceScenario {
     pub scenario: Scenario,
-    _traces: Option<Arc<ShippedTraces>>,
+    _shipped: Option<Arc<ShippedFiles>>,
 }
 
 impl SourceScenario {
-    /// The scenario. The traces stay on disk while another scenario uses them.
+    /// The scenario. The files stay on disk while another scenario uses them.
     pub fn into_scenario(self) -> Scenario {
         self.scenario
     }
@@ -55,7 +55,7 @@ impl SourceScenario {
 #[derive(Debug)]
 pub enum SourceError {
     Mistakes(Diagnostics),
-    /// The shipped traces cannot be written to disk.
+    /// The shipped files cannot be written to disk.
     Outside(io::Error),
 }
 
@@ -96,30 +96,30 @@ impl ScenarioSource {
 
     /// Loads the scenario with these changes.
     pub fn load(&self, overrides: &Overrides) -> Result<SourceScenario, SourceError> {
-        let (directory, traces) = match &self.place {
+        let (directory, shipped) = match &self.place {
             ScenarioBase::Directory(directory) => (directory.clone(), None),
             ScenarioBase::Shipped(name) => {
-                let traces = shipped_traces().map_err(SourceError::Outside)?;
-                (traces.directory_of(name), Some(traces))
+                let files = shipped_files().map_err(SourceError::Outside)?;
+                (files.directory_of(name), Some(files))
             }
         };
         let scenario = load::load_str(&self.name, &self.text, &directory, overrides);
         let scenario = scenario.map_err(SourceError::Mistakes)?;
-        Ok(SourceScenario { scenario, _traces: traces })
+        Ok(SourceScenario { scenario, _shipped: shipped })
     }
 }
 
-/// The shipped traces on disk, shared by all scenarios of this process that use them at the same
+/// The shipped files on disk, shared by all scenarios of this process that use them at the same
 /// time.
-fn shipped_traces() -> io::Result<Arc<ShippedTraces>> {
-    static THERE: Mutex<(u32, Weak<ShippedTraces>)> = Mutex::new((0, Weak::new()));
+fn shipped_files() -> io::Result<Arc<ShippedFiles>> {
+    static THERE: Mutex<(u32, Weak<ShippedFiles>)> = Mutex::new((0, Weak::new()));
     let mut there = THERE.lock().unwrap_or_else(PoisonError::into_inner);
-    // A forked process must not rely on its parent's traces: the parent removes them.
+    // A forked process must not rely on its parent's files: the parent removes them.
     let this = std::process::id();
-    if let Some(traces) = there.1.upgrade().filter(|_| there.0 == this) {
-        return Ok(traces);
+    if let Some(files) = there.1.upgrade().filter(|_| there.0 == this) {
+        return Ok(files);
     }
-    let traces = Arc::new(ShippedTraces::unpack()?);
-    *there = (this, Arc::downgrade(&traces));
-    Ok(traces)
+    let files = Arc::new(ShippedFiles::unpack()?);
+    *there = (this, Arc::downgrade(&files));
+    Ok(files)
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// The path of the scenario file as given, or the option of the command line.
+    /// The path of the scenario file as given, of its base, or the option of the command line.
     pub path: String,
     /// Line, counted from 1; 0 for the whole file.
     pub line: usize,
@@ -35,6 +35,8 @@ pub struct Diagnostic {
 /// A second position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RelatedSpan {
+    /// As [`Diagnostic::path`].
+    pub path: String,
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
@@ -104,7 +106,8 @@ impl Diagnostic {
         label: String,
     ) -> Self {
         let SourcePosition { line, column, source_line } = SourcePosition::new(&source.text, span);
-        self.also = Some(RelatedSpan { line, column, label, source_line });
+        let path = source.path.clone();
+        self.also = Some(RelatedSpan { path, line, column, label, source_line });
         self
     }
 
@@ -116,7 +119,7 @@ impl Diagnostic {
         };
         if let Some(also) = &self.also {
             let label = Some(also.label.as_str());
-            group = group.element(snippet(&self.path, also.line, &also.source_line, label));
+            group = group.element(snippet(&also.path, also.line, &also.source_line, label));
         }
         if let Some(hint) = &self.hint {
             group = group.element(Level::HELP.with_name("hint").message(printable(hint)));

@@ -29,6 +29,8 @@ use std::sync::Arc;
 pub struct Scenario {
     /// Short name; the stem of the file name by default.
     pub name: String,
+    /// Paths of the scenarios that it extends, the nearest first.
+    pub bases: Vec<PathBuf>,
     pub title: String,
     /// Purpose of the scenario, one or more paragraphs; may be empty.
     pub description: String,

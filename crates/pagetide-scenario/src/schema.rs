@@ -1,11 +1,12 @@
 //! The JSON Schema of scenario files, for editors and for programs that write scenarios.
 //!
 //! The schema is generated from the tables that the loader reads, so that the two agree. It cannot
-//! express every check of the loader: references to names, sums, the order of watermarks.
+//! express every check of the loader: references to names, sums, the order of watermarks. A file
+//! with a base has the same keys, but none of them is required.
 
 use crate::load::raw::ScenarioTable;
 use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEY};
-use crate::load::{PluginNames, BUILT_IN};
+use crate::load::{PluginNames, BASE_KEYS, BUILT_IN};
 use pagetide_core::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_core::units::page_size::PageSize;
@@ -19,7 +20,6 @@ pub fn schema(plugins: &PluginNames) -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<ScenarioTable>();
     NoNulls.transform(&mut schema);
-    schema.insert("title".into(), json!("Pagetide scenario"));
     let mut schema = schema.to_value();
     let names = core::iter::once(BUILT_IN).chain(plugins.groups.iter().map(String::as_str));
     let names: Vec<&str> = names.collect();
@@ -30,7 +30,51 @@ pub fn schema(plugins: &PluginNames) -> Value {
             key.insert("enum".into(), json!(names));
         }
     }
-    schema
+    with_bases(schema)
+}
+
+/// The schema of files with and without a base, from that of files without one.
+fn with_bases(mut whole: Value) -> Value {
+    let take = |value: &mut Value, key| value.as_object_mut().and_then(|it| it.remove(key));
+    let draft = take(&mut whole, "$schema");
+    let mut part = whole.clone();
+    relax(&mut part, "#/$defs/Extension/$defs/");
+    let mut definitions = take(&mut whole, "$defs").unwrap_or_default();
+    for key in BASE_KEYS {
+        take(&mut whole["properties"], key);
+    }
+    definitions["Scenario"] = whole;
+    definitions["Extension"] = part;
+    json!({
+        "$schema": draft,
+        "title": "Pagetide scenario",
+        "type": "object",
+        "if": { "required": ["base"] },
+        "then": { "$ref": "#/$defs/Extension" },
+        "else": { "$ref": "#/$defs/Scenario" },
+        "$defs": definitions,
+    })
+}
+
+/// Removes the requirements of a schema, and lets its references start with `definitions`.
+fn relax(schema: &mut Value, definitions: &str) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(|one| relax(one, definitions)),
+        Value::Object(object) => {
+            if let Some(Value::Array(_)) = object.get("required") {
+                object.remove("required");
+            }
+            // Without `workload` the keys of a phase can be those of several workloads.
+            if let Some(choices) = object.remove("oneOf") {
+                object.insert("anyOf".into(), choices);
+            }
+            if let Some(Value::String(reference)) = object.get_mut("$ref") {
+                *reference = reference.replacen("#/$defs/", definitions, 1);
+            }
+            object.values_mut().for_each(|one| relax(one, definitions));
+        }
+        _ => {}
+    }
 }
 
 /// Removes nulls: TOML has none, an unset key is absent.
@@ -221,10 +265,38 @@ mod tests {
         schema["properties"].as_object().unwrap().keys().map(String::as_str).collect()
     }
 
+    /// The schema of files without a base, with the definitions.
+    fn whole(plugins: &PluginNames) -> Value {
+        let schema = schema(plugins);
+        let mut whole = schema["$defs"]["Scenario"].clone();
+        whole["$defs"] = schema["$defs"].clone();
+        whole
+    }
+
     #[test]
-    fn it_describes_every_table() {
+    fn a_file_with_a_base_needs_no_other_key() {
         let schema = schema(&PluginNames::default());
         assert!(schema["$schema"].as_str().unwrap().contains("2020-12"));
+        assert_eq!(schema["if"], json!({ "required": ["base"] }));
+        assert_eq!(schema["then"]["$ref"], json!("#/$defs/Extension"));
+        assert_eq!(schema["else"]["$ref"], json!("#/$defs/Scenario"));
+        let (whole, part) = (&schema["$defs"]["Scenario"], &schema["$defs"]["Extension"]);
+        for key in BASE_KEYS {
+            assert!(part["properties"][key].is_object() && whole["properties"][key].is_null());
+        }
+        assert!(part["properties"]["machine"]["properties"]["cpus"].is_object());
+        let text = part.to_string();
+        assert!(!text.contains("\"required\":") && !text.contains("\"oneOf\":"));
+        for reference in text.split("\"$ref\":\"#").skip(1) {
+            let path = reference.split('"').next().unwrap();
+            assert!(path.starts_with("/$defs/Extension/$defs/"), "{path}");
+            assert!(schema.pointer(path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn it_describes_every_table() {
+        let schema = whole(&PluginNames::default());
         for key in ["name", "machine", "sysctl", "task", "variant", "reference", "report"] {
             assert!(names(&schema).contains(&key), "{key}");
         }
@@ -238,7 +310,7 @@ mod tests {
 
     #[test]
     fn it_knows_the_knobs_in_both_spellings() {
-        let schema = schema(&PluginNames::default());
+        let schema = whole(&PluginNames::default());
         let sysctls = &schema["$defs"]["Sysctls"]["properties"];
         for sysctl in Sysctl::ALL {
             let (name, is_key) = (sysctl.name(), !sysctl.file().form.is_action());
@@ -272,7 +344,7 @@ mod tests {
 
     #[test]
     fn it_has_every_policy() {
-        let schema = schema(&PluginNames::default());
+        let schema = whole(&PluginNames::default());
         let policy = &schema["$defs"]["Policy"]["properties"];
         let policy =
             if policy.is_null() { &schema["properties"]["policy"]["properties"] } else { policy };
@@ -286,7 +358,7 @@ mod tests {
     #[test]
     fn it_has_the_policies_that_are_registered() {
         let of = |plugins: &PluginNames| {
-            let schema = schema(plugins);
+            let schema = whole(plugins);
             let policy = &schema["$defs"]["Policy"]["properties"];
             let whole = &schema["properties"]["policy"]["properties"];
             let policy = if policy.is_null() { whole } else { policy };
@@ -299,7 +371,7 @@ mod tests {
 
     #[test]
     fn every_workload_has_its_keys() {
-        let schema = schema(&PluginNames::default());
+        let schema = whole(&PluginNames::default());
         for holder in ["Task", "Phase"] {
             let holder = &schema["$defs"][holder];
             assert_eq!(holder["unevaluatedProperties"], json!(false));

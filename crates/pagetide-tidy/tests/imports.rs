@@ -16,7 +16,7 @@ const LARGEST_CYCLES: [(&str, usize); 10] = [
     ("pagetide-lab", 5),
     ("pagetide-linux", 1),
     ("pagetide-py", 4),
-    ("pagetide-scenario", 35),
+    ("pagetide-scenario", 36),
     ("pagetide-sim", 6),
     ("pagetide-trace", 11),
 ];

@@ -38,6 +38,7 @@ mod trace_files;
 
 pub use output_file::{check_page, write_page};
 pub use pagetide_sim::policy;
+pub use scenario_file::with_bases;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};

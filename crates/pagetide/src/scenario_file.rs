@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::shipped::{self, ShippedTraces};
+use crate::shipped::{self, ShippedFiles};
 use pagetide_lab::plan::RunPlan;
 use pagetide_scenario::diagnostic::{Diagnostics, Style};
 use pagetide_scenario::load::{self, Overrides};
@@ -19,8 +19,8 @@ pub struct LoadedScenario {
     pub file: PathBuf,
     /// The text, if it came from standard input; then there is no file.
     text: Option<String>,
-    /// Traces of a shipped experiment; `None` for the user's own file.
-    _traces: Option<ShippedTraces>,
+    /// The files of a shipped experiment; `None` for the user's own file.
+    _shipped: Option<ShippedFiles>,
 }
 
 impl LoadedScenario {
@@ -32,12 +32,20 @@ impl LoadedScenario {
         }
     }
 
-    /// The scenario's text for display; empty if the file is not readable now.
+    /// The text of the scenario and of its bases, for display; empty if the file is not readable
+    /// now.
     pub fn text(&self) -> String {
-        match &self.text {
+        let text = match &self.text {
             Some(text) => text.clone(),
             None => std::fs::read_to_string(&self.file).unwrap_or_default(),
-        }
+        };
+        with_bases(text, &self.scenario)
+    }
+
+    /// The files that no output may overwrite; the scenario was loaded from `argument`.
+    pub fn inputs<'a>(&'a self, argument: &'a Path) -> Vec<&'a Path> {
+        let bases = self.scenario.bases.iter().map(PathBuf::as_path);
+        [argument, &self.file].into_iter().chain(bases).collect()
     }
 
     /// The runs of the scenario; `sets` are the changes of the command line.
@@ -47,6 +55,16 @@ impl LoadedScenario {
         plan.overrides = sets;
         Ok(plan)
     }
+}
+
+/// A scenario's text, followed by the texts of its bases.
+pub fn with_bases(mut text: String, scenario: &Scenario) -> String {
+    for base in &scenario.bases {
+        let name = base.file_name().unwrap_or_default().to_string_lossy();
+        text += &format!("\n# The base {name}:\n\n");
+        text += &std::fs::read_to_string(base).unwrap_or_default();
+    }
+    text
 }
 
 /// Name of standard input in messages.
@@ -62,7 +80,7 @@ fn load_stdin(overrides: &Overrides) -> Result<LoadedScenario, CliError> {
         )
     })?;
     let scenario = load::load_str(STDIN, &text, Path::new("."), overrides).map_err(refused)?;
-    Ok(LoadedScenario { scenario, file: PathBuf::from("-"), text: Some(text), _traces: None })
+    Ok(LoadedScenario { scenario, file: PathBuf::from("-"), text: Some(text), _shipped: None })
 }
 
 /// Loads the scenario that `argument` names: a file, a shipped experiment, or standard input for
@@ -87,7 +105,7 @@ pub fn load(argument: &Path, overrides: &Overrides) -> Result<LoadedScenario, Cl
         return Err(CliError::bad_input(message, hint));
     }
     let scenario = load::load(argument, overrides).map_err(refused)?;
-    Ok(LoadedScenario { scenario, file: argument.to_owned(), text: None, _traces: None })
+    Ok(LoadedScenario { scenario, file: argument.to_owned(), text: None, _shipped: None })
 }
 
 /// Warns of two values for one key, of which the last counts.
@@ -112,18 +130,28 @@ fn scenarios_beside(path: &Path) -> Vec<String> {
     names.filter_map(named).filter(|name| name.ends_with(".toml")).collect()
 }
 
-pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<LoadedScenario, CliError> {
-    let traces = ShippedTraces::unpack().map_err(|error| {
-        CliError::Failure(format!("cannot write the shipped traces to disk: {error}"))
-    })?;
+/// The shipped files on disk.
+pub fn unpacked() -> Result<ShippedFiles, CliError> {
+    ShippedFiles::unpack().map_err(|error| {
+        CliError::Failure(format!("cannot write the shipped experiments to disk: {error}"))
+    })
+}
+
+/// Loads the experiment `name` from `files`.
+pub fn load_unpacked(
+    files: &ShippedFiles,
+    name: &str,
+    overrides: &Overrides,
+) -> Result<Scenario, CliError> {
     let path = format!("experiments/{name}.toml");
-    let directory = traces.directory_of(name);
-    let scenario =
-        load::load_str(&path, shipped::text(name), &directory, overrides).map_err(refused)?;
-    let file = traces.add_scenario(name).map_err(|error| {
-        CliError::Failure(format!("cannot write the shipped scenario to disk: {error}"))
-    })?;
-    Ok(LoadedScenario { scenario, file, text: None, _traces: Some(traces) })
+    load::load_str(&path, shipped::text(name), &files.directory_of(name), overrides)
+        .map_err(refused)
+}
+
+fn load_shipped(name: &str, overrides: &Overrides) -> Result<LoadedScenario, CliError> {
+    let files = unpacked()?;
+    let scenario = load_unpacked(&files, name, overrides)?;
+    Ok(LoadedScenario { scenario, file: files.path_of(name), text: None, _shipped: Some(files) })
 }
 
 /// Mistakes in a scenario, or in the changes of one.

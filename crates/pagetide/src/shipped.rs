@@ -1,8 +1,8 @@
 //! The experiments that the binary carries, so that their names work in any directory.
 //!
-//! A scenario names its traces and object mixes by path, and they are read as files. A loaded
+//! A scenario names its base, traces and object mixes by path, and they are read as files. A loaded
 //! shipped experiment therefore has them in a temporary directory during the lifetime of
-//! [`ShippedTraces`].
+//! [`ShippedFiles`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,43 +40,34 @@ pub fn text(name: &str) -> &'static str {
     str::from_utf8(content).expect("a test has loaded every shipped experiment")
 }
 
-/// The shipped traces and object mixes on disk; removed on drop.
+/// The shipped experiments, traces and object mixes on disk; removed on drop.
 #[derive(Debug)]
-pub struct ShippedTraces {
+pub struct ShippedFiles {
     root: PathBuf,
     /// Process id of the creator. A forked process does not remove the files.
     owner: u32,
 }
 
-impl ShippedTraces {
+impl ShippedFiles {
     /// Writes all of them below a new directory.
     ///
     /// # Errors
     /// The system's temporary directory is not writable.
-    pub fn unpack() -> io::Result<ShippedTraces> {
-        let traces = ShippedTraces { root: fresh_directory()?, owner: process::id() };
+    pub fn unpack() -> io::Result<ShippedFiles> {
+        let files = ShippedFiles { root: fresh_directory()?, owner: process::id() };
         for (name, content) in FILES {
-            let path = traces.root.join(name);
-            // Experiments need the directory too: their paths may begin with `..`.
+            let path = files.root.join(name);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
-            if name_of(name).is_none() {
-                fs::write(path, content)?;
-            }
+            fs::write(path, content)?;
         }
-        Ok(traces)
+        Ok(files)
     }
 
-    /// Writes the scenario of experiment `name` to the directory that its paths are relative to.
-    ///
-    /// # Errors
-    /// As [`ShippedTraces::unpack`].
-    pub fn add_scenario(&self, name: &str) -> io::Result<PathBuf> {
-        let path = self.root.join(format!("{name}.toml"));
-        fs::create_dir_all(self.directory_of(name))?;
-        fs::write(&path, text(name))?;
-        Ok(path)
+    /// The file of experiment `name`.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.root.join(format!("{name}.toml"))
     }
 
     /// The directory that paths in experiment `name` are relative to.
@@ -86,7 +77,7 @@ impl ShippedTraces {
     }
 }
 
-impl Drop for ShippedTraces {
+impl Drop for ShippedFiles {
     fn drop(&mut self) {
         if self.owner != process::id() {
             return;
@@ -125,19 +116,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_are_there_while_they_are_needed() {
-        let traces = ShippedTraces::unpack().unwrap();
-        let root = traces.root.clone();
+    fn files_are_there_while_they_are_needed() {
+        let files = ShippedFiles::unpack().unwrap();
+        let root = files.root.clone();
         assert!(root.is_dir());
         for (path, content) in FILES {
-            assert_eq!(
-                fs::read(root.join(path)).is_ok_and(|c| c == *content),
-                path.ends_with("ptt") || path.starts_with("objects/")
-            );
+            assert!(fs::read(root.join(path)).is_ok_and(|it| it == *content), "{path}");
         }
-        assert_eq!(traces.directory_of("truth/seq2x"), root.join("truth"));
-        assert_eq!(traces.directory_of("compiler-trace"), root);
-        drop(traces);
+        assert_eq!(files.directory_of("truth/seq2x"), root.join("truth"));
+        assert_eq!(files.directory_of("compiler-trace"), root);
+        drop(files);
         assert!(!root.exists());
     }
 
@@ -147,7 +135,7 @@ mod tests {
         for name in names() {
             assert_eq!(find(name), Some(name));
             assert_eq!(find(&format!("{name}.toml")), Some(name));
-            assert!(text(name).contains("[machine]"));
+            assert!(["[machine]", "base = "].iter().any(|key| text(name).contains(key)), "{name}");
         }
         assert_eq!(find("no-such-experiment"), None);
     }

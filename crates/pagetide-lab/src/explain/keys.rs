@@ -16,8 +16,11 @@ const DEPTH_MAX: usize = 8;
 pub(super) fn all(plugins: &PluginNames) -> Vec<Topic> {
     let schema = schema(plugins);
     let mut keys = KeyTopics { schema: &schema, topics: Vec::new() };
-    if let Some(properties) = object(&schema["properties"]) {
-        for (key, value) in properties {
+    let of = |part: &str| object(&schema["$defs"][part]["properties"]);
+    if let (Some(whole), Some(extension)) = (of("Scenario"), of("Extension")) {
+        // The other keys of a file with a base are those of a whole scenario.
+        let of_bases = extension.iter().filter(|(key, _)| !whole.contains_key(*key));
+        for (key, value) in of_bases.chain(whole) {
             keys.key(key, key, value, 0);
         }
     }

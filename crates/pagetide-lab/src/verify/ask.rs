@@ -13,7 +13,7 @@ use crate::world::{Failure, FailureCause, Simulator};
 use pagetide_linux::comparable::{impossible, not_comparable, DISK_SPEED_FIXED, DISK_SPEED_SPREAD};
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::machine_costs;
-use pagetide_linux::reference::{scenario_hash, KernelReference};
+use pagetide_linux::reference::{scenario_hash, scenario_text, KernelReference};
 use pagetide_linux::session::{KernelSession, SessionJob, SessionOptions};
 use pagetide_linux::start::StartMemory;
 use pagetide_scenario::model::{Scenario, Variant};
@@ -308,7 +308,7 @@ fn kernel_side(
             let mut reference = KernelReference::load(dir, &scenario.name, &variant.name)
                 .map_err(|error| fail(String::new(), error))
                 .ok()?;
-            let text = std::fs::read(file).unwrap_or_default();
+            let text = scenario_text(file, &scenario.bases).unwrap_or_default();
             let known = !reference.origin.scenario_hash.is_empty();
             if known
                 && reference.origin.scenario_hash != scenario_hash(&text, &plan.overrides, added)
@@ -320,7 +320,14 @@ fn kernel_side(
         KernelSide::Boot { file, options, record } => (*file, *options, *record),
     };
     tell(VerifyProgress::Booting(&variant.name));
-    let job = SessionJob { file, scenario: &scenario.name, variant, sets: &plan.overrides, added };
+    let job = SessionJob {
+        file,
+        bases: &scenario.bases,
+        scenario: &scenario.name,
+        variant,
+        sets: &plan.overrides,
+        added,
+    };
     let session =
         KernelSession::boot(job, options).map_err(|error| fail(of_variant, error)).ok()?;
     let seeds: Vec<u64> =

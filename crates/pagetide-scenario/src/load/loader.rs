@@ -1,21 +1,33 @@
-//! The loader's state: the source texts (file and command line), and the problems found in them.
+//! The loader's state: the source texts (files and command line), and the problems found in them.
 
 use super::span::{ProblemSink, SourceSpan, SpannedProblem, PROBLEMS_MAX};
 use super::tree::{self, TomlNode};
 use crate::diagnostic::{Diagnostic, Diagnostics, SourceText};
+use std::path::{Path, PathBuf};
 
 pub const SCENARIO_BYTES_MAX: u64 = 256 << 10;
 
 pub(super) struct Loader {
+    /// The scenario file, its bases from the nearest on, and the arguments of the command line.
     pub(super) sources: Vec<SourceText>,
+    /// The paths of the bases.
+    pub(super) bases: Vec<PathBuf>,
+    /// The directories of the scenario file and of its bases.
+    pub(super) directories: Vec<PathBuf>,
     pub(super) problems: Vec<SpannedProblem>,
     pub(super) omitted: usize,
 }
 
 impl Loader {
-    pub(super) fn new(name: &str, text: &str) -> Self {
+    pub(super) fn new(name: &str, text: &str, directory: &Path) -> Self {
         let source = SourceText { path: name.to_owned(), text: text.to_owned() };
-        Self { sources: vec![source], problems: Vec::new(), omitted: 0 }
+        Self {
+            sources: vec![source],
+            bases: Vec::new(),
+            directories: vec![directory.to_owned()],
+            problems: Vec::new(),
+            omitted: 0,
+        }
     }
 
     /// Adds an argument of the command line as a source; returns the span of its whole text.
@@ -36,28 +48,31 @@ impl Loader {
         self.problems.dedup();
         self.omitted += self.problems.len().saturating_sub(PROBLEMS_MAX);
         self.problems.truncate(PROBLEMS_MAX);
-        // If the text is not TOML, the problems have no keys.
-        let root = tree::parse(&self.sources[0].text, 0, &mut ProblemSink::default());
-        let list = self.problems.iter().map(|problem| self.diagnostic(problem, root.as_ref()));
-        let list = list.collect();
+        // If a text is not TOML, the problems in it have no keys.
+        let files = self.sources.iter().take(self.directories.len()).zip(0..);
+        let roots = files.filter_map(|(file, number)| {
+            tree::parse(&file.text, number, &mut ProblemSink::default())
+        });
+        let roots: Vec<TomlNode> = roots.collect();
+        let list = self.problems.iter().map(|problem| self.diagnostic(problem, &roots)).collect();
         Diagnostics::new(list, self.omitted)
     }
 
-    fn diagnostic(&self, problem: &SpannedProblem, root: Option<&TomlNode>) -> Diagnostic {
+    fn diagnostic(&self, problem: &SpannedProblem, roots: &[TomlNode]) -> Diagnostic {
         let range = |span: SourceSpan| span.start as usize..span.end as usize;
-        let source = &self.sources[usize::from(problem.span.source)];
+        let source_of = |span: SourceSpan| &self.sources[usize::from(span.source)];
+        let source = source_of(problem.span);
         let (message, hint) = (problem.message.clone(), problem.hint.clone());
         let mut diagnostic = Diagnostic::new(source, range(problem.span), message, hint);
         diagnostic.key = match source.text.split_once('=') {
             Some((key, _)) if source.path == "--set" => Some(key.to_owned()),
-            _ => root.map(|root| root.key_of(problem.span)).filter(|key| !key.is_empty()),
+            _ => roots.iter().map(|root| root.key_of(problem.span)).find(|key| !key.is_empty()),
         };
         match &problem.also {
-            // The report can show a second place only if it is in the same source.
-            Some((span, label)) if span.source == problem.span.source => {
-                diagnostic.with_also(source, range(*span), label.clone())
+            Some((span, label)) => {
+                diagnostic.with_also(source_of(*span), range(*span), label.clone())
             }
-            _ => diagnostic,
+            None => diagnostic,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Loads scenario files: TOML text becomes a checked [`Scenario`], or a list of all mistakes.
 //!
-//! Steps: `tree` (TOML with source positions) -> changes of variants and of the command line,
-//! applied to the tree -> `raw` (typed tables, one declaration each) -> `check` (the model). Every
-//! variant goes through all steps, so a change is checked as if it were in the file. Every step
-//! reports its mistakes to a `span::ProblemSink` and goes on. A mistake of all variants is reported
-//! once.
+//! Steps: `tree` (TOML with source positions) -> `base` (merged into the scenario that it extends)
+//! -> changes of variants and of the command line, applied to the tree -> `raw` (typed tables, one
+//! declaration each) -> `check` (the model). Every variant goes through all steps, so a change is
+//! checked as if it were in the file. Every step reports its mistakes to a `span::ProblemSink` and
+//! goes on. A mistake of all variants is reported once.
 
 mod added;
+mod base;
 pub(crate) mod check;
 pub(crate) mod decode;
 mod loader;
@@ -24,6 +25,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::PageSize;
 use crate::model::{Scenario, Variant};
 pub use added::AddedVariant;
+pub(crate) use base::BASE_KEYS;
 pub use check::{criterion, may_have_metric, metric_key, object_mix};
 use loader::Loader;
 pub use loader::SCENARIO_BYTES_MAX;
@@ -110,7 +112,7 @@ pub fn size(text: &str) -> Result<u64, (String, String)> {
 }
 
 /// Loads a scenario from `text`. Messages call it `name`; its stem is the default name of the
-/// scenario. Relative paths in it start at `base_dir`.
+/// scenario. Relative paths in it, also that of a base, start at `base_dir`.
 ///
 /// # Errors
 /// All mistakes in the text and in `overrides`.
@@ -120,16 +122,17 @@ pub fn load_str(
     base_dir: &Path,
     overrides: &Overrides,
 ) -> Result<Scenario, Diagnostics> {
-    let mut loader = Loader::new(name, text);
-    match loader.load(text, base_dir, overrides) {
+    let mut loader = Loader::new(name, text, base_dir);
+    match loader.load(text, overrides) {
         Some(scenario) if loader.problems.is_empty() => Ok(scenario),
         _ => Err(loader.diagnostics()),
     }
 }
 
 impl Loader {
-    fn load(&mut self, text: &str, base_dir: &Path, overrides: &Overrides) -> Option<Scenario> {
+    fn load(&mut self, text: &str, overrides: &Overrides) -> Option<Scenario> {
         let mut sink = ProblemSink::default();
+        sink.files = overrides.files.clone();
         if text.len() as u64 > SCENARIO_BYTES_MAX {
             let message =
                 format!("the text is larger than {SCENARIO_BYTES_MAX} bytes: not a scenario");
@@ -137,7 +140,8 @@ impl Loader {
             self.absorb(sink);
             return None;
         }
-        let Some(mut root) = tree::parse(text, 0, &mut sink) else {
+        let root = tree::parse(text, 0, &mut sink);
+        let Some(mut root) = root.and_then(|root| self.extend(root, &mut sink)) else {
             self.absorb(sink);
             return None;
         };
@@ -149,7 +153,7 @@ impl Loader {
             let span = self.option("--repeats", "0");
             sink.hinted(span, "0 repeats: there would be no runs", "give 1 or more");
         }
-        let mut columns = self.check_columns(&plan, base_dir, overrides, &mut sink);
+        let mut columns = self.check_columns(&plan, overrides, &mut sink);
         let scenario = columns.first().map(|first| {
             let raw = &first.raw;
             let names: Vec<&str> = plan.columns.iter().map(|c| c.name.as_str()).collect();
@@ -165,6 +169,7 @@ impl Loader {
                 title: text(&raw.title).unwrap_or_else(|| name.clone()),
                 description: text(&raw.description).unwrap_or_default(),
                 name,
+                bases: self.bases.clone(),
                 repeats: overrides.repeats.unwrap_or(repeats),
                 seed: overrides.seed.unwrap_or(seed),
                 variants: Vec::new(),
@@ -207,6 +212,11 @@ impl Loader {
             let key_end = u32::try_from(key.len()).unwrap_or(u32::MAX);
             let key_span = SourceSpan { end: key_end, ..whole };
             let value_span = SourceSpan { start: key_end.saturating_add(1), ..whole };
+            if BASE_KEYS.contains(&path_parts(key)[0].as_str()) {
+                let message = format!("`{}` cannot be set here", span::clip(key));
+                sink.hinted(key_span, message, "write it in a scenario file");
+                continue;
+            }
             let node = tree::parse_value(value, value_span);
             read.push(variants::Set { path: key.clone(), span: key_span, node });
         }
@@ -247,7 +257,6 @@ impl Loader {
     fn check_columns(
         &mut self,
         plan: &VariantPlan,
-        base_dir: &Path,
         overrides: &Overrides,
         sink: &mut ProblemSink,
     ) -> Vec<CheckedVariant> {
@@ -259,8 +268,9 @@ impl Loader {
             own.page_size = raw::page_size(&root);
             own.plugins = overrides.plugins.clone();
             own.files = overrides.files.clone();
+            own.directories = self.directories.clone();
             if let Some(raw) = raw::decode(&root, &mut own) {
-                let setup = check::setup(&raw, root.span, base_dir, &mut own);
+                let setup = check::setup(&raw, root.span, &mut own);
                 columns.push(CheckedVariant { index, raw, setup });
             }
             let (problems, omitted) = own.into_parts();

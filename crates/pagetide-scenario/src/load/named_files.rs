@@ -1,10 +1,10 @@
-//! The files that a scenario names by path: traces and object mixes.
+//! The files that a scenario names by path: bases, traces, object mixes, recorded latencies.
 //!
 //! Invariant: a file is read from the path in the scenario, unless a replacement path is given for
 //! it. A worker on another computer gives such paths for its copies of the files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Replacement paths, and the paths used so far.
@@ -25,9 +25,8 @@ impl NamedFiles {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The path to read `path` from.
-    pub(crate) fn find(&self, base: &Path, path: &str) -> PathBuf {
-        let full = base.join(path);
+    /// The path to read the file at `full` from.
+    pub(crate) fn find(&self, full: PathBuf) -> PathBuf {
         let there = self.elsewhere.get(&full).unwrap_or(&full).clone();
         self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(full);
         there
@@ -47,6 +46,7 @@ impl Eq for NamedFiles {}
 mod tests {
     use super::*;
     use crate::load::{load_str, Overrides};
+    use std::path::Path;
 
     #[test]
     fn a_file_may_lie_elsewhere() {

@@ -1,9 +1,11 @@
-//! Positions in the source texts: the scenario file, and the arguments of the command line.
+//! Positions in the source texts: the scenario file, its bases, and the arguments of the command
+//! line.
 
 use super::{NamedFiles, PluginNames};
 use crate::unmodelled::UnmodelledFeature;
 use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// A byte range of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +56,9 @@ pub(crate) struct ProblemSink {
     /// Names of registered policies.
     pub(crate) plugins: PluginNames,
     pub(crate) files: NamedFiles,
+    /// The directory that relative paths in a file start at, by the file's number as a source. Paths
+    /// of the command line start at the directory of the scenario file.
+    pub(crate) directories: Vec<PathBuf>,
     problems: Vec<SpannedProblem>,
     omitted: usize,
 }
@@ -96,6 +101,18 @@ impl ProblemSink {
             Some(feature) => self.hinted(span, message, feature.hint(&clip(name))),
             None => self.hinted(span, message, hint),
         }
+    }
+
+    /// The path that `path` names.
+    pub(crate) fn full_path(&self, path: &Spanned<String>) -> PathBuf {
+        let of = self.directories.get(usize::from(path.span.source));
+        let directory = of.or(self.directories.first()).map_or(Path::new(""), PathBuf::as_path);
+        directory.join(&path.value)
+    }
+
+    /// The path to read `path` from.
+    pub(crate) fn path(&self, path: &Spanned<String>) -> PathBuf {
+        self.files.find(self.full_path(path))
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -92,7 +92,7 @@ impl TomlNode {
     }
 
     /// Whether `span` is inside this value. Text between the tables of an array is outside.
-    fn contains(&self, span: SourceSpan) -> bool {
+    pub(crate) fn contains(&self, span: SourceSpan) -> bool {
         match &self.value {
             TomlValue::Array(nodes) => {
                 self.span == span || nodes.iter().any(|node| node.contains(span))
@@ -106,7 +106,7 @@ impl TomlNode {
         }
     }
 
-    /// First to last byte of the values inside; used to test whether a position is inside.
+    /// First to last byte of the values inside.
     pub(crate) fn extent(&self) -> SourceSpan {
         let mut extent = self.span;
         let mut widen = |span: SourceSpan| {
@@ -401,7 +401,7 @@ impl TreePath<'_> {
     }
 }
 
-fn element_name(node: &TomlNode) -> Option<&str> {
+pub(crate) fn element_name(node: &TomlNode) -> Option<&str> {
     match node.as_table()?.get("name").map(|name| &name.value) {
         Some(TomlValue::Text(name)) => Some(name),
         _ => None,
@@ -418,7 +418,7 @@ fn element_names(nodes: &[TomlNode]) -> String {
 }
 
 /// Whether keys of the table at `before` contain dots, so that `key` is only the first part.
-fn is_flat(before: &[String], key: &str) -> bool {
+pub(crate) fn is_flat(before: &[String], key: &str) -> bool {
     let before: Vec<&str> = before.iter().map(String::as_str).collect();
     match before[..] {
         ["sysctl"] | ["variant", _, "sysctl" | "set"] => true,

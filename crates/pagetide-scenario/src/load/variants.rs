@@ -4,6 +4,7 @@
 //! `set` of the variant, `--set` of the command line. A variant of the command line
 //! (`--add-variant`) has a `set` too (`added.rs`).
 
+use super::base::BASE_KEYS;
 use super::decode::{Decode, Label};
 use super::raw;
 use super::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
@@ -40,7 +41,6 @@ pub(super) struct VariantColumn {
     pub(super) name: String,
     /// Its `[[variant]]`; `None` if the scenario has none.
     node: Option<TomlNode>,
-    extent: SourceSpan,
 }
 
 /// Separates the scenario from its variants.
@@ -65,7 +65,7 @@ pub(super) fn plan(mut root: TomlNode, sets: &[Set], sink: &mut ProblemSink) -> 
     let columns = variants.map_or(Vec::new(), |variants| columns(variants, sink));
     let columns = if columns.is_empty() {
         let name = ONLY_VARIANT.to_owned();
-        vec![VariantColumn { name, node: None, extent: SourceSpan::default() }]
+        vec![VariantColumn { name, node: None }]
     } else {
         columns
     };
@@ -74,11 +74,12 @@ pub(super) fn plan(mut root: TomlNode, sets: &[Set], sink: &mut ProblemSink) -> 
 
 fn is_whole(set: &Set) -> bool {
     let path = TreePath { text: &set.path, span: set.span };
-    path.parts().first().is_some_and(|first| WHOLE.contains(&first.as_str()))
+    let is_whole = |first: &str| WHOLE.contains(&first) || BASE_KEYS.contains(&first);
+    path.parts().first().is_some_and(|first| is_whole(first))
 }
 
 /// Renames nested control files to their full names.
-fn flatten(root: &mut TomlNode, sink: &mut ProblemSink) {
+pub(super) fn flatten(root: &mut TomlNode, sink: &mut ProblemSink) {
     let Some(root) = root.as_table_mut() else { return };
     for entry in &mut root.entries {
         match (entry.key.as_str(), &mut entry.node.value) {
@@ -140,8 +141,7 @@ fn columns(variants: TomlNode, sink: &mut ProblemSink) -> Vec<VariantColumn> {
             });
             continue;
         }
-        let extent = node.extent();
-        columns.push(VariantColumn { name, node: Some(node), extent });
+        columns.push(VariantColumn { name, node: Some(node) });
         spans.push(span);
     }
     columns
@@ -150,8 +150,7 @@ fn columns(variants: TomlNode, sink: &mut ProblemSink) -> Vec<VariantColumn> {
 impl VariantColumn {
     /// Whether `span` is inside the variant's own table.
     pub(super) fn contains(&self, span: SourceSpan) -> bool {
-        let own = self.extent;
-        own.source == span.source && own.start <= span.start && span.end <= own.end
+        self.node.as_ref().is_some_and(|own| own.contains(span))
     }
 
     /// The entries of its `set`: keys, and values as written in `sources`.

@@ -53,7 +53,7 @@ impl WorkloadSpec for KernelObjects {
         }
         Some(KernelObjects {
             mix,
-            path: phases.path(path, sink),
+            path: sink.path(path),
             units: units?.value.into(),
             interval_ns: keys.interval().0,
             compute_ns: keys.compute().0,

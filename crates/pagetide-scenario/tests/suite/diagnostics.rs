@@ -17,6 +17,7 @@
 //! * Lines that begin with `# ` are the errors of the line above. `^` marks the offending text, and
 //!   `|` a place without text. `-` marks a second place that the error names, or names its line if
 //!   it is a common one.
+//! * Errors in a base, one of `tests/diagnostics/bases`, are after the last line of the case.
 //!
 //! All errors of a case must be as written, in the same order. A case without errors must load.
 //! `object-mix.toml` has object mixes instead of scenarios.
@@ -98,11 +99,13 @@ fn scenario(lines: &[&str]) -> String {
 /// The lines of a case with its errors.
 fn annotate(common: &str, lines: &[&str], load: fn(&str) -> Vec<Diagnostic>) -> String {
     let errors = load(&format!("{common}{}", scenario(lines)));
-    let places: Vec<(usize, usize)> = errors.iter().map(|it| (it.line, it.column)).collect();
+    let is_own = |error: &&Diagnostic| !error.path.starts_with("bases/");
+    let (own, of_bases): (Vec<_>, Vec<_>) = errors.iter().partition(is_own);
+    let places: Vec<(usize, usize)> = own.iter().map(|it| (it.line, it.column)).collect();
     assert!(places.is_sorted(), "errors are in the order of the text: {errors:#?}");
     let mut annotated: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
     let above = common.lines().count();
-    for error in &errors {
+    for error in own {
         let marks = match error.text.chars().count() {
             0 => "|".to_owned(),
             width => "^".repeat(width),
@@ -122,6 +125,13 @@ fn annotate(common: &str, lines: &[&str], load: fn(&str) -> Vec<Diagnostic>) -> 
                     annotated[also.line - above] += &wrap(mark, &also.label);
                 }
             }
+        }
+    }
+    for Diagnostic { path, line, text, message, hint, .. } in of_bases {
+        let of_base = annotated.last_mut().expect("a case has a first line");
+        *of_base += &wrap(format!("# {path}, line {line}, `{text}`:"), message);
+        if let Some(hint) = hint {
+            *of_base += &wrap("# hint:".to_owned(), hint);
         }
     }
     annotated.concat()

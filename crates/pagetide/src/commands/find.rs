@@ -62,7 +62,7 @@ pub fn find(
         Some(DeployFormat::Json) => OutputFile::json,
         _ => OutputFile::settings,
     };
-    let inputs = [args.scenario.file.as_path(), &loaded.file];
+    let inputs = loaded.inputs(&args.scenario.file);
     let output = args.output.as_deref().map(|file| kind(file, &inputs)).transpose()?;
     let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
     let find = ask(&args, &scenario)?;

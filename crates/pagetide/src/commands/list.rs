@@ -12,8 +12,9 @@ use std::fmt::Write;
 pub fn list(plugins: &Plugins, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let width = shipped::names().map(str::len).max().unwrap_or(0);
     let mut out = String::new();
+    let files = scenario_file::unpacked()?;
     for name in shipped::names() {
-        let scenario = scenario_file::load_shipped(name, &Overrides::default())?.scenario;
+        let scenario = scenario_file::load_unpacked(&files, name, &Overrides::default())?;
         writeln!(out, "{name:<width$}  {}", scenario.title).expect("writing to a string");
     }
     printer.data(out)?;

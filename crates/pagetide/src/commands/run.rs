@@ -40,7 +40,7 @@ pub fn run(
         ("--events", args.traces.events.as_deref()),
         ("--perfetto", args.traces.perfetto.as_deref()),
     ])?;
-    let inputs = [args.scenario.file.as_path(), &loaded.file];
+    let inputs = loaded.inputs(&args.scenario.file);
     let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
     let metrics = args.openmetrics.as_deref();
     let metrics = metrics.map(|file| OutputFile::openmetrics(file, &inputs)).transpose()?;

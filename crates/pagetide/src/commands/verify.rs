@@ -48,7 +48,7 @@ pub fn verify(
         ));
     }
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
-    let inputs = [args.scenario.file.as_path(), &loaded.file];
+    let inputs = loaded.inputs(&args.scenario.file);
     let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
     let mut plan = loaded.plan(overrides.sets)?;
     plan.added = overrides.added;

@@ -8,7 +8,7 @@ use crate::latency_shape::{LatencyPiece, LatencyShape, LATENCY_NS_MAX};
 use crate::load::decode::Time;
 use crate::load::raw::{LatencyTable, RawLatency};
 use crate::load::span::{clip, ProblemSink, Spanned, SpannedProblem};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// All requests, in ten-thousandths.
@@ -20,7 +20,6 @@ const EXAMPLE: &str = "{ p50 = \"90us\", p99 = \"800us\", p999 = \"4ms\" }, for 
 pub(super) fn check(
     latency: &RawLatency,
     jobs: &str,
-    base: &Path,
     files: &mut Vec<PathBuf>,
     sink: &mut ProblemSink,
 ) -> Option<(u64, Option<Arc<LatencyShape>>)> {
@@ -30,7 +29,7 @@ pub(super) fn check(
     };
     let marks = marks(table);
     let shape = match (&table.file, marks.is_empty()) {
-        (Some(file), true) => recorded(file, jobs, base, files, sink)?,
+        (Some(file), true) => recorded(file, jobs, files, sink)?,
         (Some(file), false) => {
             let message = "a latency has a file or percentiles";
             sink.hinted(file.span, message, "leave out the file, or all percentiles");
@@ -111,11 +110,10 @@ fn fitted(
 fn recorded(
     file: &Spanned<String>,
     jobs: &str,
-    base: &Path,
     files: &mut Vec<PathBuf>,
     sink: &mut ProblemSink,
 ) -> Option<LatencyShape> {
-    let full = sink.files.find(base, &file.value);
+    let full = sink.path(file);
     let read = latency_file::read(&full, jobs).and_then(|pieces| {
         let none = || ("it has no requests".to_owned(), Some(latency_file::FORMS.to_owned()));
         LatencyShape::new(pieces).ok_or_else(none)

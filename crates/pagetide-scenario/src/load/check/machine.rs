@@ -10,7 +10,7 @@ use crate::load::span::{ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::show_size;
 use crate::model::{DiskFaults, DiskSetup, MachineSetup, NodeSetup, Swap, ZoneSetup};
 use crate::names::{DiskModel, NameSet, ZoneName};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Name of the disk of a machine without `[[machine.disk]]`.
 const DEFAULT_DISK: &str = "disk";
@@ -21,7 +21,6 @@ const ZONE_DMA_MAX: u64 = 16 << 20;
 pub(super) fn check<'a>(
     raw: &'a raw::ScenarioTable,
     at: SourceSpan,
-    base_dir: &Path,
     sink: &mut ProblemSink,
 ) -> (MachineSetup, NameIndex<'a>) {
     let mut disks = NameIndex::new("disk");
@@ -56,7 +55,7 @@ pub(super) fn check<'a>(
                     None => disks.is_incomplete = true,
                 }
                 let files = &mut checked.latency_files;
-                checked.disks.push(check_disk(disk, base_dir, files, sink));
+                checked.disks.push(check_disk(disk, files, sink));
             }
         }
     }
@@ -264,7 +263,6 @@ fn preset(name: &str, model: DiskModel) -> DiskSetup {
 
 fn check_disk(
     disk: &raw::DiskTable,
-    base_dir: &Path,
     files: &mut Vec<PathBuf>,
     sink: &mut ProblemSink,
 ) -> DiskSetup {
@@ -278,7 +276,7 @@ fn check_disk(
         }
     }
     let mut latency = |written: &Option<raw::RawLatency>, jobs, sink: &mut ProblemSink| {
-        let found = written.as_ref().and_then(|it| latency::check(it, jobs, base_dir, files, sink));
+        let found = written.as_ref().and_then(|it| latency::check(it, jobs, files, sink));
         found.map_or((None, None), |(mean_ns, shape)| (Some(mean_ns), shape))
     };
     (checked.read_latency_ns, checked.read_shape) = latency(&disk.read_latency, "read", sink);

@@ -26,10 +26,10 @@ use crate::workload::WorkloadKeys;
 use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::GroupControl;
 use std::cell::RefCell;
-use std::path::Path;
 
 pub use asked::{criterion, may_have_metric, metric_key};
 pub use object_mix::parse as object_mix;
+pub(super) use objects::read_text;
 
 /// Pages of the largest machine: 2 TiB.
 pub(super) const MACHINE_PAGES_MAX: u64 = 1 << 29;
@@ -39,13 +39,8 @@ const PHASES_MAX: usize = 16_384;
 const DEFAULT_TIME_LIMIT_NS: u64 = 3600 * 1_000_000_000;
 
 /// The setup that the tables describe. Valid only if no mistake was reported.
-pub(super) fn setup(
-    raw: &raw::ScenarioTable,
-    at: SourceSpan,
-    base_dir: &Path,
-    sink: &mut ProblemSink,
-) -> Setup {
-    let (mut machine, disks) = machine::check(raw, at, base_dir, sink);
+pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut ProblemSink) -> Setup {
+    let (mut machine, disks) = machine::check(raw, at, sink);
     let list = raw.file.as_deref().unwrap_or_default();
     let mut files = files::check(list, raw.bad.contains(&"file"), &disks, sink);
     let policies = knobs::policies(raw.policy.as_ref(), raw.bad.contains(&"policy"), sink);
@@ -58,13 +53,7 @@ pub(super) fn setup(
     let list = raw.group.as_deref().unwrap_or_default();
     let groups = groups::check(list, raw.bad.contains(&"group"), removed, memory, sink);
     let mixes = RefCell::default();
-    let scene = phases::TaskChecks {
-        groups: &groups,
-        policies: &policies,
-        base_dir,
-        memory,
-        mixes: &mixes,
-    };
+    let scene = phases::TaskChecks { groups: &groups, policies: &policies, memory, mixes: &mixes };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let mixes = mixes.into_inner();
     machine.caches = caches::check(raw, &mixes, sink);

@@ -10,6 +10,7 @@ use crate::object_mix::{KernelCache, Lifetimes, ObjectMix, ObjectRow, SHARES, UN
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Largest length of the name of a cache.
 const NAME_MAX: usize = 64;
@@ -160,7 +161,7 @@ described!(
 /// # Errors
 /// All mistakes in the text.
 pub fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
-    let mut loader = Loader::new(name, text);
+    let mut loader = Loader::new(name, text, Path::new(""));
     let mut sink = ProblemSink::default();
     let mix = if text.len() as u64 > SCENARIO_BYTES_MAX {
         let message =

@@ -39,10 +39,9 @@ impl Mixes {
     pub(super) fn load(
         &mut self,
         path: &Spanned<String>,
-        base: &Path,
         sink: &mut ProblemSink,
     ) -> Option<Arc<ObjectMix>> {
-        let full = sink.files.find(base, &path.value);
+        let full = sink.path(path);
         let index = self.read.iter().position(|(known, _)| *known == full);
         let index = index.unwrap_or_else(|| {
             let mix = read(&full).and_then(|mix| self.join(mix, &path.value));
@@ -103,7 +102,7 @@ fn read(path: &Path) -> Result<ObjectMix, Complaints> {
 
 /// The text of a file that a scenario names, at most one byte more than `limit`. The error has a
 /// message, and a hint if there is one.
-pub(super) fn read_text(
+pub(in crate::load) fn read_text(
     path: &Path,
     limit: u64,
     doubt: &str,

@@ -15,7 +15,7 @@ use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 use crate::policies::PolicyChoices;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Default size of a read() or write() call.
@@ -30,7 +30,6 @@ const DEFAULT_REGION: &str = "anon";
 pub(crate) struct TaskChecks<'c> {
     pub(crate) groups: &'c GroupIndex<'c>,
     pub(super) policies: &'c PolicyChoices,
-    pub(super) base_dir: &'c Path,
     /// Bytes of all nodes.
     pub(crate) memory: u64,
     /// Object mixes that the tasks name.
@@ -200,17 +199,12 @@ impl<'c, 'a> Phases<'c, 'a> {
         path: &Spanned<String>,
         sink: &mut ProblemSink,
     ) -> Option<Arc<ObjectMix>> {
-        self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink)
-    }
-
-    /// The path to read `path` from.
-    pub(crate) fn path(&self, path: &Spanned<String>, sink: &ProblemSink) -> PathBuf {
-        sink.files.find(self.scene.base_dir, &path.value)
+        self.scene.mixes.borrow_mut().load(path, sink)
     }
 
     /// The path of a trace; reports a trace that cannot be replayed.
     pub(crate) fn trace(&self, path: &Spanned<String>, sink: &mut ProblemSink) -> Option<PathBuf> {
-        let full = self.path(path, sink);
+        let full = sink.path(path);
         if let Err((problem, hint)) = trace_file::check(&full) {
             let message = format!("trace `{}`: {problem}", clip(&path.value));
             sink.push(SpannedProblem { span: path.span, message, hint, also: None });

@@ -33,6 +33,10 @@ table! {
         name: Spanned<Label>,
         /// One-line title, shown by `pagetide list`.
         title: Spanned<String>,
+        /// Path of a scenario that this one extends, relative to this file.
+        base: Spanned<String>,
+        /// Parts of the base to leave out, by path: ["variant", "task.writer"].
+        without: Vec<Spanned<String>>,
         /// Purpose of the scenario, in words.
         description: Spanned<String>,
         /// Number of runs of each variant, each with the next seed (default 5).

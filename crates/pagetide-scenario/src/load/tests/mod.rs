@@ -2,6 +2,7 @@
 //!
 //! Mistakes that need nothing but their text are in `tests/diagnostics`.
 
+mod bases;
 mod blame;
 mod blocks;
 mod build;

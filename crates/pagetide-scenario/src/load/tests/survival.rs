@@ -17,7 +17,8 @@ fn survive(text: &str) {
 fn load_and_run(text: &str) {
     const TASKS: usize = 20;
     const OPS: usize = 100;
-    match load_text(text, &Overrides::default()) {
+    // Its `everything.toml` is the base of some texts.
+    match load_str("dir/case.toml", text, Path::new("src/load"), &Overrides::default()) {
         Err(errors) => {
             let rendered = errors.render(crate::diagnostic::Style::Coloured);
             assert!(rendered.len() < 4 << 20);
@@ -117,6 +118,16 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Paths of parts.
+fn path() -> impl Strategy<Value = String> {
+    let known =
+        ["variant", "machine", "task", "sysctl", "group.inner", "file.data", "name", "report.rows"];
+    prop_oneof![
+        3 => prop::sample::select(known.to_vec()).prop_map(str::to_owned),
+        1 => "[a-z.\"]{0,12}",
+    ]
+}
+
 /// Values of keys.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -141,6 +152,14 @@ proptest! {
     #[test]
     fn any_mixture_of_lines_is_survived(pieces in prop::collection::vec(piece(), 0..60)) {
         survive(&pieces.concat());
+    }
+
+    #[test]
+    fn any_extension_of_a_scenario_is_survived(
+        parts in prop::collection::vec(path(), 0..4),
+        pieces in prop::collection::vec(piece(), 0..20),
+    ) {
+        survive(&format!("base = \"everything.toml\"\nwithout = {parts:?}\n{}", pieces.concat()));
     }
 
     #[test]
