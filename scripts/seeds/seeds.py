@@ -184,52 +184,50 @@ def compare(arguments):
 LIMIT = 3600
 
 
-def base_text(name, prefix):
-    """The plain scenario with the additions of the calibration; `prefix` leads from its directory
-    to this one."""
-    text = (EXPERIMENTS / f"{name}.toml").read_text()
-    text = re.sub(r'^(path|mix) = "(traces|objects)/', rf'\1 = "{prefix}\2/', text, flags=re.M)
-    extra = calibration()[name].get("extra")
-    if extra:
-        first = text.index("[[variant]]")
-        text = f"{text[:first]}{extra.strip()}\n\n{text[first:]}"
-    return text
-
-
 def calibrated_scenario(name):
-    """The plain scenario with the values of the best fit in every variant."""
-    rows = read_fits(name)
-    (best,) = (row for row in rows if row["rank"] == "0")
-    settings = settings_of(name, {key: value for key, value in best.items() if key not in FIT_COLUMNS})
-    out = []
-    merged = {}
-    # A blank line ends a table. The sub-table with the values comes last in its variant.
-    lines = [*base_text(name, "../").splitlines(), ""]
-    for at, line in enumerate(lines):
-        if not line and merged:
-            out += ["[variant.set]", *(f'"{key}" = {value}' for key, value in merged.items())]
-            merged = {}
-        if line.startswith('name = "') and at == 0:
-            line = f'name = "{name}-calibrated"'
-        if line.startswith('title = "'):
-            line = line[:-1] + ' (calibrated)"'
-        if line.startswith("set = {"):
-            continue
-        out.append(line)
-        if line.startswith('name = "') and lines[at - 1] == "[[variant]]":
-            own = next((text for text in lines[at + 1 : at + 4] if text.startswith("set = {")), "set = {}")
-            kept = tomllib.loads(own)["set"]
-            merged = {key: literal(value) for key, value in [*settings, *kept.items()]}
+    """The plain scenario with the additions of the calibration and the values of the best fit."""
+    (best,) = (row for row in read_fits(name) if row["rank"] == "0")
+    tree = tomllib.loads(calibration()[name].get("extra", ""))
+    for key, value in settings_of(name, {key: value for key, value in best.items() if key not in FIT_COLUMNS}):
+        put(tree, key.split("."), int(value) if value.isdecimal() else value)
     head = [
         f"# Made by scripts/seeds/seeds.py: experiments/{name}.toml with values fitted to the column before",
-        "# the patch (scripts/seeds/calibration.toml) set in every variant. See docs/seeds.md.",
+        "# the patch (scripts/seeds/calibration.toml). See docs/seeds.md.",
         "",
+        f'base = "../{name}.toml"',
+        f'name = "{name}-calibrated"',
+        f"title = {json.dumps(scenario(name)['title'] + ' (calibrated)')}",
     ]
-    return "\n".join(head + out)
+    return "\n".join([*head, *lines_of(tree, ""), ""])
 
 
-def literal(value):
-    return value if isinstance(value, str) and re.fullmatch(r"[0-9]+", value) else json.dumps(value)
+# Arrays of tables with names.
+LISTS = ("disk", "file", "group", "phase", "task")
+
+
+def put(table, path, value):
+    """Sets the value at a path as in `--set`."""
+    key, *rest = path
+    if not rest:
+        table[key] = value
+    elif key in LISTS:
+        tables = table.setdefault(key, [])
+        if all(it["name"] != rest[0] for it in tables):
+            tables.append({"name": rest[0]})
+        put(next(it for it in tables if it["name"] == rest[0]), rest[1:], value)
+    else:
+        put(table.setdefault(key, {}), rest, value)
+
+
+def lines_of(table, path):
+    """The lines of a TOML table: its own values, then the tables in it. Phases follow their task directly."""
+    inner = {key: value for key, value in table.items() if isinstance(value, (dict, list))}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items() if key not in inner]
+    for key, value in inner.items():
+        head, tables = (f"[{path}{key}]", [value]) if isinstance(value, dict) else (f"[[{path}{key}]]", value)
+        for one in tables:
+            lines += [*([] if key == "phase" else [""]), head, *lines_of(one, f"{path}{key}.")]
+    return lines
 
 
 def text_of(parameter, value):
@@ -306,7 +304,8 @@ def trial(arguments, name, texts, variants, seeds, limit=None):
     `limit` seconds."""
     with tempfile.TemporaryDirectory() as directory:
         file = pathlib.Path(directory) / f"{name}.toml"
-        file.write_text(base_text(name, f"{EXPERIMENTS}/"))
+        extra = calibration()[name].get("extra", "")
+        file.write_text(f'base = "{EXPERIMENTS}/{name}.toml"\n{extra}')
         return simulate(
             arguments,
             name,
