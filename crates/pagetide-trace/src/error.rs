@@ -330,3 +330,18 @@ impl From<io::Error> for TraceError {
         TraceError::whole(TraceProblem::Io { kind: error.kind(), message: error.to_string() })
     }
 }
+
+/// Longest quotation of the user's text in a message, in bytes.
+#[cfg(feature = "import")]
+const QUOTE_LIMIT: usize = 60;
+
+/// Prepares text of the user for a message: shortens it and escapes control characters.
+#[cfg(feature = "import")]
+pub(crate) fn quote(text: &[u8]) -> String {
+    let cut = text.len().min(QUOTE_LIMIT);
+    let mut quoted: String = text[..cut].escape_ascii().to_string();
+    if cut < text.len() {
+        quoted.push_str("...");
+    }
+    quoted
+}

@@ -6,6 +6,8 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{FileType, TraceError, TracePart, TraceProblem};
+#[cfg(feature = "import")]
+use crate::import::Format;
 use crate::varint;
 
 /// First bytes of a file. They are not text, and a transfer that converts line ends damages them.
@@ -407,7 +409,7 @@ impl FileType {
             return FileType::Binary;
         }
         #[cfg(feature = "import")]
-        if let Some(format) = crate::import::Format::marked(start) {
+        if let Some(format) = Format::marked(start) {
             return FileType::Recording(format);
         }
         FileType::Text

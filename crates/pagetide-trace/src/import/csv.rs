@@ -8,11 +8,12 @@ use std::str::FromStr;
 use csv::{ByteRecord, ReaderBuilder, Terminator};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::formats::FormatSpec;
 use super::objects::{ObjectPages, ObjectRequest};
 use super::source::{ImportInput, MAX_LINE};
 use super::spool::Spool;
-use super::{bad_option, quote, wrong_format, FormatSpec, ImportResult, ImportOptions, COLUMNS};
-use crate::error::{FileType, TraceProblem, TraceError};
+use super::{bad_option, wrong_format, ImportOptions, ImportResult, COLUMNS};
+use crate::error::{quote, FileType, TraceError, TraceProblem};
 use crate::format::{AccessKinds, FoldWindow, MAX_TEXT, PAGE_SIZE};
 
 /// Entry in the list of importers.
@@ -36,7 +37,6 @@ pub(super) const FORMAT: FormatSpec = FormatSpec {
         "obj-id-is-num",
     ],
     if_empty: "check that the columns are the right ones",
-    read,
 };
 
 /// Decimals of a second that are read; further digits are ignored.
@@ -256,7 +256,8 @@ impl<'a> Fields<'a> {
             self.columns.obj_size_col,
             self.columns.obj_id_is_num.then_some(self.id_column),
         ];
-        let lacks_number = |column: usize| !is_number(self.record.get(column - 1).unwrap_or_default());
+        let lacks_number =
+            |column: usize| !is_number(self.record.get(column - 1).unwrap_or_default());
         numbers.into_iter().flatten().any(lacks_number)
             || !has_number(self.record) && second.is_some_and(has_number)
     }
@@ -265,7 +266,12 @@ impl<'a> Fields<'a> {
         let Some(column) = self.columns.time_col else { return Ok(None) };
         let text = self.get("time-col", column)?;
         let expected = "a number of seconds such as `12` or `12.345`";
-        let bad = || TraceProblem::BadText { what: "time-col", text: quote(text), expected, hint: COLUMNS };
+        let bad = || TraceProblem::BadText {
+            what: "time-col",
+            text: quote(text),
+            expected,
+            hint: COLUMNS,
+        };
         parse_seconds(text).ok_or_else(bad).map(Some)
     }
 
@@ -279,9 +285,12 @@ impl<'a> Fields<'a> {
         let expected = "a number from 0 to 18446744073709551615";
         match number {
             Some(number) => Ok(u128::from(number)),
-            None if self.columns.obj_id_is_num || text.is_empty() => {
-                Err(TraceProblem::BadText { what: "obj-id-col", text: quote(text), expected, hint: COLUMNS })
-            }
+            None if self.columns.obj_id_is_num || text.is_empty() => Err(TraceProblem::BadText {
+                what: "obj-id-col",
+                text: quote(text),
+                expected,
+                hint: COLUMNS,
+            }),
             // A hash collision is less likely than a broken disk. The top bit distinguishes texts
             // from numbers.
             None => Ok(xxh3_128(text) | 1 << 127),

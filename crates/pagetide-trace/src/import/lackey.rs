@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::formats::FormatSpec;
 use super::regions::{self, TouchedPage};
-use super::source::{InputLine, ImportInput};
+use super::source::{ImportInput, InputLine};
 use super::spool::Spool;
-use super::{quote, wrong_format, FormatSpec, ImportResult, PageLayout, ImportOptions};
-use crate::error::{FileType, TraceProblem, TraceError};
-use crate::format::{Clock, AccessKinds, FoldWindow, PAGE_SIZE};
+use super::{wrong_format, ImportOptions, ImportResult, PageLayout};
+use crate::error::{quote, FileType, TraceError, TraceProblem};
+use crate::format::{AccessKinds, Clock, FoldWindow, PAGE_SIZE};
 
 /// Entry in the list of importers.
 pub(super) const FORMAT: FormatSpec = FormatSpec {
@@ -29,7 +30,6 @@ pub(super) const FORMAT: FormatSpec = FormatSpec {
     window: FoldWindow { pages: 512, time: 2_000_000 },
     options: &["maps"],
     if_empty: "record with `valgrind --tool=lackey --trace-mem=yes`",
-    read,
 };
 
 /// Largest access accepted; lackey itself stops at 512 bytes.
@@ -51,7 +51,10 @@ pub(super) fn read(
 ) -> Result<ImportResult, TraceError> {
     let start = source.peek(256)?;
     let start = &start[..start.len().min(256)];
-    if matches!(FileType::of(start), FileType::Ptt | FileType::Gzip | FileType::Binary | FileType::Empty) {
+    if matches!(
+        FileType::of(start),
+        FileType::Ptt | FileType::Gzip | FileType::Binary | FileType::Empty
+    ) {
         return Err(wrong_format(&FORMAT, start));
     }
     let mut table = PageNumbers::new();
@@ -166,7 +169,12 @@ impl PageNumbers {
     }
 
     #[inline]
-    fn touch(&mut self, page: u64, kinds: AccessKinds, spool: &mut Spool<'_>) -> Result<u32, TraceProblem> {
+    fn touch(
+        &mut self,
+        page: u64,
+        kinds: AccessKinds,
+        spool: &mut Spool<'_>,
+    ) -> Result<u32, TraceProblem> {
         let slot = page as usize % CACHE;
         let (key, mut id) = self.cache[slot];
         if key != page + 1 {

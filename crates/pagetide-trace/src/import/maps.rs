@@ -1,7 +1,6 @@
 //! Parser for /proc/PID/maps: the address ranges of a program, and the file that each range maps.
 
-use super::quote;
-use crate::error::{TraceError, TraceProblem};
+use crate::error::{quote, TraceError, TraceProblem};
 use crate::format::{MAX_PAGES, MAX_TEXT, PAGE_SIZE};
 
 /// Most lines of a maps file.

@@ -6,153 +6,30 @@
 //! their regions into a second one. Both files are in the directory of the target. After a success
 //! the second file is renamed to the target; after an error both are removed.
 
+mod csv;
 mod fold;
+mod formats;
+mod lackey;
 pub mod maps;
 mod objects;
+mod oracle_general;
 mod regions;
 mod source;
 mod spool;
 mod target;
 
-use std::fmt;
 use std::io::{self, Read};
 use std::path::Path;
-use std::str::FromStr;
 
 pub use self::csv::CsvOptions;
+pub use self::formats::Format;
+use self::formats::FormatSpec;
 pub use self::maps::Maps;
 use self::source::ImportInput;
 use self::spool::Spool;
 use self::target::TempTarget;
-use crate::error::{FileType, TraceError, TraceProblem};
+use crate::error::{quote, FileType, TraceError, TraceProblem};
 use crate::format::{FoldWindow, Totals};
-
-/// Properties of an import format. Each format declares them in its own file.
-#[derive(Debug)]
-struct FormatSpec {
-    /// Name on the command line.
-    name: &'static str,
-    /// Description in one line, for help and documentation.
-    what: &'static str,
-    /// Noun for the content of such a file, for error messages.
-    contents: &'static str,
-    /// Text, not binary data.
-    is_text: bool,
-    /// True if text with this start can only be of this format.
-    is_marked: fn(&[u8]) -> bool,
-    /// Default window. References of a program: 512 pages (2 MiB) and two million instructions
-    /// (1 ms). Requests: one page, so that only consecutive references to a page are merged.
-    window: FoldWindow,
-    /// Options of `pagetide trace import` that only some formats have.
-    options: &'static [&'static str],
-    /// Hint for an input without references.
-    if_empty: &'static str,
-    /// Reads all references into the spool.
-    read: fn(
-        &mut ImportInput<'_>,
-        &ImportOptions,
-        &mut Spool<'_>,
-    ) -> Result<ImportResult, TraceError>,
-}
-
-macro_rules! formats {
-    ($($(#[doc = $doc:literal])+ $format:ident in $file:ident,)+) => {
-        $(mod $file;)+
-
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Format {
-            $($(#[doc = $doc])+ $format,)+
-        }
-
-        impl Format {
-            pub const ALL: &'static [Format] = &[$(Format::$format),+];
-
-            fn declaration(self) -> &'static FormatSpec {
-                match self { $(Format::$format => &$file::FORMAT,)+ }
-            }
-        }
-    };
-}
-
-formats! {
-    /// `valgrind --tool=lackey --trace-mem=yes`.
-    Lackey in lackey,
-    /// libCacheSim's oracleGeneral: 24 bytes a request.
-    OracleGeneral in oracle_general,
-    /// Text with columns.
-    Csv in csv,
-}
-
-impl Format {
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        self.declaration().name
-    }
-
-    /// Description in one line.
-    pub fn what(self) -> &'static str {
-        self.declaration().what
-    }
-
-    /// Options of `pagetide trace import` that this format has and some others have not.
-    pub fn options(self) -> &'static [&'static str] {
-        self.declaration().options
-    }
-
-    pub fn default_window(self) -> FoldWindow {
-        self.declaration().window
-    }
-
-    /// The only format that text with this start can have, if it can be recognized.
-    pub(crate) fn marked(start: &[u8]) -> Option<Format> {
-        Format::ALL.iter().copied().find(|format| (format.declaration().is_marked)(start))
-    }
-
-    /// Noun for the content of such a file, for error messages.
-    pub(crate) fn contents(self) -> &'static str {
-        self.declaration().contents
-    }
-
-    /// The import commands that may read input of this type.
-    pub(crate) fn commands(looks: FileType) -> String {
-        let may_be = |format: &Format| match looks {
-            FileType::Recording(certain) => certain == *format,
-            FileType::Text => format.declaration().is_text,
-            FileType::Zstd | FileType::Binary => !format.declaration().is_text,
-            FileType::Empty | FileType::Ptt | FileType::Gzip => false,
-        };
-        let command = |format: Format| format!("`pagetide trace import {format}`");
-        join_with_or(Format::ALL.iter().copied().filter(may_be).map(command))
-    }
-}
-
-/// `a, b or c`.
-fn join_with_or(items: impl Iterator<Item = String>) -> String {
-    let mut items: Vec<String> = items.collect();
-    let last = items.pop().unwrap_or_default();
-    if items.is_empty() {
-        return last;
-    }
-    format!("{} or {last}", items.join(", "))
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Format {
-    type Err = TraceError;
-
-    fn from_str(text: &str) -> Result<Format, TraceError> {
-        let known = Format::ALL.iter().copied().find(|format| format.name() == text);
-        known.ok_or_else(|| {
-            let known = join_with_or(Format::ALL.iter().map(|format| format!("`{format}`")));
-            TraceError::whole(TraceProblem::UnknownFormat { text: quote(text.as_bytes()), known })
-        })
-    }
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportOptions {
@@ -238,7 +115,7 @@ pub fn import_cancellable(
     let mut spool = Spool::new(&spool_file, window, options)?;
     let mut input: Box<dyn Read + '_> = Box::new(input);
     let mut source = ImportInput::new(&mut input)?;
-    let mut imported = (format.declaration().read)(&mut source, options, &mut spool)?;
+    let mut imported = read(format, &mut source, options, &mut spool)?;
     if spool.is_empty() {
         return Err(TraceError::whole(TraceProblem::Empty { hint: format.declaration().if_empty }));
     }
@@ -259,6 +136,20 @@ pub fn import_cancellable(
         totals,
         output_bytes,
     })
+}
+
+/// Reads all references of the input into the spool.
+fn read(
+    format: Format,
+    input: &mut ImportInput<'_>,
+    options: &ImportOptions,
+    spool: &mut Spool<'_>,
+) -> Result<ImportResult, TraceError> {
+    match format {
+        Format::Lackey => lackey::read(input, options, spool),
+        Format::OracleGeneral => oracle_general::read(input, options, spool),
+        Format::Csv => csv::read(input, options, spool),
+    }
 }
 
 /// Result of a format's reader, in addition to the references in the spool.
@@ -310,19 +201,6 @@ fn hint_for(what: &str) -> Option<&'static str> {
 fn wrong_format(wanted: &'static FormatSpec, start: &[u8]) -> TraceError {
     let looks_like = FileType::of(start);
     TraceError::at_byte(0, TraceProblem::WrongFormat { wanted: wanted.contents, looks_like })
-}
-
-/// Longest quotation of the user's text in a message, in bytes.
-const QUOTE_LIMIT: usize = 60;
-
-/// Prepares text of the user for a message: shortens it and escapes control characters.
-pub(crate) fn quote(text: &[u8]) -> String {
-    let cut = text.len().min(QUOTE_LIMIT);
-    let mut quoted: String = text[..cut].escape_ascii().to_string();
-    if cut < text.len() {
-        quoted.push_str("...");
-    }
-    quoted
 }
 
 impl TraceError {

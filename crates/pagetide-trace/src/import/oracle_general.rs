@@ -3,11 +3,12 @@
 //! u32 time in seconds, u64 object, u32 size in bytes, i64 index of the next request for the same
 //! object (-1: none), which is ignored.
 
+use super::formats::FormatSpec;
 use super::objects::{ObjectPages, ObjectRequest};
 use super::source::ImportInput;
 use super::spool::Spool;
-use super::{wrong_format, FormatSpec, ImportResult, ImportOptions};
-use crate::error::{FileType, TraceProblem, TraceError};
+use super::{wrong_format, ImportOptions, ImportResult};
+use crate::error::{FileType, TraceError, TraceProblem};
 use crate::format::{AccessKinds, FoldWindow};
 
 /// Entry in the list of importers.
@@ -20,7 +21,6 @@ pub(super) const FORMAT: FormatSpec = FormatSpec {
     window: FoldWindow { pages: 1, time: 0 },
     options: &["time-divisor"],
     if_empty: "download or record it again",
-    read,
 };
 
 /// Bytes in a request.
@@ -48,7 +48,10 @@ pub(super) fn read(
                 break;
             }
             let end = byte + bytes.len() as u64;
-            return Err(TraceError::at_byte(end, TraceProblem::CutShort { what: "24-byte request" }));
+            return Err(TraceError::at_byte(
+                end,
+                TraceProblem::CutShort { what: "24-byte request" },
+            ));
         };
         let request = decode(bytes);
         source.take(RECORD);
