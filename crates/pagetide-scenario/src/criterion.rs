@@ -23,10 +23,10 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-use crate::model::PageSize;
 use crate::near::nearest_few;
 use crate::quantity::Quantity;
 use crate::record::{Metric, Unit};
+use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeMap;
 use std::fmt;
 

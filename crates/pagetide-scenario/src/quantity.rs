@@ -5,7 +5,7 @@
 
 use crate::load::units;
 use crate::metric::declared::NO_LIMIT;
-use crate::model::PageSize;
+use pagetide_core::units::page_size::PageSize;
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -16,9 +16,9 @@ const LARGEST_CYCLES: [(&str, usize); 10] = [
     ("pagetide-lab", 5),
     ("pagetide-linux", 1),
     ("pagetide-py", 4),
-    ("pagetide-scenario", 36),
+    ("pagetide-scenario", 5),
     ("pagetide-sim", 6),
-    ("pagetide-trace", 11),
+    ("pagetide-trace", 3),
 ];
 
 /// The rooms, lowest first. A room may import the rooms before it.

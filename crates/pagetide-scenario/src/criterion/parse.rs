@@ -2,8 +2,8 @@
 
 use super::{Criterion, CriterionRhs, Mistake, Operator, Relation, Sum, Term};
 use crate::metric::declared::NO_LIMIT;
-use crate::model::PageSize;
 use crate::quantity::Quantity;
+use pagetide_core::units::page_size::PageSize;
 
 const FORM: &str =
     "write METRIC OP VALUE, for example 'allocstall == 0', 'web.latency_p99 <= 1.1 * before' \

@@ -4,9 +4,9 @@
 //! extends it. Invariant: each value keeps the position in its own file, so a mistake in it is
 //! reported there, and a relative path in it starts there.
 
-use super::check::read_text;
 use super::decode::Decode;
 use super::loader::{Loader, SCENARIO_BYTES_MAX};
+use super::named_files::read_text;
 use super::span::{clip, list_names, ProblemSink, Spanned};
 use super::tree::{
     self, element_name, is_flat, TomlEntry, TomlNode, TomlTable, TomlValue, TreePath,

@@ -12,6 +12,7 @@ pub(crate) mod check;
 pub(crate) mod decode;
 mod loader;
 mod named_files;
+mod plugins;
 pub(crate) mod raw;
 mod removed;
 pub(crate) mod span;
@@ -22,7 +23,6 @@ pub(crate) mod units;
 mod variants;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::PageSize;
 use crate::model::{Scenario, Variant};
 pub use added::AddedVariant;
 pub(crate) use base::BASE_KEYS;
@@ -30,6 +30,9 @@ pub use check::{criterion, may_have_metric, metric_key, object_mix};
 use loader::Loader;
 pub use loader::SCENARIO_BYTES_MAX;
 pub use named_files::NamedFiles;
+use pagetide_core::units::page_size::PageSize;
+pub use plugins::PluginNames;
+pub(crate) use plugins::BUILT_IN;
 use span::{ProblemSink, SourceSpan, SpannedProblem};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -57,18 +60,6 @@ pub struct Overrides {
     pub plugins: PluginNames,
     /// Not from the command line: files that are not where the scenario says.
     pub files: NamedFiles,
-}
-
-/// The name that stands for the built-in policy.
-pub(crate) const BUILT_IN: &str = "linux";
-
-/// Names that `groups` of `[policy]` accepts in addition to `linux`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PluginNames {
-    /// Policies that choose the groups to reclaim from.
-    pub groups: Vec<String>,
-    /// Accept any name: the caller does not run the simulator.
-    pub any: bool,
 }
 
 /// The parts of a path as in `--set`, split at dots; a part may be quoted.

@@ -4,7 +4,8 @@
 //! it. A worker on another computer gives such paths for its copies of the files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Replacement paths, and the paths used so far.
@@ -42,11 +43,32 @@ impl PartialEq for NamedFiles {
 
 impl Eq for NamedFiles {}
 
+/// The text of a file that a scenario names, at most one byte more than `limit`. The error has a
+/// message, and a hint if there is one.
+pub(crate) fn read_text(
+    path: &Path,
+    limit: u64,
+    doubt: &str,
+) -> Result<String, (String, Option<String>)> {
+    let cannot = |error: std::io::Error| {
+        let hint =
+            format!("looked for {}: paths are relative to the scenario file", path.display());
+        (error.to_string(), Some(hint))
+    };
+    // Opening a pipe would block until its other end opens.
+    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err(("it is not a regular file".into(), None));
+    }
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    String::from_utf8(bytes).map_err(|_| ("not UTF-8 text".into(), Some(doubt.into())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::load::{load_str, Overrides};
-    use std::path::Path;
 
     #[test]
     fn a_file_may_lie_elsewhere() {

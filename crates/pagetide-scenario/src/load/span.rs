@@ -1,7 +1,8 @@
 //! Positions in the source texts: the scenario file, its bases, and the arguments of the command
 //! line.
 
-use super::{NamedFiles, PluginNames};
+use super::named_files::NamedFiles;
+use super::plugins::PluginNames;
 use crate::unmodelled::UnmodelledFeature;
 use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeSet;

@@ -4,7 +4,6 @@
 //! `set` of the variant, `--set` of the command line. A variant of the command line
 //! (`--add-variant`) has a `set` too (`added.rs`).
 
-use super::base::BASE_KEYS;
 use super::decode::{Decode, Label};
 use super::raw;
 use super::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
@@ -15,8 +14,19 @@ const VARIANTS_MAX: usize = 64;
 /// Name of the only variant of a scenario that declares none.
 pub(super) const ONLY_VARIANT: &str = "default";
 /// Keys that cannot differ between variants.
-const WHOLE: [&str; 9] =
-    ["name", "title", "description", "repeats", "seed", "variant", "reference", "report", "expect"];
+const WHOLE: [&str; 11] = [
+    "name",
+    "title",
+    "base",
+    "without",
+    "description",
+    "repeats",
+    "seed",
+    "variant",
+    "reference",
+    "report",
+    "expect",
+];
 
 /// A change: `path` = `node`.
 #[derive(Clone, Debug)]
@@ -74,8 +84,7 @@ pub(super) fn plan(mut root: TomlNode, sets: &[Set], sink: &mut ProblemSink) -> 
 
 fn is_whole(set: &Set) -> bool {
     let path = TreePath { text: &set.path, span: set.span };
-    let is_whole = |first: &str| WHOLE.contains(&first) || BASE_KEYS.contains(&first);
-    path.parts().first().is_some_and(|first| is_whole(first))
+    path.parts().first().is_some_and(|first| WHOLE.contains(&first.as_str()))
 }
 
 /// Renames nested control files to their full names.

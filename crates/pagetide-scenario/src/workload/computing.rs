@@ -3,7 +3,8 @@
 //! Invariant: [`Op::Compute`] follows each access and nothing else, also the last of a phase.
 
 use super::cursor::{Cursor, Generator};
-use super::plan::{PhaseStage, ProgramState};
+use super::plan::PhaseStage;
+use super::state::ProgramState;
 use crate::op::Op;
 
 /// Adds `ns` of CPU time after each access of a stage; 0 returns the stage unchanged.

@@ -1,11 +1,11 @@
 //! The position of a task in a stage. An access takes a few nanoseconds and never allocates.
 
+use super::hotspot::Hotspot;
 use super::modulo::Scatter;
+use super::order::{Laps, RandomDraws};
 use super::paced::PacedAccesses;
-use super::plan::ProgramState;
-use super::request::ServiceThread;
-use super::walk::{Laps, RandomDraws};
-use super::working_set::Hotspot;
+use super::request::{ServiceState, ServiceThread};
+use super::state::ProgramState;
 use crate::op::Op;
 use crate::zipf::Zipf;
 use std::fmt::Debug;
@@ -38,6 +38,12 @@ pub(super) enum Cursor {
 impl<G: Generator + 'static> From<Box<G>> for Cursor {
     fn from(generator: Box<G>) -> Cursor {
         Cursor::Other(generator)
+    }
+}
+
+impl From<ServiceState> for Cursor {
+    fn from(shared: ServiceState) -> Cursor {
+        Cursor::Service(Box::new(ServiceThread::new(Arc::new(shared), 0)))
     }
 }
 

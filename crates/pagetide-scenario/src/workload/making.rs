@@ -5,7 +5,8 @@
 //! that kept objects are not replaced. Invariant: a task removes only its own objects, each once.
 
 use super::cursor::{Cursor, Generator};
-use super::plan::{PhaseStage, Planner, ProgramState};
+use super::plan::{PhaseStage, Planner};
+use super::state::ProgramState;
 use crate::load::decode::Share;
 use crate::names::PickKind;
 use crate::op::Op;

@@ -2,7 +2,8 @@
 
 use super::prelude::*;
 use super::computing::computing;
-use super::walk::{check_order, check_stride, PageOrder, RegionPasses};
+use super::order::PageOrder;
+use super::walk::{check_order, check_stride, RegionPasses};
 use crate::load::decode::Hundredths;
 use crate::names::{AdviceKind, OrderKind};
 

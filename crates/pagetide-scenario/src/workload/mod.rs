@@ -6,27 +6,31 @@
 //! loader, the schema, the plan and the worlds are generated from that list or match on it.
 //!
 //! * `program`: the phases of a task as [`Op`](crate::op::Op)s.
-//! * `plan`: regions, stages and draws of a task; `cursor`: the position within a stage.
+//! * `plan`: regions and stages of a task; `state`: its draws and positions, which outlive a stage;
+//!   `cursor`: the position within a stage.
 //! * `paced`, `load_curve`: rates, and their change over time; `request`: the work of a service.
 //! * `computing`: CPU time of the program after each access.
 //! * `part`: a part of a region that a phase names.
-//! * `walk`: the orders of pages; `blocks`, `objects`, `making`: kernel memory of several
-//!   workloads; `replay`: a page trace as operations; `modulo`: remainders and the scattering
-//!   permutation.
+//! * `walk`, `order`: the orders of pages; `hotspot`: hot and cold accesses; `blocks`, `objects`,
+//!   `making`: kernel memory of several workloads; `replay`: a page trace as operations; `modulo`:
+//!   remainders and the scattering permutation.
 
 mod blocks;
 mod computing;
 mod cursor;
+mod hotspot;
 mod load_curve;
 mod making;
 mod modulo;
 mod objects;
+mod order;
 mod paced;
 mod part;
 pub(crate) mod plan;
 mod program;
 mod replay;
 mod request;
+mod state;
 mod walk;
 
 use crate::load::check::phases::Phases;
@@ -43,11 +47,11 @@ pub use build::Link;
 pub use load_curve::LoadCurve;
 pub use making::KeepShare;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};
+pub use order::PageOrder;
 pub use paced::Pace;
 pub use part::RegionPart;
 pub use program::{Program, ProgramError};
 pub use request::{Arrivals, ServiceRequest};
-pub use walk::PageOrder;
 pub use write_control::TargetWrite;
 
 /// A kind of workload, implemented in its file.
@@ -82,7 +86,8 @@ pub(crate) trait WorkloadSpec: Sized {
 /// Imports for the files of workloads.
 mod prelude {
     pub(super) use super::cursor::Generator;
-    pub(super) use super::plan::{PhaseStage, Planner, ProgramState};
+    pub(super) use super::plan::{PhaseStage, Planner};
+    pub(super) use super::state::ProgramState;
     pub(super) use super::WorkloadSpec;
     pub(super) use crate::load::check::phases::Phases;
     pub(super) use crate::load::decode::{table, GroupTarget, Int, NameKey, Size, Time};

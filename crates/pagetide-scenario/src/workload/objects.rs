@@ -7,7 +7,8 @@
 //! Invariant: a slot is either free, waiting for its age, waiting for the end of the unit, or kept.
 
 use super::cursor::{Cursor, Generator};
-use super::plan::{PhaseStage, Planner, ProgramState};
+use super::plan::{PhaseStage, Planner};
+use super::state::{ProgramState, UnitsState};
 #[cfg(doc)]
 use crate::model::Setup;
 use crate::object_mix::{KernelCache, Lifetimes, ObjectRow, SHARES, WITHIN};
@@ -75,30 +76,6 @@ pub(super) fn stage(units: Units) -> PhaseStage {
 /// Dentries and inodes, with lists and shrinkers of their own; dependent objects go with them.
 fn is_shrinkable(cache: &KernelCache) -> bool {
     cache.reclaimable && (cache.name == "dentry" || cache.name.ends_with("_inode_cache"))
-}
-
-/// State that outlives a phase: the task's slots and its draws.
-#[derive(Debug)]
-pub(super) struct UnitsState {
-    prng: SplitMix64,
-    free: Vec<u32>,
-    /// Number of slots ever used.
-    nr_slots: u32,
-    nr_kept: u32,
-}
-
-impl UnitsState {
-    pub(super) fn new(prng: SplitMix64) -> Self {
-        Self { prng, free: Vec::new(), nr_slots: 0, nr_kept: 0 }
-    }
-
-    fn take_slot(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            let slot = self.nr_slots;
-            self.nr_slots += 1;
-            slot
-        })
-    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,8 @@
 
 use super::cursor::Cursor;
 use super::load_curve::{check_load, LoadCurve, LoadPoint, FULL_SECOND};
-use super::plan::{PhaseStage, Planner, ProgramState};
+use super::plan::{PhaseStage, Planner};
+use super::state::ProgramState;
 use crate::load::decode::Rate as RateKey;
 use crate::load::span::{ProblemSink, Spanned};
 use crate::op::Op;

@@ -1,9 +1,10 @@
-//! The plan of a task, made before it runs: the regions of the task, the stages of each phase, and
-//! the state that outlives a stage. Every checked setup has a plan.
+//! The plan of a task, made before it runs: the regions of the task and the stages of each phase.
+//! Every checked setup has a plan.
 
 use super::cursor::Cursor;
 use super::making::MadeObjects;
-use super::objects::{Units, UnitsState};
+use super::objects::Units;
+use super::state::{Accesses, ProgramState, TaskRegion};
 use crate::object_mix::KernelCache;
 use crate::op::Advice;
 use crate::op::{Op, RegionBacking};
@@ -15,92 +16,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// State of a task that outlives a stage.
-#[derive(Debug)]
-pub(crate) struct ProgramState {
-    pub(super) task: String,
-    seed: u64,
-    pub(super) regions: Vec<TaskRegion>,
-    /// One generator for each pair of regions that a working-set phase names.
-    pub(super) generators: Vec<Accesses>,
-    /// Position of the task's next write, by file.
-    pub(super) positions: BTreeMap<usize, u64>,
-    /// Draws of the task that belong to no region, by purpose.
-    draws: BTreeMap<&'static str, SplitMix64>,
-    /// Number of files or pipes made so far, by kind.
-    pub(super) counts: BTreeMap<&'static str, u32>,
-    /// Number of the first file or pipe that a phase made, by phase.
-    pub(super) firsts: BTreeMap<u32, u32>,
-    /// Slots and draws of kernel objects; the cursor owns them while it runs.
-    pub(super) objects: Option<UnitsState>,
-}
-
-impl ProgramState {
-    pub(super) fn new(task: &str, seed: u64) -> ProgramState {
-        let mut state = ProgramState {
-            task: task.to_owned(),
-            seed,
-            regions: Vec::new(),
-            generators: Vec::new(),
-            positions: BTreeMap::new(),
-            draws: BTreeMap::new(),
-            counts: BTreeMap::new(),
-            firsts: BTreeMap::new(),
-            objects: None,
-        };
-        state.objects = Some(UnitsState::new(state.draws("objects")));
-        state
-    }
-
-    /// Number of a mapped region.
-    pub(super) fn number(&self, region: usize) -> u32 {
-        self.regions[region].number.unwrap_or_default()
-    }
-
-    /// Draws for `what`, continued over all phases of the task.
-    pub(super) fn draws(&mut self, what: &'static str) -> SplitMix64 {
-        let new = self.fresh(what);
-        *self.draws.entry(what).or_insert(new)
-    }
-
-    /// Draws for `what`, from the start.
-    pub(super) fn fresh(&self, what: &str) -> SplitMix64 {
-        // No region has this name: names in scenarios contain no `#`.
-        SplitMix64::new(sub_seed(self.seed, &format!("{}#{what}", self.task)))
-    }
-
-    pub(super) fn keep_draws(&mut self, what: &'static str, prng: SplitMix64) {
-        self.draws.insert(what, prng);
-    }
-}
-
 /// The stages of a phase.
 #[derive(Debug)]
 pub(super) struct Stages {
     pub(super) list: Vec<PhaseStage>,
     /// Number of times that the phase runs through its stages.
     pub(super) rounds: u32,
-}
-
-/// A named mapping of the task.
-#[derive(Debug)]
-pub(super) struct TaskRegion {
-    pub(super) name: String,
-    pub(super) backing: RegionBacking,
-    pub(super) pages: u64,
-    pub(super) advice: Advice,
-    /// Its number, once mapped.
-    pub(super) number: Option<u32>,
-    /// Random and Zipf draws over this region.
-    pub(super) prng: SplitMix64,
-}
-
-/// A working-set generator.
-#[derive(Debug)]
-pub(super) struct Accesses {
-    /// The anonymous region and the file region.
-    regions: (Option<usize>, Option<usize>),
-    pub(super) lcg: Lcg,
 }
 
 /// A step of a phase. Regions are indices into [`ProgramState::regions`].

@@ -5,9 +5,10 @@
 
 use super::cursor::Cursor;
 use super::objects::UnitObjects;
-use super::plan::{PhaseStage, Planner, ProgramState, Stages};
+use super::plan::{PhaseStage, Planner, Stages};
 use super::replay::TraceReplay;
 use super::request::{Arrivals, ServiceRequest};
+use super::state::ProgramState;
 use crate::model::Setup;
 use crate::op::Op;
 use pagetide_core::units::page_size::PageSize;

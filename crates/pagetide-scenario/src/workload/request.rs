@@ -3,11 +3,10 @@
 //! Invariant: arrivals and work are functions of the seed and the number of the request. The thread
 //! and the time of serving change neither, so all variants have the same requests.
 
-use super::cursor::Cursor;
-use super::load_curve::FULL_SECOND;
+use super::load_curve::{LoadCurve, FULL_SECOND};
 use super::modulo::Scatter;
-use super::plan::ProgramState;
-use super::service::ServiceWorkload;
+use super::order::PageOrder;
+use super::state::ProgramState;
 use crate::op::Op;
 use crate::prng::SplitMix64;
 use crate::zipf::{log2, Zipf};
@@ -23,6 +22,51 @@ const REQUEST: u128 = 1000 * FULL_SECOND as u128;
 fn exponential(prng: &mut SplitMix64) -> u64 {
     let bits = (64 << 32) - log2(prng.next_u64().max(1));
     ((u128::from(bits) * u128::from(LN_2)) >> 32) as u64
+}
+
+/// Requests, their arrivals and their work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceWorkload {
+    /// The intervals between arrivals are exponentially distributed; if false, they are equal.
+    pub poisson: bool,
+    /// Requests in 1000 seconds, at the full load.
+    pub rate: u64,
+    /// Share of the rate over time.
+    pub load: LoadCurve,
+    /// Time during which requests arrive, if given.
+    pub duration_ns: Option<u64>,
+    /// Number of requests, if given.
+    pub requests: Option<u64>,
+    pub threads: u32,
+    /// Number of requests that may wait for a thread.
+    pub queue: u32,
+    /// A request that takes longer is late.
+    pub deadline_ns: Option<u64>,
+    /// CPU time of a request, or its mean.
+    pub cpu_ns: u64,
+    /// CPU times are exponentially distributed.
+    pub cpu_exponential: bool,
+    /// Memory that requests touch: name of the region, pages.
+    pub heap: Option<(String, u64)>,
+    /// Whether every page of the heap is written first.
+    pub populate: bool,
+    /// Pages of the heap that a request touches.
+    pub touches: u32,
+    /// `Random` or `Zipf`.
+    pub order: PageOrder,
+    /// Share of the touches that write, in per cent.
+    pub write_percent: u32,
+    /// The file that requests read and write, index into
+    /// [`Setup::files`](crate::model::Setup::files).
+    pub file: Option<usize>,
+    /// Bytes that a request reads.
+    pub read: u64,
+    /// Bytes that a request writes.
+    pub write: u64,
+    /// Pages that a request allocates and frees.
+    pub allocate: u64,
+    /// Bytes per second by which the service grows.
+    pub grow: u64,
 }
 
 /// An admitted request.
@@ -178,14 +222,8 @@ enum RequestPart {
     End,
 }
 
-impl From<ServiceState> for Cursor {
-    fn from(shared: ServiceState) -> Cursor {
-        Cursor::Service(Box::new(ServiceThread::new(Arc::new(shared), 0)))
-    }
-}
-
 impl ServiceThread {
-    fn new(shared: Arc<ServiceState>, thread: u32) -> ServiceThread {
+    pub(super) fn new(shared: Arc<ServiceState>, thread: u32) -> ServiceThread {
         ServiceThread { shared, thread, work: None, is_over: false }
     }
 

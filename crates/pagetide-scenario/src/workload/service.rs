@@ -7,9 +7,11 @@
 use super::prelude::*;
 use super::load_curve::{check_load, LoadCurve, LoadPoint, TIME_MAX};
 use super::modulo::Scatter;
+use super::order::PageOrder;
 use super::paced::check_rate;
+pub use super::request::ServiceWorkload;
 use super::request::{ServiceRegions, ServiceState};
-use super::walk::{check_order, PageOrder, RegionPasses};
+use super::walk::{check_order, RegionPasses};
 use crate::load::check::phases::{anon_pages, check_block, region_name};
 use crate::load::decode::{Hundredths, PerSecond, Rate};
 use crate::load::span::SourceSpan;
@@ -71,50 +73,6 @@ table! {
         /// Rate at which the service allocates memory that it never frees (default: none).
         grow: Spanned<Rate>,
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceWorkload {
-    /// The intervals between arrivals are exponentially distributed; if false, they are equal.
-    pub poisson: bool,
-    /// Requests in 1000 seconds, at the full load.
-    pub rate: u64,
-    /// Share of the rate over time.
-    pub load: LoadCurve,
-    /// Time during which requests arrive, if given.
-    pub duration_ns: Option<u64>,
-    /// Number of requests, if given.
-    pub requests: Option<u64>,
-    pub threads: u32,
-    /// Number of requests that may wait for a thread.
-    pub queue: u32,
-    /// A request that takes longer is late.
-    pub deadline_ns: Option<u64>,
-    /// CPU time of a request, or its mean.
-    pub cpu_ns: u64,
-    /// CPU times are exponentially distributed.
-    pub cpu_exponential: bool,
-    /// Memory that requests touch: name of the region, pages.
-    pub heap: Option<(String, u64)>,
-    /// Whether every page of the heap is written first.
-    pub populate: bool,
-    /// Pages of the heap that a request touches.
-    pub touches: u32,
-    /// `Random` or `Zipf`.
-    pub order: PageOrder,
-    /// Share of the touches that write, in per cent.
-    pub write_percent: u32,
-    /// The file that requests read and write, index into
-    /// [`Setup::files`](crate::model::Setup::files).
-    pub file: Option<usize>,
-    /// Bytes that a request reads.
-    pub read: u64,
-    /// Bytes that a request writes.
-    pub write: u64,
-    /// Pages that a request allocates and frees.
-    pub allocate: u64,
-    /// Bytes per second by which the service grows.
-    pub grow: u64,
 }
 
 impl WorkloadSpec for ServiceWorkload {

@@ -4,31 +4,12 @@
 
 use super::cursor::Cursor;
 use super::modulo::Scatter;
-use super::plan::{PhaseStage, Planner, ProgramState};
+use super::order::{Laps, PageOrder, RandomDraws};
+use super::plan::{PhaseStage, Planner};
 use crate::load::decode::{Hundredths, Size};
 use crate::load::span::{ProblemSink, Spanned};
 use crate::names::OrderKind;
-use crate::op::Op;
-use crate::prng::SplitMix64;
-use crate::zipf::Zipf;
 use std::sync::Arc;
-
-/// Order of the pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageOrder {
-    /// 0, 1, 2, ...
-    Sequential,
-    /// Each page once, page = i * 7368787 mod pages.
-    Scattered,
-    /// Uniform draws with the documented generator.
-    Random,
-    /// Zipf-distributed draws with the documented generator: the rank is drawn, and rank r (from
-    /// 0) is page r * 7368787 mod pages.
-    Zipf {
-        /// The exponent in hundredths: 100 is Zipf(1.0).
-        exponent_hundredths: u32,
-    },
-}
 
 /// The order of a walk; `None` after a mistake was reported.
 pub(super) fn check_order(
@@ -70,7 +51,7 @@ pub(super) fn check_stride(stride: &Option<Spanned<Size>>, sink: &mut ProblemSin
 
 /// Passes over a region.
 pub(super) struct RegionPasses {
-    /// Index into [`ProgramState::regions`].
+    /// Index into the regions of the task's state.
     pub(super) region: usize,
     /// Number of pages, from page 0.
     pub(super) pages: u64,
@@ -113,70 +94,5 @@ impl Planner<'_> {
                 (PageOrder::Random | PageOrder::Zipf { .. }, _) => Cursor::Random(draws),
             }
         })
-    }
-}
-
-/// Passes over all indices in order.
-#[derive(Debug)]
-pub(super) struct Laps {
-    region: u32,
-    write: bool,
-    stride: u64,
-    index: u64,
-    pages: u64,
-    passes_left: u32,
-}
-
-impl Laps {
-    #[inline]
-    pub(super) fn next_index(&mut self) -> Option<u64> {
-        if self.index == self.pages {
-            self.index = 0;
-            self.passes_left = self.passes_left.saturating_sub(1);
-        }
-        if self.passes_left == 0 {
-            return None;
-        }
-        let index = self.index;
-        self.index += 1;
-        Some(index)
-    }
-
-    #[inline]
-    pub(super) fn access(&self, page: u64) -> Op {
-        Op::Access { region: self.region, page: page * self.stride, write: self.write }
-    }
-}
-
-/// A number of random draws.
-#[derive(Debug)]
-pub(super) struct RandomDraws {
-    /// Index into [`ProgramState::regions`]: the region with the generator.
-    home: usize,
-    region: u32,
-    write: bool,
-    stride: u64,
-    pages: u64,
-    left: u64,
-    prng: SplitMix64,
-}
-
-impl RandomDraws {
-    #[inline]
-    pub(super) fn uniform(&mut self) -> Option<Op> {
-        self.left = self.left.checked_sub(1)?;
-        let page = self.prng.below(self.pages) * self.stride;
-        Some(Op::Access { region: self.region, page, write: self.write })
-    }
-
-    #[inline]
-    pub(super) fn zipf(&mut self, zipf: &Zipf, scatter: &Scatter) -> Option<Op> {
-        self.left = self.left.checked_sub(1)?;
-        let page = scatter.page(zipf.draw(&mut self.prng) - 1) * self.stride;
-        Some(Op::Access { region: self.region, page, write: self.write })
-    }
-
-    pub(super) fn end(self, state: &mut ProgramState) {
-        state.regions[self.home].prng = self.prng;
     }
 }

@@ -4,15 +4,14 @@
 use super::prelude::*;
 use super::computing::computing;
 use super::cursor::Cursor;
+use super::hotspot::{Hotspot, WorkingSetSide};
 use super::load_curve::LoadPoint;
-use super::modulo::{Modulo, Scatter};
 use super::paced::Pace;
 use super::walk::RegionPasses;
 use crate::load::check::phases::{anon_pages, region_name};
 use crate::load::decode::Rate;
 use crate::load::span::SourceSpan;
 use crate::names::AdviceKind;
-use crate::prng::Lcg;
 
 table! {
     /// Makes hot and cold accesses.
@@ -150,7 +149,7 @@ impl WorkloadSpec for WorkingSet {
         let generator = planner.generator(regions, self.generator_seed);
         let set = self.clone();
         let accesses = PhaseStage::run(move |state, _| {
-            Cursor::WorkingSet(Hotspot::new(&set, [anon, file], generator, state))
+            Cursor::WorkingSet(hotspot(&set, [anon, file], generator, state))
         });
         let accesses = planner.paced(accesses, self.pace.as_ref());
         stages.push(computing(accesses, self.compute_ns));
@@ -210,95 +209,26 @@ fn use_generator(
     }
 }
 
-/// The accesses, after populating.
-#[derive(Debug)]
-pub(super) struct Hotspot {
-    left: u64,
-    lcg: Lcg,
-    /// Index into `ProgramState::generators`.
+/// The accesses, after populating. `sides`: the anonymous region and the file region, each with its
+/// pages.
+fn hotspot(
+    set: &WorkingSet,
+    sides: [Option<(usize, u64)>; 2],
     generator: usize,
-    anon: Option<WorkingSetSide>,
-    file: Option<WorkingSetSide>,
-    anon_percent: u64,
-    hot_access_percent: u64,
-    write_percent: u64,
-}
-
-/// One region of a working set: its first `hot_pages` indices are hot.
-#[derive(Clone, Copy, Debug)]
-struct WorkingSetSide {
-    region: u32,
-    hot_pages: u64,
-    hot: Modulo,
-    cold: Modulo,
-    scatter: Scatter,
-}
-
-impl WorkingSetSide {
-    fn new(region: u32, pages: u64, hot_page_percent: u64) -> Self {
-        let hot_pages = pages * hot_page_percent / 100;
-        let cold = Modulo::new(pages - hot_pages);
-        let hot = Modulo::new(hot_pages);
-        Self { region, hot_pages, hot, cold, scatter: Scatter::new(pages) }
-    }
-
-    /// The page for a draw. If no page is hot, all accesses are cold, and vice versa.
-    #[inline]
-    fn page(&self, is_hot: bool, draw: u64) -> u64 {
-        let has_cold = self.hot_pages < self.scatter.pages();
-        let index = if (is_hot && self.hot_pages > 0) || !has_cold {
-            self.hot.of(draw)
-        } else {
-            self.hot_pages + self.cold.of(draw)
-        };
-        self.scatter.page(index)
-    }
-}
-
-impl Hotspot {
-    /// `sides`: the anonymous region and the file region, each with its pages.
-    fn new(
-        set: &WorkingSet,
-        sides: [Option<(usize, u64)>; 2],
-        generator: usize,
-        state: &ProgramState,
-    ) -> Self {
-        let hot_page_percent = u64::from(set.hot_page_percent.min(100));
-        let [anon, file] = sides.map(|side| {
-            side.map(|(region, pages)| WorkingSetSide::new(state.number(region), pages, hot_page_percent))
-        });
-        Self {
-            left: set.accesses,
-            lcg: state.generators[generator].lcg,
-            generator,
-            anon,
-            file,
-            anon_percent: u64::from(set.anon_percent),
-            hot_access_percent: u64::from(set.hot_access_percent),
-            write_percent: u64::from(set.write_percent),
-        }
-    }
-
-    #[inline]
-    pub(super) fn next_op(&mut self) -> Option<Op> {
-        self.left = self.left.checked_sub(1)?;
-        let is_anon = match (&self.anon, &self.file) {
-            (Some(_), Some(_)) => self.lcg.draw() % 100 < self.anon_percent,
-            (anon, _) => anon.is_some(),
-        };
-        let side = if is_anon { self.anon.as_ref()? } else { self.file.as_ref()? };
-        let is_hot = self.lcg.draw() % 100 < self.hot_access_percent;
-        let page = side.page(is_hot, self.lcg.draw());
-        let write = is_anon
-            && match self.write_percent {
-                0 => false,
-                100 => true,
-                percent => self.lcg.draw() % 100 < percent,
-            };
-        Some(Op::Access { region: side.region, page, write })
-    }
-
-    pub(super) fn end(self, state: &mut ProgramState) {
-        state.generators[self.generator].lcg = self.lcg;
+    state: &ProgramState,
+) -> Hotspot {
+    let hot_page_percent = u64::from(set.hot_page_percent.min(100));
+    let [anon, file] = sides.map(|side| {
+        side.map(|(region, pages)| WorkingSetSide::new(state.number(region), pages, hot_page_percent))
+    });
+    Hotspot {
+        left: set.accesses,
+        lcg: state.generators[generator].lcg,
+        generator,
+        anon,
+        file,
+        anon_percent: u64::from(set.anon_percent),
+        hot_access_percent: u64::from(set.hot_access_percent),
+        write_percent: u64::from(set.write_percent),
     }
 }

@@ -4,7 +4,7 @@
 //! file takes only a number of bytes or kB.
 
 use crate::load::decode::NameKey;
-use crate::load::raw::{self, Knobs, RawWrite};
+use crate::load::raw::{Knobs, PolicyTable, RawWrite};
 use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::{ambiguous_size, parse_size};
 use crate::load::PluginNames;
@@ -30,7 +30,7 @@ const ALWAYS: [Policy; 4] =
 
 /// `is_bad`: the table itself could not be read.
 pub(super) fn policies(
-    raw: Option<&raw::PolicyTable>,
+    raw: Option<&PolicyTable>,
     is_bad: bool,
     sink: &mut ProblemSink,
 ) -> PolicyChoices {
@@ -58,10 +58,7 @@ pub(super) fn policies(
 }
 
 /// The registered policy that the scenario chooses; its name must be known.
-pub(super) fn group_policy(
-    policy: Option<&raw::PolicyTable>,
-    sink: &mut ProblemSink,
-) -> Option<String> {
+pub(super) fn group_policy(policy: Option<&PolicyTable>, sink: &mut ProblemSink) -> Option<String> {
     let name = policy?.groups.as_ref()?;
     let NameKey(text) = &name.value;
     if text == BUILT_IN {

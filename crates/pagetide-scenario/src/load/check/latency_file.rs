@@ -8,8 +8,8 @@
 //!
 //! Invariant: any bytes give requests or an error, never a panic.
 
-use super::objects::read_text;
 use crate::latency_shape::LatencyPiece;
+use crate::load::named_files::read_text;
 use crate::load::span::clip;
 use crate::load::units::parse_time;
 use pagetide_core::units::page_size::PageSize;

@@ -29,7 +29,6 @@ use std::cell::RefCell;
 
 pub use asked::{criterion, may_have_metric, metric_key};
 pub use object_mix::parse as object_mix;
-pub(super) use objects::read_text;
 
 /// Pages of the largest machine: 2 TiB.
 pub(super) const MACHINE_PAGES_MAX: u64 = 1 << 29;

@@ -3,9 +3,9 @@
 use super::object_mix::parse;
 use crate::diagnostic::Diagnostic;
 use crate::load::loader::SCENARIO_BYTES_MAX;
+use crate::load::named_files::read_text;
 use crate::load::span::{clip, ProblemSink, Spanned, SpannedProblem};
 use crate::object_mix::{KernelCache, ObjectMix};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -98,28 +98,6 @@ fn read(path: &Path) -> Result<ObjectMix, Complaints> {
     let text = read_text(path, SCENARIO_BYTES_MAX, doubt).map_err(|problem| vec![problem])?;
     parse(&path.display().to_string(), &text)
         .map_err(|mistakes| mistakes.iter().map(complaint).collect())
-}
-
-/// The text of a file that a scenario names, at most one byte more than `limit`. The error has a
-/// message, and a hint if there is one.
-pub(in crate::load) fn read_text(
-    path: &Path,
-    limit: u64,
-    doubt: &str,
-) -> Result<String, (String, Option<String>)> {
-    let cannot = |error: std::io::Error| {
-        let hint =
-            format!("looked for {}: paths are relative to the scenario file", path.display());
-        (error.to_string(), Some(hint))
-    };
-    // Opening a pipe would block until its other end opens.
-    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
-        return Err(("it is not a regular file".into(), None));
-    }
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    String::from_utf8(bytes).map_err(|_| ("not UTF-8 text".into(), Some(doubt.into())))
 }
 
 /// A mistake in a mix, reworded for a message at a position of the scenario.

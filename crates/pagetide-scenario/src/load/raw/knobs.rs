@@ -1,6 +1,7 @@
 //! `[sysctl]`, `[policy]` and `[[group]]`: the texts that a user would echo into control files. A
 //! text is kept as written; a later step checks whether the kernel accepts it.
 
+use super::control_schema;
 use crate::load::decode::{
     expected, table, unknown_key, unknown_name, Decode, Int, KeyTable, NameKey,
 };
@@ -101,7 +102,7 @@ impl JsonSchema for PolicyTable {
         "Policy".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        crate::schema::policies()
+        control_schema::policies()
     }
 }
 
@@ -208,7 +209,7 @@ impl JsonSchema for Knobs {
         "Sysctls".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        crate::schema::sysctls()
+        control_schema::sysctls()
     }
 }
 
@@ -273,6 +274,6 @@ impl JsonSchema for RawGroup {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = GroupTable::json_schema(generator);
-        crate::schema::with_group_controls(table)
+        control_schema::with_group_controls(table)
     }
 }

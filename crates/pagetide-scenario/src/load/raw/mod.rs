@@ -1,6 +1,7 @@
 //! The format: every table of a scenario file with its keys. The doc comments in these files become
 //! the texts of the JSON Schema; docs/scenario.md has the full description.
 
+mod control_schema;
 mod expect;
 mod knobs;
 mod machine;
@@ -8,10 +9,7 @@ mod report;
 mod task;
 
 pub(crate) use expect::ExpectTable;
-pub(crate) use knobs::{
-    policy_keys, ControlName, ControlText, Knobs, PolicyTable, RawGroup, RawWrite, KERNEL_KEY,
-    PLUGIN_KEY,
-};
+pub(crate) use knobs::{ControlName, ControlText, Knobs, PolicyTable, RawGroup, RawWrite};
 pub(crate) use machine::{
     page_size, DiskTable, FileTable, FreeArea, LatencyTable, MachineTable, MemoryNode, RawLatency,
     SwapTable, ZoneTable,

@@ -6,6 +6,7 @@ use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
 use crate::names::NameSet;
 use crate::workload::{WorkloadKeys, WorkloadKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::json;
 use std::borrow::Cow;
 
 const COPIES_MAX: i64 = 4096;
@@ -182,7 +183,7 @@ impl JsonSchema for RawTask {
         "Task".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        crate::schema::closed(TaskSchema::json_schema(generator), "A program.")
+        closed(TaskSchema::json_schema(generator), "A program.")
     }
 }
 
@@ -191,6 +192,15 @@ impl JsonSchema for RawPhase {
         "Phase".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        crate::schema::closed(PhaseSchema::json_schema(generator), "A named part of a task.")
+        closed(PhaseSchema::json_schema(generator), "A named part of a task.")
     }
+}
+
+/// Closes a schema that was combined from parts: no other keys are allowed.
+fn closed(mut schema: Schema, description: &str) -> Schema {
+    let object = schema.ensure_object();
+    object.remove("additionalProperties");
+    object.insert("unevaluatedProperties".into(), json!(false));
+    object.insert("description".into(), json!(description));
+    schema
 }
