@@ -3,9 +3,9 @@
 //! A record is libCacheSim's `oracleGeneral`: little-endian u32 time, u64 object, u32 size, i64
 //! time of the next access (unknown here: -1), 24 bytes without padding.
 
+use pagetide_scenario::draws::prng::sub_seed;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::op::Op;
-use pagetide_scenario::prng::sub_seed;
 use pagetide_scenario::workload::Program;
 use std::io::{self, Write};
 

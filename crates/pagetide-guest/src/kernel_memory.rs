@@ -9,8 +9,8 @@
 
 use crate::report::line;
 use pagetide_core::config::{Policy, PolicyChoice, SlabAccounting};
+use pagetide_scenario::model::object_mix::KernelCache;
 use pagetide_scenario::model::{BlockRequest, Setup};
-use pagetide_scenario::object_mix::KernelCache;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 

@@ -9,7 +9,7 @@ use crate::perform::disk_path;
 use crate::report::line;
 use crate::sys::mount::mount;
 use crate::sys::names;
-use pagetide_scenario::kernel_objects::PAGE_CACHE;
+use pagetide_scenario::model::kernel_objects::PAGE_CACHE;
 use pagetide_scenario::model::{Setup, Workload};
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};

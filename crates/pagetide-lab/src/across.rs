@@ -10,10 +10,10 @@ use crate::rows::rows;
 use crate::select;
 use crate::table::{row, Legend};
 use crate::{heading, table};
-use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::metric::declared::WALLTIME;
 use pagetide_scenario::model::Scenario;
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 use std::slice;
 
 /// Moves the variant that others are compared with to the front.

@@ -6,7 +6,7 @@
 use crate::gather;
 use crate::report::Report;
 use crate::table;
-use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde::Deserialize;
 use std::collections::BTreeMap;

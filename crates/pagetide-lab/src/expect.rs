@@ -7,7 +7,7 @@
 use crate::format::Scale;
 use crate::heading::wrap;
 use crate::report::Report;
-use pagetide_scenario::criterion::RunMetrics;
+use pagetide_scenario::metric::criterion::RunMetrics;
 use pagetide_scenario::model::Expectation;
 use pagetide_scenario::record::{Incomplete, Metric};
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,7 +169,7 @@ pub fn render(judged: &[JudgedExpectation<'_>], width: usize) -> String {
 mod tests {
     use super::*;
     use crate::testing::report_of;
-    use pagetide_scenario::criterion::Criterion;
+    use pagetide_scenario::metric::criterion::Criterion;
     use pagetide_scenario::model::PageSize;
 
     fn expectation(that: &str, variants: &[&str]) -> Expectation {

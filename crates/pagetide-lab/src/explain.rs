@@ -3,7 +3,7 @@
 //!
 //! All texts are declared elsewhere: metrics in the catalogue, control files and policies in the
 //! core, keys and workloads in the schema of scenarios, functions in the index of the core's files,
-//! the parts of Linux that are not modelled in `pagetide_scenario::unmodelled`.
+//! the parts of Linux that are not modelled in `pagetide_scenario::names::unmodelled`.
 //!
 //! Invariant: every knob of the loader and every metric of a record has a topic.
 
@@ -20,7 +20,7 @@ use pagetide_core::stats::event::TraceEvent;
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 use pagetide_scenario::metric::{better, declared, MetricDirection, ScopeKind as Scope};
-use pagetide_scenario::near::nearest_few;
+use pagetide_scenario::names::near::nearest_few;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;

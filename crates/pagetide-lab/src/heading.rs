@@ -3,7 +3,7 @@
 use crate::format::{shown, size};
 use crate::report::Report;
 use pagetide_core::control::GroupControlWrite;
-use pagetide_scenario::costs::{MachineCosts, Price};
+use pagetide_scenario::model::costs::{MachineCosts, Price};
 use pagetide_scenario::model::{DiskSetup, MachineSetup, PageSize, Setup, Variant};
 use pagetide_scenario::names::NameSet;
 use pagetide_scenario::record::Unit;

@@ -20,7 +20,7 @@ use crate::expect;
 use crate::report::{MetricSeries, Report};
 use crate::stats::MeanChange;
 use crate::verdict::{verdicts, Difference, VariantVerdict};
-use pagetide_scenario::costs::MachineCosts;
+use pagetide_scenario::model::costs::MachineCosts;
 use pagetide_scenario::record::{Incomplete, Unit};
 use serde::{Serialize, Serializer};
 use serde_json::{json, Value};
@@ -208,7 +208,7 @@ pub(crate) fn as_integer(value: f64) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::testing::report_of;
-    use pagetide_scenario::costs::Price;
+    use pagetide_scenario::model::costs::Price;
 
     #[test]
     fn the_promised_shape() {

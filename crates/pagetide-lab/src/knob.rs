@@ -13,9 +13,9 @@ mod path;
 pub(crate) use path::group_and_file;
 
 use pagetide_core::config::{ControlFile, ControlForm};
-use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::metric::criterion::Mistake;
+use pagetide_scenario::metric::quantity::Quantity;
 use pagetide_scenario::model::{PageSize, Setup};
-use pagetide_scenario::quantity::Quantity;
 use path::{file, now};
 
 /// A knob and its values.

@@ -14,7 +14,7 @@ mod text;
 use pagetide_core::config::ControlValue;
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::timeline::{Timeline, TimelineSample};
+use pagetide_scenario::record::timeline::{Timeline, TimelineSample};
 
 /// Input of [`render`].
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 //! Invariant: an exact name matches only itself, so `pgscan` does not match `pgscan_direct` if both
 //! are names.
 
-use pagetide_scenario::near::matches;
+use pagetide_scenario::names::near::matches;
 
 /// The matches of `pattern` in `all`: the exact name or the names that fit `*`; else the names that
 /// the first successful one of `ways` accepts; else the names that contain the pattern. The empty

@@ -8,8 +8,8 @@ use crate::plan::RunPlan;
 use crate::stats::Statistics;
 use crate::world::Failure;
 use pagetide_scenario::metric::declared::WALLTIME;
+use pagetide_scenario::record::timeline::Timeline;
 use pagetide_scenario::record::{Incomplete, Latencies, Unit};
-use pagetide_scenario::timeline::Timeline;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The results from which all tables and files are made.

@@ -3,7 +3,7 @@
 use crate::report::Report;
 use pagetide_scenario::metric::Owner;
 use pagetide_scenario::model::{Phase, Workload};
-use pagetide_scenario::near::matches;
+use pagetide_scenario::names::near::matches;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 

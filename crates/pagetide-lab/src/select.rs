@@ -5,12 +5,12 @@
 
 use crate::pattern::matching;
 use crate::report::Report;
-use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::load::{may_have_metric, metric_key};
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
+use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::metric::{KeyNames, Owner, ScopeKind};
 use pagetide_scenario::model::{Scenario, Setup};
-use pagetide_scenario::near::{matches, nearest_few};
+use pagetide_scenario::names::near::{matches, nearest_few};
 use std::collections::BTreeSet;
 
 /// Most names to suggest.

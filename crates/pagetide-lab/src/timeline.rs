@@ -14,10 +14,10 @@ mod services;
 use crate::format::Scale;
 use crate::heading::wrap;
 pub use csv::{render_csv, HEADER};
-use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{
+use pagetide_scenario::record::timeline::{
     CompactionCounts, GroupEvents, GroupRow, Timeline, TimelineSample,
 };
+use pagetide_scenario::record::Unit;
 use std::fmt::Write;
 
 /// Default width in characters.
@@ -230,7 +230,7 @@ fn time(ns: u64) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use pagetide_scenario::timeline::NodeRow;
+    use pagetide_scenario::record::timeline::NodeRow;
 
     /// A group of 1000 pages that has only 100 during one of `nr_samples` samples.
     pub(super) fn with_a_cut(nr_samples: u64, at: u64) -> Timeline {

@@ -3,8 +3,8 @@
 
 use pagetide_core::config::{ControlOrigin, PolicyChoice};
 use pagetide_core::control::GroupControl;
+use pagetide_scenario::model::switches::{needed, NeededSwitch, Switch};
 use pagetide_scenario::model::{PageSize, Setup};
-use pagetide_scenario::switches::{needed, NeededSwitch, Switch};
 use pagetide_scenario::workload::{FileReadWorkload, FileWriteWorkload, Workload};
 
 /// Maximum size of one read() or write() in the guest.

@@ -5,7 +5,7 @@
 //!
 //! Invariant: only the shape is used. The mean stays that of /proc/diskstats.
 
-use pagetide_scenario::latency_shape::{LatencyPiece, LatencyShape};
+use pagetide_scenario::model::latency_shape::{LatencyPiece, LatencyShape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

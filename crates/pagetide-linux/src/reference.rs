@@ -57,7 +57,7 @@ pub struct ReferenceOrigin {
     pub kernel: String,
     /// The emulator and its mode.
     pub how: String,
-    /// Control files of patched kernels that select policies ([`pagetide_scenario::switches`]).
+    /// Control files of patched kernels that select policies ([`pagetide_scenario::model::switches`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<String>,
     /// Parts of the scenario that the kernel cannot reproduce.

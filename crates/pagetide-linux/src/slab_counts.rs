@@ -8,9 +8,9 @@
 
 use crate::console::GuestSnapshot;
 use crate::host::slabinfo::SlabCache;
-use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
 use pagetide_scenario::metric::declared::{self, slabinfo_names};
 use pagetide_scenario::metric::MetricWriter;
+use pagetide_scenario::model::kernel_objects::{reported_caches, ReportedCache};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 

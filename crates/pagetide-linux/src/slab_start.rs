@@ -10,9 +10,11 @@
 //!
 //! Invariant: if tasks create neither names nor pipes, only reports change.
 
-use pagetide_scenario::kernel_objects::{reported_caches, BootCache, BootObjects, CallTimes};
 use pagetide_scenario::metric::declared::{self, slabinfo_names, MetricDecl};
 use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
+use pagetide_scenario::model::kernel_objects::{
+    reported_caches, BootCache, BootObjects, CallTimes,
+};
 use pagetide_scenario::model::{Phase, Setup, Workload};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::workload::KeepShare;

@@ -12,7 +12,7 @@ use crate::host::slabinfo::{self, SlabCache};
 use crate::host::{pagetypeinfo, zoneinfo};
 use pagetide_core::config::{ControlValue, Sysctl};
 use pagetide_core::control::ControlWrite;
-use pagetide_scenario::kernel_objects::{BootCache, PAGE_CACHE};
+use pagetide_scenario::model::kernel_objects::{BootCache, PAGE_CACHE};
 use pagetide_scenario::model::{DiskFaults, DiskSetup, FreeLists, NodeSetup, Setup, ZoneSetup};
 use pagetide_scenario::names::{DiskModel, NameSet, ZoneName};
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use pagetide_lab::csv::unit_name;
 use pagetide_lab::{explain as lab, metrics as words};
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue;
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 use pyo3::prelude::*;
 use std::sync::Arc;
 

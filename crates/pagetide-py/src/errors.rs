@@ -5,8 +5,8 @@
 //! text is that of the command.
 
 use pagetide_lab::world::Failure;
-use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::diagnostic::{Diagnostic, Diagnostics};
+use pagetide_scenario::metric::criterion::Mistake;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

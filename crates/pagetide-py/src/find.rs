@@ -13,7 +13,7 @@ use pagetide_lab::find::search::WantedEnd;
 use pagetide_lab::find::{json, text};
 use pagetide_scenario::load;
 use pagetide_scenario::model;
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -10,7 +10,7 @@ use crate::scenario::Scenario;
 use pagetide_lab::plan::RunJob;
 use pagetide_lab::sweep::store::SweepRow;
 use pagetide_lab::world::Simulator;
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 use pagetide_scenario::record::RunRecord;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -13,7 +13,7 @@ use pagetide::shipped;
 use pagetide_lab::sweep::grid;
 use pagetide_scenario::load::{AddedVariant, NamedFiles, Overrides};
 use pagetide_scenario::model;
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};

@@ -5,8 +5,8 @@
 use crate::errors;
 use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, UInt64Array};
-use pagetide_scenario::near::nearest;
-use pagetide_scenario::timeline::{
+use pagetide_scenario::names::near::nearest;
+use pagetide_scenario::record::timeline::{
     CompactionCounts, GroupEvents, GroupRow, TaskRow, Timeline, TimelineSample,
 };
 use pyo3::prelude::*;

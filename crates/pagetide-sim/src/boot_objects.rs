@@ -10,7 +10,7 @@
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, SlabError};
 use pagetide_core::units::CacheId;
-use pagetide_scenario::kernel_objects::{BootCache, BootObjects};
+use pagetide_scenario::model::kernel_objects::{BootCache, BootObjects};
 
 /// Fills the machine's caches. The error names a cache that cannot be created.
 pub(crate) fn populate(

@@ -72,7 +72,7 @@
 use pagetide_core::stats::work::Work;
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
-use pagetide_scenario::costs::{MachineCosts, Price};
+use pagetide_scenario::model::costs::{MachineCosts, Price};
 use std::ops::Index;
 
 /// Passes every kind of work with its cost to a macro, except copies, which count bytes. A test

@@ -164,7 +164,7 @@ impl<T> EventQueue<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::prng::SplitMix64;
+    use pagetide_scenario::draws::prng::SplitMix64;
     use std::collections::BTreeMap;
 
     #[test]

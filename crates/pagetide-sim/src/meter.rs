@@ -6,7 +6,7 @@
 use crate::cost::{counts, CostModel};
 use pagetide_core::stats::work::Work;
 use pagetide_core::units::{Cpu, Nanos, PAGE_SIZE};
-use pagetide_scenario::costs::Price;
+use pagetide_scenario::model::costs::Price;
 
 /// Number of operations by [`Price`]; for [`Price::PageCopy`] the number of bytes.
 pub(crate) type OperationCounts = [u64; Price::COUNT];
@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(meter.sum(&work), model.cost(&work), "{work:?}");
         }
         // A cost that does not fit 32 bits.
-        let mut costs = pagetide_scenario::costs::MachineCosts::default();
+        let mut costs = pagetide_scenario::model::costs::MachineCosts::default();
         costs.set(Price::Fault, 1 << 33);
         let slow =
             CostModel::of_machine(&costs, 1, pagetide_core::units::page_size::PageSize::Kib4);

@@ -37,7 +37,7 @@ use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model;
-use pagetide_scenario::timeline::Timeline;
+use pagetide_scenario::record::timeline::Timeline;
 use pressure::PressureReports;
 use results::slabs::SlabLevels;
 use results::timeline::{SampledWorld, TimelineSampler};

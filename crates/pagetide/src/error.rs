@@ -2,7 +2,7 @@
 
 use pagetide_lab::world::{Failure, FailureCause};
 use pagetide_linux::error::LinuxError;
-use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::metric::criterion::Mistake;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;

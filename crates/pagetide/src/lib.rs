@@ -45,7 +45,7 @@ use clap::{CommandFactory, Parser};
 use cli::{Cli, Command, ImportCommand, TraceCommand};
 use error::{CliError, ExitStatus};
 use pagetide_scenario::load::PluginNames;
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 use policy::Plugins;
 use printer::Printer;
 use std::ffi::OsString;

@@ -7,7 +7,7 @@ use pagetide_lab::plan::RunPlan;
 use pagetide_scenario::diagnostic::{Diagnostics, Style};
 use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::Scenario;
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 

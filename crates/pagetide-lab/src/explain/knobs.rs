@@ -11,7 +11,7 @@ use pagetide_core::config::{
 };
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_linux::host::sysctl::place;
-use pagetide_scenario::takes::takes;
+use pagetide_scenario::names::takes::takes;
 
 /// All knobs, in the order of docs/scenario.md.
 pub(super) fn all(index: &[TopicChoice]) -> Vec<Topic> {

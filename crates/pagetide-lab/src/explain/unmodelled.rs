@@ -1,7 +1,7 @@
 //! Topics of what Pagetide does not model.
 
 use super::{Topic, TopicKind};
-use pagetide_scenario::unmodelled::{UnmodelledFeature, ALL};
+use pagetide_scenario::names::unmodelled::{UnmodelledFeature, ALL};
 
 pub(super) fn all() -> impl Iterator<Item = Topic> {
     ALL.iter().map(|feature| Topic {

@@ -8,9 +8,9 @@
 
 use crate::knob::{group_and_file, Knob, KnobValue};
 use pagetide_core::config::{ControlOrigin, Sysctl};
-use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::metric::criterion::Mistake;
+use pagetide_scenario::metric::quantity::Quantity;
 use pagetide_scenario::model::{PageSize, Setup};
-use pagetide_scenario::quantity::Quantity;
 
 /// Kind of file ([`DeployFormat::about`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

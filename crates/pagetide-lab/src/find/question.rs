@@ -14,7 +14,9 @@ use crate::report::Report;
 use crate::stats::Statistics;
 use crate::sweep::store::SweepKey;
 use crate::world::Failure;
-use pagetide_scenario::criterion::{check_name, is_complete, Criterion, Mistake, RunMetrics};
+use pagetide_scenario::metric::criterion::{
+    check_name, is_complete, Criterion, Mistake, RunMetrics,
+};
 use pagetide_scenario::metric::{declared, KeyNames, Scope};
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::{Incomplete, Metric, RunRecord, Unit};

@@ -8,7 +8,7 @@ use crate::execute::RunProgress;
 use crate::sweep::run::{run as run_missing, SweepJob};
 use crate::sweep::store::SweepStore;
 use crate::world::{Failure, RunBackend};
-use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::model::{Scenario, Variant};
 use std::collections::BTreeMap;
 use std::io;
@@ -114,7 +114,7 @@ mod tests {
     use crate::sweep::store::StoreOrigin;
     use crate::testing::{failure, record, scenario};
     use crate::world::RunControl;
-    use pagetide_scenario::criterion::Criterion;
+    use pagetide_scenario::metric::criterion::Criterion;
     use pagetide_scenario::record::{Incomplete, Metric, RunRecord, Unit};
 
     /// Searches in a world that is a function of the knob's value (`None`: unchanged) and the seed.

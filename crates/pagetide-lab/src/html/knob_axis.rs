@@ -4,8 +4,8 @@
 //! 1, 2, and so on, and are the ticks of the axis.
 
 use super::lines::ChartAxis;
+use pagetide_scenario::metric::quantity::Quantity;
 use pagetide_scenario::model::PageSize;
-use pagetide_scenario::quantity::Quantity;
 use pagetide_scenario::record::Unit;
 
 /// The axis is logarithmic from this ratio of largest to smallest value on.

@@ -5,12 +5,12 @@
 use super::clip;
 use pagetide_core::config::{ControlFile, Sysctl};
 use pagetide_core::control::GroupControl;
-use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::load;
+use pagetide_scenario::metric::criterion::Mistake;
+use pagetide_scenario::metric::quantity::Quantity;
 use pagetide_scenario::metric::Owner;
 use pagetide_scenario::model::{Group, Setup};
-use pagetide_scenario::near::nearest_few;
-use pagetide_scenario::quantity::Quantity;
+use pagetide_scenario::names::near::nearest_few;
 use std::collections::BTreeSet;
 
 /// The value of `path` in the setup, or its default.

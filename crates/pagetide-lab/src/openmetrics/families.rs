@@ -7,7 +7,7 @@
 
 use super::text::{labels, name, seconds, MetricFamily, MetricType};
 use super::{limits, LastSample, OpenMetricsSource};
-use pagetide_scenario::timeline::{GroupRow, TimelineSample, ZoneRow};
+use pagetide_scenario::record::timeline::{GroupRow, TimelineSample, ZoneRow};
 
 /// Scope of failures: including descendants.
 const HIERARCHY: &str = "hierarchy";

@@ -4,7 +4,7 @@ use super::text::{labels, name, seconds};
 use super::*;
 use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::model::Group;
-use pagetide_scenario::timeline::{GroupEvents, GroupRow, ZoneName, ZoneRow};
+use pagetide_scenario::record::timeline::{GroupEvents, GroupRow, ZoneName, ZoneRow};
 use std::io::Write;
 use std::process::{Command, Stdio};
 

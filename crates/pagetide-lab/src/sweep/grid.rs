@@ -6,7 +6,7 @@
 
 use crate::knob::Knob;
 use pagetide_core::units::digest::Digest;
-use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::model::Setup;
 use std::fmt;
 use std::fs::File;

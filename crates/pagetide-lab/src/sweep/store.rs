@@ -8,9 +8,9 @@
 //! was being written: an incomplete last line is dropped. Equal rows are equal bytes on every
 //! machine. A file has one writer, which holds its lock.
 
-use pagetide_scenario::criterion::Mistake;
+use pagetide_scenario::metric::criterion::Mistake;
+use pagetide_scenario::metric::quantity::Quantity;
 use pagetide_scenario::model::PageSize;
-use pagetide_scenario::quantity::Quantity;
 use pagetide_scenario::record::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;

@@ -4,7 +4,7 @@
 
 use super::nodes;
 use crate::csv::quoted;
-use pagetide_scenario::timeline::{
+use pagetide_scenario::record::timeline::{
     CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline, ZoneRow,
 };
 
@@ -174,7 +174,7 @@ mod tests {
     use super::super::services::tests::served;
     use super::super::tests::with_a_cut;
     use super::*;
-    use pagetide_scenario::timeline::ZoneName;
+    use pagetide_scenario::record::timeline::ZoneName;
 
     /// The columns of a line that are not empty.
     fn cells(line: &str) -> String {

@@ -4,7 +4,7 @@
 //! buddyinfo.
 
 use super::{axis, bars, column_of, row_of, shade};
-use pagetide_scenario::timeline::{NodeRow, Timeline};
+use pagetide_scenario::record::timeline::{NodeRow, Timeline};
 use std::fmt::Write;
 
 /// Part of the legend.

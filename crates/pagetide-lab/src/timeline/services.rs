@@ -1,7 +1,7 @@
 //! Charts of services: latency of requests, and late and dropped requests.
 
 use super::{axis, bars, column_of, row_of, shade, time};
-use pagetide_scenario::timeline::{ServiceRow, Timeline};
+use pagetide_scenario::record::timeline::{ServiceRow, Timeline};
 use std::fmt::Write;
 
 /// Part of the legend.
@@ -44,7 +44,7 @@ pub(super) fn draw(timeline: &Timeline, nr_columns: usize, out: &mut String) {
 pub(super) mod tests {
     use super::super::render;
     use super::*;
-    use pagetide_scenario::timeline::TimelineSample;
+    use pagetide_scenario::record::timeline::TimelineSample;
 
     pub(in super::super) fn served() -> Timeline {
         let sample = |at: u64| TimelineSample {

@@ -450,7 +450,7 @@ mod tests {
         let shown = (CounterGrade::Shown, Agreement::NotJudged);
         assert_eq!(judged(&setup, false), shown);
         assert_eq!(judged(&setup, true), (Timed, Agreement::WithinNoise));
-        setup.machine.costs.set(pagetide_scenario::costs::Price::Fault, 1);
+        setup.machine.costs.set(pagetide_scenario::model::costs::Price::Fault, 1);
         assert_eq!(judged(&setup, false), shown, "stated costs are not measured");
     }
 

@@ -14,9 +14,9 @@
 
 use pagetide_linux::machine_costs;
 use pagetide_linux::reference::KernelReference;
-use pagetide_scenario::costs::{MachineCosts, Price};
 use pagetide_scenario::metric::declared::{self, MetricDecl};
 use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
+use pagetide_scenario::model::costs::{MachineCosts, Price};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 use pagetide_sim::cost::CostModel;

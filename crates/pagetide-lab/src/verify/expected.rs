@@ -6,7 +6,7 @@
 //! missing there is not filled in with zeros.
 
 use crate::expect::{self, VariantJudgement};
-use pagetide_scenario::criterion::RunMetrics;
+use pagetide_scenario::metric::criterion::RunMetrics;
 use pagetide_scenario::model::Expectation;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde_json::{json, Value};
@@ -121,7 +121,7 @@ pub(super) fn sentences(
 mod tests {
     use super::*;
     use crate::testing::record;
-    use pagetide_scenario::criterion::Criterion;
+    use pagetide_scenario::metric::criterion::Criterion;
     use pagetide_scenario::model::PageSize;
 
     #[test]

@@ -14,7 +14,7 @@ use super::costs::FittedCosts;
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::machine_costs::variant_name;
 use pagetide_linux::reference::{scenario_hash, KernelReference};
-use pagetide_scenario::costs::{MachineCosts, Price};
+use pagetide_scenario::model::costs::{MachineCosts, Price};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -18,9 +18,9 @@
 //!
 //! Invariant: a name has one grade, whatever its value.
 
-use pagetide_scenario::kernel_objects::reported_caches;
 use pagetide_scenario::metric::declared::{self, is_state, slabinfo_names};
 use pagetide_scenario::metric::COUNTED;
+use pagetide_scenario::model::kernel_objects::reported_caches;
 use pagetide_scenario::record::Unit;
 use std::sync::LazyLock;
 

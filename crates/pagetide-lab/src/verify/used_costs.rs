@@ -2,7 +2,7 @@
 //! scenario states, and the number of CPUs that they are for.
 
 use super::costs::FittedCosts;
-use pagetide_scenario::costs::{MachineCosts, Price};
+use pagetide_scenario::model::costs::{MachineCosts, Price};
 
 /// Source of the simulator's costs on a machine with `cpus` CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]

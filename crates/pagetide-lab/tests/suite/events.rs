@@ -4,10 +4,10 @@ use crate::traces::{scenario, Collected, SCENARIO};
 use pagetide_core::stats::event::TraceEvent;
 use pagetide_lab::traces::JsonLines;
 use pagetide_scenario::model::Variant;
-use pagetide_scenario::record::RunRecord;
-use pagetide_scenario::timeline::{
+use pagetide_scenario::record::timeline::{
     CompactionCounts, GroupEvents, GroupRow, TaskRow, TimelineSample,
 };
+use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::ObserverHandle;
 use pagetide_sim::{run, RunOptions};
 use serde_json::Value;

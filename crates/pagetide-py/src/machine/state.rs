@@ -8,7 +8,7 @@ use pagetide_core::interface::executor::{Executor, World};
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::{MmId, ProcessCall, Processes};
 use pagetide_core::units::{MemcgId, Nanos, Requester};
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -396,7 +396,7 @@ impl Decode for Hundredths {
             TomlValue::Integer(value) => units::parse_hundredths(&value.to_string()),
             _ => None,
         };
-        let limit = crate::zipf::ZIPF_EXPONENT_HUNDREDTHS_MAX;
+        let limit = crate::draws::zipf::ZIPF_EXPONENT_HUNDREDTHS_MAX;
         match parsed {
             Some(value) if (1..=limit).contains(&value) => Some(Hundredths(value)),
             _ => {

@@ -3,7 +3,7 @@
 
 use super::named_files::NamedFiles;
 use super::plugins::PluginNames;
-use crate::unmodelled::UnmodelledFeature;
+use crate::names::unmodelled::UnmodelledFeature;
 use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ impl ProblemSink {
         if self.is_full() {
             return None;
         }
-        crate::near::nearest(name, known)
+        crate::names::near::nearest(name, known)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use super::better::MetricDirection;
 use super::key::ScopeKind;
-use crate::near::matches;
+use crate::names::near::matches;
 use crate::record::Unit;
 use std::collections::HashMap;
 use std::fmt::Display;

@@ -10,9 +10,9 @@ use super::file_read::read;
 use super::file_write::append;
 use super::modulo::Scatter;
 use super::objects::Units;
-use crate::object_mix::ObjectMix;
-use crate::prng::SplitMix64;
-use crate::zipf::Zipf;
+use crate::model::object_mix::ObjectMix;
+use crate::draws::prng::SplitMix64;
+use crate::draws::zipf::Zipf;
 use std::path::PathBuf;
 use std::sync::Arc;
 

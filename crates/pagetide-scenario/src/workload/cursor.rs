@@ -6,8 +6,8 @@ use super::order::{Laps, RandomDraws};
 use super::paced::PacedAccesses;
 use super::request::{ServiceState, ServiceThread};
 use super::state::ProgramState;
+use crate::draws::zipf::Zipf;
 use crate::op::Op;
-use crate::zipf::Zipf;
 use std::fmt::Debug;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use super::modulo::{Modulo, Scatter};
 use super::state::ProgramState;
+use crate::draws::prng::Lcg;
 use crate::op::Op;
-use crate::prng::Lcg;
 
 /// The accesses of a working set.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use super::blocks::{BlockStep, BlockAllocator, BLOCKS_MAX, ORDER_MAX};
 use crate::names::KernelRequest;
-use crate::prng::SplitMix64;
+use crate::draws::prng::SplitMix64;
 
 table! {
     /// Allocates and frees kernel memory.

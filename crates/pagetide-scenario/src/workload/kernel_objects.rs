@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use super::objects::{self, Units};
-use crate::object_mix::ObjectMix;
+use crate::model::object_mix::ObjectMix;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -7,10 +7,10 @@
 use super::cursor::{Cursor, Generator};
 use super::plan::{PhaseStage, Planner};
 use super::state::ProgramState;
+use crate::draws::prng::SplitMix64;
 use crate::load::decode::Share;
 use crate::names::PickKind;
 use crate::op::Op;
-use crate::prng::SplitMix64;
 
 /// The kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,8 +37,8 @@ use crate::load::check::phases::Phases;
 use crate::load::decode::{fill, named, KeyTable};
 use crate::load::span::{ProblemSink, Spanned};
 use crate::load::tree::TomlEntry;
+use crate::model::object_mix::ObjectMix;
 use crate::names::{names, NameSet};
-use crate::object_mix::ObjectMix;
 use plan::{PhaseStage, Planner};
 use schemars::JsonSchema;
 

@@ -1,6 +1,6 @@
 //! Fast remainders by a divisor that is known long before the dividends.
 
-use crate::prng::mul_high;
+use crate::draws::prng::mul_high;
 
 /// A divisor with its reciprocal: [`Modulo::of`] multiplies instead of dividing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@
 use super::cursor::{Cursor, Generator};
 use super::plan::{PhaseStage, Planner};
 use super::state::{ProgramState, UnitsState};
+use crate::draws::prng::SplitMix64;
+use crate::model::object_mix::{KernelCache, Lifetimes, ObjectRow, SHARES, WITHIN};
 #[cfg(doc)]
 use crate::model::Setup;
-use crate::object_mix::{KernelCache, Lifetimes, ObjectRow, SHARES, WITHIN};
 use crate::op::Op;
-use crate::prng::SplitMix64;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;

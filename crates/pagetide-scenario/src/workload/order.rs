@@ -2,9 +2,9 @@
 
 use super::modulo::Scatter;
 use super::state::ProgramState;
+use crate::draws::prng::SplitMix64;
+use crate::draws::zipf::Zipf;
 use crate::op::Op;
-use crate::prng::SplitMix64;
-use crate::zipf::Zipf;
 
 /// Order of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

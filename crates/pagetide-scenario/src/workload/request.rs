@@ -7,9 +7,9 @@ use super::load_curve::{LoadCurve, FULL_SECOND};
 use super::modulo::Scatter;
 use super::order::PageOrder;
 use super::state::ProgramState;
+use crate::draws::prng::SplitMix64;
+use crate::draws::zipf::{log2, Zipf};
 use crate::op::Op;
-use crate::prng::SplitMix64;
-use crate::zipf::{log2, Zipf};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -356,7 +356,7 @@ impl RequestWork {
 impl SplitMix64 {
     /// The generator that starts with `seed`, after `draws` draws.
     fn nth(seed: u64, draws: u64) -> SplitMix64 {
-        SplitMix64::new(seed.wrapping_add(draws.wrapping_mul(crate::prng::GOLDEN_GAMMA)))
+        SplitMix64::new(seed.wrapping_add(draws.wrapping_mul(crate::draws::prng::GOLDEN_GAMMA)))
     }
 }
 

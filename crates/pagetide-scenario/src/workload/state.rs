@@ -1,7 +1,7 @@
 //! The state of a task that outlives a stage: its regions, draws, positions, slots of objects.
 
+use crate::draws::prng::{sub_seed, Lcg, SplitMix64};
 use crate::op::{Advice, RegionBacking};
-use crate::prng::{sub_seed, Lcg, SplitMix64};
 use std::collections::BTreeMap;
 
 /// State of a task that outlives a stage.

@@ -6,8 +6,8 @@
 
 use pagetide_core::config::{ControlFile, Policy, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
-use pagetide_scenario::costs::Price;
-use pagetide_scenario::takes::takes;
+use pagetide_scenario::model::costs::Price;
+use pagetide_scenario::names::takes::takes;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

@@ -182,7 +182,7 @@ fn shipped_object_mixes_are_of_one_kernel_and_make_what_they_say() {
         let path = root().join(format!("experiments/objects/{name}.toml"));
         let text = std::fs::read_to_string(path).unwrap();
         let mix = load::object_mix(name, &text).unwrap_or_else(|errors| panic!("{errors}"));
-        let sum = |rows: &[pagetide_scenario::object_mix::ObjectRow]| -> u64 {
+        let sum = |rows: &[pagetide_scenario::model::object_mix::ObjectRow]| -> u64 {
             rows.iter().map(|row| row.allocs_thousandths).sum()
         };
         let mut expected = 20 * sum(&mix.rows) / 1000;

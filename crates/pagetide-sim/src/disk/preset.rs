@@ -8,7 +8,7 @@
 
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
-use pagetide_scenario::latency_shape::LatencyShape;
+use pagetide_scenario::model::latency_shape::LatencyShape;
 use pagetide_scenario::{model, names};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use pagetide_core::units::PAGE_SIZE;
-use pagetide_scenario::latency_shape::{LatencyPiece, LatencyShape};
+use pagetide_scenario::model::latency_shape::{LatencyPiece, LatencyShape};
 use pagetide_scenario::names::{self, NameSet};
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn per_second(completions: &[DiskCompletion]) -> u64 {
 
 /// Offsets far apart from each other.
 fn scattered(i: u64) -> u64 {
-    pagetide_scenario::prng::mix64(i + 1) % 200_000_000
+    pagetide_scenario::draws::prng::mix64(i + 1) % 200_000_000
 }
 
 #[track_caller]

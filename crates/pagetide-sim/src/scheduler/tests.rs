@@ -5,7 +5,7 @@ use super::*;
 mod groups;
 mod placement;
 mod random;
-use pagetide_scenario::prng::SplitMix64;
+use pagetide_scenario::draws::prng::SplitMix64;
 
 const CPU0: Cpu = Cpu(0);
 const CPU1: Cpu = Cpu(1);

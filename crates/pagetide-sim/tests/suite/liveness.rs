@@ -3,8 +3,8 @@
 //! Each scenario is a regression test for an endless run or a panic.
 
 use crate::scenarios::run_text;
-use pagetide_scenario::costs::Price;
 use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
 use pagetide_trace::{

@@ -210,9 +210,10 @@ fn threads_of_a_service_share_its_memory_and_pass_the_audit() {
     let timeline = record.timeline.clone().unwrap();
     assert_eq!(timeline.services, ["web"]);
     let rows = timeline.samples.iter().map(|sample| sample.services[0]);
-    let all = rows.fold(Default::default(), |sum: pagetide_scenario::timeline::ServiceRow, row| {
-        sum.merged(&row)
-    });
+    let all = rows
+        .fold(Default::default(), |sum: pagetide_scenario::record::timeline::ServiceRow, row| {
+            sum.merged(&row)
+        });
     assert_eq!(all.requests as f64, served);
     assert_eq!(all.late as f64, value(&record, "web.late"));
     assert_eq!(all.dropped as f64, value(&record, "web.dropped"));

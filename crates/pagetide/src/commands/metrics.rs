@@ -5,7 +5,7 @@ use crate::error::{CliError, ExitStatus};
 use crate::printer::{self, Printer};
 use pagetide_lab::metrics;
 use pagetide_scenario::metric::catalogue;
-use pagetide_scenario::near::nearest;
+use pagetide_scenario::names::near::nearest;
 
 pub fn metrics(args: &MetricsArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let all = catalogue::all();

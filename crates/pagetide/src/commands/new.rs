@@ -11,8 +11,8 @@ use crate::printer::Printer;
 use clap::ValueEnum;
 use pagetide_scenario::diagnostic::Diagnostic;
 use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::metric::quantity::Quantity;
 use pagetide_scenario::model::PageSize;
-use pagetide_scenario::quantity::Quantity;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 

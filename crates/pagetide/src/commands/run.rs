@@ -16,8 +16,8 @@ use pagetide_lab::world::Simulator;
 use pagetide_lab::{across, csv, expect, html, json, openmetrics, rows, select, table, why};
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::Setup;
+use pagetide_scenario::record::timeline::Timeline;
 use pagetide_scenario::record::RunRecord;
-use pagetide_scenario::timeline::Timeline;
 use std::borrow::Cow;
 
 /// Maximum width of sentences.

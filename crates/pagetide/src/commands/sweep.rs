@@ -18,11 +18,11 @@ use pagetide_lab::sweep::output;
 use pagetide_lab::sweep::run::{jobs, run, SweepJob, SweepOutcome};
 use pagetide_lab::sweep::store::{StoreOrigin, SweepRow, SweepStore, FILE};
 use pagetide_lab::world::Simulator;
-use pagetide_scenario::criterion::{check_name, RunMetrics};
 use pagetide_scenario::diagnostic::Style;
 use pagetide_scenario::load::Overrides;
+use pagetide_scenario::metric::criterion::{check_name, RunMetrics};
 use pagetide_scenario::model::{Scenario, Setup};
-use pagetide_scenario::near::matches;
+use pagetide_scenario::names::near::matches;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

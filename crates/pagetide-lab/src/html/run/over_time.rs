@@ -9,8 +9,8 @@ mod memory;
 
 use super::super::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape};
 use crate::report::{Report, RunTimeline};
+use pagetide_scenario::record::timeline::{GroupRow, Timeline, TimelineSample};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{GroupRow, Timeline, TimelineSample};
 use std::collections::BTreeSet;
 
 /// The shared x axis.

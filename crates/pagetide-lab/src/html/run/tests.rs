@@ -5,10 +5,10 @@ use super::*;
 use crate::report::RunTimeline;
 use crate::testing::{report_of, TestMetrics};
 use pagetide_scenario::model::Reference;
-use pagetide_scenario::record::{Incomplete, Latencies};
-use pagetide_scenario::timeline::{
+use pagetide_scenario::record::timeline::{
     GroupRow, ServiceRow, TaskRow, Timeline, TimelineSample, ZoneName, ZoneRow,
 };
+use pagetide_scenario::record::{Incomplete, Latencies};
 use proptest::prelude::*;
 
 const A: TestMetrics = &[("web.walltime", 0.503), ("pgmajfault", 16384.0), ("allocstall", 5.0)];

@@ -4,7 +4,7 @@
 //! files: the last value is that of the table.
 
 use super::packets::{CounterUnit, PacketWriter, TrackId};
-use pagetide_scenario::timeline::{GroupRow, Timeline};
+use pagetide_scenario::record::timeline::{GroupRow, Timeline};
 use std::io::{self, Write};
 
 /// Rows of /proc/vmstat that are shown.

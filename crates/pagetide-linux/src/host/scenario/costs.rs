@@ -1,7 +1,7 @@
 //! Writes `[machine.costs]`: the measured operation costs, if available.
 
 use super::page::ScenarioText;
-use pagetide_scenario::costs::Price;
+use pagetide_scenario::model::costs::Price;
 
 /// Costs with comments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 
 use super::expect::criterion as checked_criterion;
 use super::report::{as_recorded, check_row, ReportKeys};
-use crate::criterion::{Criterion, Mistake};
 use crate::load::span::{ProblemSink, SourceSpan, Spanned};
+use crate::metric::criterion::{Criterion, Mistake};
 use crate::metric::ScopeKind;
 use crate::model::Setup;
 

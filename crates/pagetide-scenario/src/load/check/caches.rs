@@ -4,9 +4,9 @@
 
 use super::names::NameIndex;
 use super::objects::Mixes;
-use crate::kernel_objects::OBJECTS;
 use crate::load::raw;
 use crate::load::span::{clip, ProblemSink, SourceSpan};
+use crate::model::kernel_objects::OBJECTS;
 use crate::model::CacheSetup;
 use crate::names::kernel_caches;
 use crate::workload::WorkloadKeys;

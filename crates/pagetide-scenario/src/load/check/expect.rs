@@ -4,10 +4,10 @@
 //! the expectation applies to.
 
 use super::report::{as_recorded, check_row, ReportKeys};
-use crate::criterion::Criterion;
 use crate::load::decode::Label;
 use crate::load::raw;
 use crate::load::span::{clip, list_names, ProblemSink, Spanned};
+use crate::metric::criterion::Criterion;
 use crate::model::{Expectation, Setup};
 
 const EXPECTATIONS_MAX: usize = 1000;

@@ -9,9 +9,9 @@ use crate::load::decode::{GroupTarget, NameKey};
 use crate::load::raw::RawGroup;
 use crate::load::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::show_size;
+use crate::model::policies::PolicyChoices;
 use crate::model::{Group, TargetWrite};
 use crate::names::SubtreeControl;
-use crate::policies::PolicyChoices;
 use pagetide_core::control::GroupControl;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,7 +9,7 @@ use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, Span
 use crate::load::units::{ambiguous_size, parse_size};
 use crate::load::PluginNames;
 use crate::load::BUILT_IN;
-use crate::policies::PolicyChoices;
+use crate::model::policies::PolicyChoices;
 use pagetide_core::config::{
     BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, Policy,
     PolicyChoice, Sysctl, WatermarkPolicy,

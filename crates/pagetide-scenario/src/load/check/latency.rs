@@ -4,10 +4,10 @@
 //! scenario gives a mean.
 
 use super::latency_file;
-use crate::latency_shape::{LatencyPiece, LatencyShape, LATENCY_NS_MAX};
 use crate::load::decode::Time;
 use crate::load::raw::{LatencyTable, RawLatency};
 use crate::load::span::{clip, ProblemSink, Spanned, SpannedProblem};
+use crate::model::latency_shape::{LatencyPiece, LatencyShape, LATENCY_NS_MAX};
 use std::path::PathBuf;
 use std::sync::Arc;
 

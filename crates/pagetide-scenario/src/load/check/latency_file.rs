@@ -8,10 +8,10 @@
 //!
 //! Invariant: any bytes give requests or an error, never a panic.
 
-use crate::latency_shape::LatencyPiece;
 use crate::load::named_files::read_text;
 use crate::load::span::clip;
 use crate::load::units::parse_time;
+use crate::model::latency_shape::LatencyPiece;
 use pagetide_core::units::page_size::PageSize;
 use serde_json::Value;
 use std::path::Path;

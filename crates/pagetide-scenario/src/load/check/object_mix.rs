@@ -6,7 +6,9 @@ use crate::load::loader::{Loader, SCENARIO_BYTES_MAX};
 use crate::load::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::tree::{self, TomlNode, TomlValue};
 use crate::load::units::{parse_parts, show_parts};
-use crate::object_mix::{KernelCache, Lifetimes, ObjectMix, ObjectRow, SHARES, UNIT_ALLOCS_MAX};
+use crate::model::object_mix::{
+    KernelCache, Lifetimes, ObjectMix, ObjectRow, SHARES, UNIT_ALLOCS_MAX,
+};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

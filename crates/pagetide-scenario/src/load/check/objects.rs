@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::load::loader::SCENARIO_BYTES_MAX;
 use crate::load::named_files::read_text;
 use crate::load::span::{clip, ProblemSink, Spanned, SpannedProblem};
-use crate::object_mix::{KernelCache, ObjectMix};
+use crate::model::object_mix::{KernelCache, ObjectMix};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! Checks `[report]` and `[reference]`: the metrics of the keys and the variants must exist. In
 //! rows, `*` stands for any characters.
 
-use crate::criterion::Criterion;
-use crate::kernel_objects::reported_caches;
 use crate::load::raw;
 use crate::load::span::{clip, list_names, ProblemSink, Spanned, SpannedProblem};
 use crate::metric::catalogue::{self, MetricEntry};
+use crate::metric::criterion::Criterion;
 use crate::metric::declared::{file_prefix, requested_by, slabinfo_names, ON_REQUEST, WALLTIME};
 use crate::metric::{KeyNames, MetricKey, Owner, Scope, ScopeKind};
+use crate::model::kernel_objects::reported_caches;
 use crate::model::{PageSize, Reference, Setup, Task};
-use crate::near::matches;
+use crate::names::near::matches;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The group metrics that are recorded on request only and that a row or an expectation names.

@@ -1,10 +1,10 @@
 //! `[machine]` and `[[file]]`.
 
-use crate::costs::raw::Costs;
 use crate::load::decode::{expected, table, Decode, Int, NameKey, Rate, Size, Time};
 use crate::load::span::{clip, ProblemSink, Spanned};
 use crate::load::tree::{TomlNode, TomlValue};
 use crate::load::units::parse_size;
+use crate::model::costs::raw::Costs;
 use crate::names::{DiskModel, ZoneName};
 use pagetide_core::units::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};

@@ -79,6 +79,6 @@ fn sizes_in_pages_count_the_machine_s() {
 fn a_price_is_at_most_a_second() {
     let stated = |price: &str| format!("[machine.costs]\nfault = \"{price}\"\n");
     let scenario = sound(&format!("{SOUND}{}", stated("1s")));
-    let fault = scenario.variants[0].setup.machine.costs.get(crate::costs::Price::Fault);
+    let fault = scenario.variants[0].setup.machine.costs.get(crate::model::costs::Price::Fault);
     assert_eq!(fault, Some(1_000_000_000));
 }

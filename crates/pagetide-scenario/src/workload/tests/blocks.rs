@@ -1,8 +1,8 @@
 //! Kernel memory by order, and workloads that make holes in memory.
 
 use super::*;
+use crate::draws::prng::{sub_seed, SplitMix64};
 use crate::op::Op;
-use crate::prng::{sub_seed, SplitMix64};
 
 /// The operations of the only phase.
 fn within(files: Vec<File>, workload: Workload) -> Vec<Op> {

@@ -1,8 +1,8 @@
 //! Kernel objects of a mix: their number, their lifetimes, and dense slots.
 
 use super::*;
-use crate::object_mix::ObjectMix;
-use crate::prng::{sub_seed, SplitMix64};
+use crate::draws::prng::{sub_seed, SplitMix64};
+use crate::model::object_mix::ObjectMix;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

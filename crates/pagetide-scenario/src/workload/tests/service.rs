@@ -1,7 +1,7 @@
 //! Services and rates: arrival times, the work of a request, and due times of accesses.
 
 use super::*;
-use crate::prng::{mix64, sub_seed, SplitMix64};
+use crate::draws::prng::{mix64, sub_seed, SplitMix64};
 
 /// A service with every kind of work.
 fn service() -> ServiceWorkload {

@@ -19,7 +19,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::slab::object::Object;
 use pagetide_core::stats::work::Work;
 use pagetide_core::units::{Cpu, IdVec, Nanos};
-use pagetide_scenario::costs::Price;
+use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::model::Setup;
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ use crate::world::{SimWorld, WorldError, WorldEvent, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Token};
 use pagetide_core::units::{Cpu, Nanos};
-use pagetide_scenario::costs::Price;
+use pagetide_scenario::model::costs::Price;
 
 fn is_wake_of_daemon(effect: &Effect) -> bool {
     matches!(effect, Effect::Wake(Token::Daemon(_)))

@@ -15,7 +15,7 @@ use crate::world::{SimWorld, WorldThread};
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::effect::{Effect, Io};
 use pagetide_core::units::Cpu;
-use pagetide_scenario::costs::Price;
+use pagetide_scenario::model::costs::Price;
 
 impl SimWorld {
     pub(crate) fn plug(&mut self, thread: WorldThread) -> &mut IoPlug {

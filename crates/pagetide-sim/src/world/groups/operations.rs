@@ -14,7 +14,7 @@ use pagetide_core::control::{ControlError, ControlWrite};
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{Cpu, Nanos};
-use pagetide_scenario::costs::Price;
+use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::model::TargetWrite;
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::{CreateGroup, JoinGroup, RemoveGroup, Workload, WriteControl};

@@ -14,7 +14,7 @@ use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::object::Object;
 use pagetide_core::units::{Cpu, Nanos};
-use pagetide_scenario::costs::Price;
+use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::op::Op;
 
 impl SimWorld {

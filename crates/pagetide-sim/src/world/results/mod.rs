@@ -7,7 +7,7 @@ pub(crate) mod timeline;
 
 use crate::task::MachineCounts;
 use pagetide_core::units::Nanos;
-use pagetide_scenario::timeline::ServiceRow;
+use pagetide_scenario::record::timeline::ServiceRow;
 use slabs::{SlabLevels, SlabSamples};
 use std::collections::BTreeMap;
 use timeline::{SampledWorld, TimelineSampler};

@@ -13,9 +13,9 @@ use crate::world::groups::GroupTotals;
 use pagetide_core::process::Machine;
 use pagetide_core::stats::vmstat::NodeStat;
 use pagetide_core::units::{MemcgId, Nanos};
-use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
 use pagetide_scenario::metric::declared::{self, slabinfo_names, MetricDecl};
 use pagetide_scenario::metric::MetricWriter;
+use pagetide_scenario::model::kernel_objects::{reported_caches, ReportedCache};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 

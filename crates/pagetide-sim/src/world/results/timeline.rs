@@ -18,7 +18,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::{MemcgId, Nanos, PAGEBLOCK_ORDER};
 use pagetide_scenario::model::{Phase, Setup, Workload};
-use pagetide_scenario::timeline::{
+use pagetide_scenario::record::timeline::{
     CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline,
     TimelineSample, ZoneName, ZoneRow,
 };

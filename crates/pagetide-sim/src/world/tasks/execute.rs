@@ -19,7 +19,7 @@ use pagetide_core::process::{ProcessCall, TouchResult};
 use pagetide_core::stats::vmstat::{Event as Counter, Vmstat};
 use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{Cpu, FileId, Nanos};
-use pagetide_scenario::costs::Price;
+use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::names::MadviseKind;
 use pagetide_scenario::op::{self, Op};
 

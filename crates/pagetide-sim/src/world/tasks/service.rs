@@ -8,7 +8,7 @@ use crate::task::Blocked;
 use crate::world::{SimWorld, SliceEnd, WorldEvent, WorldThread};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::Owner;
-use pagetide_scenario::timeline::ServiceRow;
+use pagetide_scenario::record::timeline::ServiceRow;
 
 impl SimWorld {
     /// All threads of a program, the leader first.

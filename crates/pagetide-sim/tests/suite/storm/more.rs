@@ -4,6 +4,8 @@
 use super::weather::{RandomDraw, PAGE};
 use pagetide_core::config::{ControlValue, Policy, PolicyChoice, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
+use pagetide_scenario::draws::prng::SplitMix64;
+use pagetide_scenario::model::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::model::{
     Advice, AdviseWorkload, BlockRequest, CacheSetup, CreateGroup, DiscardWorkload, Group,
     HighOrder, Interleave, JoinGroup, KernelCache, KernelMemoryWorkload, KernelObjects, LoadCurve,
@@ -11,8 +13,6 @@ use pagetide_scenario::model::{
     TargetWrite, Task, TaskStart, TouchWorkload, Workload, WriteControl,
 };
 use pagetide_scenario::names::{LockKind, MadviseKind, NameSet};
-use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
-use pagetide_scenario::prng::SplitMix64;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -5,14 +5,14 @@ use super::more;
 use pagetide_core::config::KswapdPolicy;
 use pagetide_core::control::ControlWrite;
 use pagetide_scenario::build::Builder;
+use pagetide_scenario::draws::prng::SplitMix64;
+use pagetide_scenario::model::policies::PolicyChoices;
 use pagetide_scenario::model::{
     Advice, Compute, DiskFaults, DiskSetup, File, FileReadWorkload, FileWriteWorkload,
     MachineSetup, MappedRead, NodeSetup, PageOrder, PageSize, Phase, Setup, SleepWorkload, Swap,
     Task, TaskStart, TouchWorkload, WorkingSet, Workload,
 };
 use pagetide_scenario::names::{DiskModel, NameSet};
-use pagetide_scenario::policies::PolicyChoices;
-use pagetide_scenario::prng::SplitMix64;
 
 pub const MIB: u64 = 1 << 20;
 pub const PAGE: u64 = 4096;

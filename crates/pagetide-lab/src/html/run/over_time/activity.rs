@@ -3,8 +3,8 @@
 use super::memory::largest_groups;
 use super::{before, choice, drop_zeros, figure, has_nonzero, largest, row, Variant};
 use crate::html::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine};
+use pagetide_scenario::record::timeline::GroupRow;
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::GroupRow;
 
 /// Reclaim rates of kswapd and of tasks.
 pub fn reclaim(all: &[Variant]) -> Option<ChartFigure> {
@@ -87,7 +87,7 @@ pub fn faults(all: &[Variant]) -> Option<ChartFigure> {
             rows.map(|row| row.pgmajfault).sum()
         };
         let line = |(number, task): (usize, usize)| {
-            let of = |sample: &pagetide_scenario::timeline::TimelineSample| {
+            let of = |sample: &pagetide_scenario::record::timeline::TimelineSample| {
                 sample.tasks.get(task).map(|row| row.pgmajfault)
             };
             before(number, &tasks[task], variant.rate(of))

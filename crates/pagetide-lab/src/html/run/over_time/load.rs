@@ -3,8 +3,8 @@
 
 use super::{before, choice, drop_zeros, figure, largest, Variant};
 use crate::html::lines::{ChartAxis, ChartFigure, ChartLine};
+use pagetide_scenario::record::timeline::{ServiceRow, TaskRow, TimelineSample};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{ServiceRow, TaskRow, TimelineSample};
 
 /// Latency of services.
 pub fn services(all: &[Variant]) -> Option<ChartFigure> {

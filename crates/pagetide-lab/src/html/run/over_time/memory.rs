@@ -2,8 +2,8 @@
 
 use super::{choice, figure, largest, row, Variant};
 use crate::html::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, LineShape};
+use pagetide_scenario::record::timeline::{GroupRow, TimelineSample, ZoneRow};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{GroupRow, TimelineSample, ZoneRow};
 
 /// Zones that can be chosen.
 const MOST_ZONES: usize = 16;

@@ -10,7 +10,7 @@
 //!
 //! docs/scenario.md, "Order zipf", defines the draws so that another program can repeat them.
 
-use crate::prng::{mul_high, SplitMix64};
+use crate::draws::prng::{mul_high, SplitMix64};
 
 /// Largest number of ranks.
 pub const ZIPF_RANKS_MAX: u64 = 1 << 35;

@@ -23,8 +23,8 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-use crate::near::nearest_few;
-use crate::quantity::Quantity;
+use crate::metric::quantity::Quantity;
+use crate::names::near::nearest_few;
 use crate::record::{Metric, Unit};
 use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeMap;

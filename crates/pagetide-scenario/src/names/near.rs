@@ -6,7 +6,7 @@ const NAME_MAX: usize = 128;
 /// The known name that was probably meant. Ignores case, and treats `-`, `.` and `_` as equal.
 ///
 /// ```
-/// use pagetide_scenario::near::nearest;
+/// use pagetide_scenario::names::near::nearest;
 /// assert_eq!(nearest("soft-limt", ["soft-limit", "slab-boot"]), Some("soft-limit"));
 /// assert_eq!(nearest("banana", ["soft-limit", "slab-boot"]), None);
 /// ```
@@ -19,7 +19,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 /// Up to `most` similar names, nearest first: misspelled ones, then those that contain `name`.
 ///
 /// ```
-/// use pagetide_scenario::near::nearest_few;
+/// use pagetide_scenario::names::near::nearest_few;
 /// let known = ["pgscan_direct", "web.latency_p99", "web.latency_p999"];
 /// assert_eq!(nearest_few("latency_p99", known, 3), ["web.latency_p99", "web.latency_p999"]);
 /// ```
@@ -80,7 +80,7 @@ fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Nearne
 /// Shell-like match; `*` stands for any sequence of characters.
 ///
 /// ```
-/// use pagetide_scenario::near::matches;
+/// use pagetide_scenario::names::near::matches;
 /// assert!(matches("workingset_refault_*", "workingset_refault_anon"));
 /// assert!(matches("a*b*c", "abbc") && matches("*", "") && !matches("a*b", "abc"));
 /// ```

@@ -1,6 +1,8 @@
 //! Records: the result of a run, in the same form from every world.
 
-use crate::timeline::Timeline;
+pub mod timeline;
+
+use crate::record::timeline::Timeline;
 use pagetide_core::units::page_size::PageSize;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

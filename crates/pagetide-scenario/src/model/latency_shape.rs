@@ -8,7 +8,7 @@
 //! Invariant: the shares of the pieces add up to [`WHOLE`]. All arithmetic is in integers, so a seed
 //! gives the same times on any machine.
 
-use crate::prng::SplitMix64;
+use crate::draws::prng::SplitMix64;
 
 /// Sum of all shares.
 const WHOLE: u64 = 1 << 48;

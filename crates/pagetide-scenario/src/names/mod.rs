@@ -3,6 +3,9 @@
 //! files are in the core ([`pagetide_core::config`]).
 
 mod caches;
+pub mod near;
+pub mod takes;
+pub mod unmodelled;
 
 pub use caches::kernel_caches;
 pub use pagetide_core::control::{cache_and_file, CacheControl};

@@ -6,15 +6,22 @@
 //!
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
-use crate::costs::{MachineCosts, ProgramTimes};
-use crate::criterion::Criterion;
-use crate::kernel_objects::{BootObjects, CallTimes};
-use crate::latency_shape::LatencyShape;
+pub mod costs;
+pub mod kernel_objects;
+pub mod latency_shape;
+pub mod object_mix;
+pub mod policies;
+pub mod switches;
+
+use crate::metric::criterion::Criterion;
 use crate::metric::declared::{requested_by, ON_REQUEST};
+use crate::model::costs::{MachineCosts, ProgramTimes};
+use crate::model::kernel_objects::{BootObjects, CallTimes};
+use crate::model::latency_shape::LatencyShape;
+pub use crate::model::object_mix::KernelCache;
+use crate::model::policies::PolicyChoices;
 use crate::names::{DiskModel, ZoneName};
-pub use crate::object_mix::KernelCache;
 pub use crate::op::{Advice, BlockRequest};
-use crate::policies::PolicyChoices;
 pub use crate::workload::*;
 use pagetide_core::config::{CgroupVersion, ControlOrigin};
 use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};

@@ -2,7 +2,7 @@
 
 use super::{Criterion, CriterionRhs, Mistake, Operator, Relation, Sum, Term};
 use crate::metric::declared::NO_LIMIT;
-use crate::quantity::Quantity;
+use crate::metric::quantity::Quantity;
 use pagetide_core::units::page_size::PageSize;
 
 const FORM: &str =

@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_document_lists_the_features() {
-        let document = include_str!("../../../docs/fidelity.md");
+        let document = include_str!("../../../../docs/fidelity.md");
         for feature in ALL {
             let row = format!("| {} | ", feature.names[0]);
             assert!(document.contains(&row), "{row}");
