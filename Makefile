@@ -52,7 +52,7 @@ verify: kernel guest
 # The kernel's own selftests, as scenarios, on the real kernel and in the simulator; the simulator's also on 1, 2 and 8
 # CPUs with 5 seeds each.
 selftests: kernel guest
-	PAGETIDE_SELFTESTS=long $(CARGO) test --locked -p pagetide-lab --test suite -- selftests
+	PAGETIDE_SELFTESTS=long $(CARGO) test --locked -p pagetide-verify --test suite -- selftests
 	$(CARGO) build --release --locked -p pagetide
 	scripts/verify.sh $(TARGET)/release/pagetide experiments/selftests/*.toml
 

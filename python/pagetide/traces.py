@@ -55,7 +55,7 @@ def directory() -> Path:
     """The trace directory of this machine: ``$PAGETIDE_TRACES``, or one in the temporary
     directory."""
     named = os.environ.get("PAGETIDE_TRACES")
-    return Path(named) if named else Path(tempfile.gettempdir()) / f"pagetide-traces-{os.getuid()}"
+    return Path(named) if named else Path(tempfile.gettempdir()) / f"pagetide-export-{os.getuid()}"
 
 
 def _ours() -> Path:

@@ -88,7 +88,7 @@ def test_a_directory_of_traces_that_is_not_ours_is_refused(tmp_path, monkeypatch
     assert traces.find(lacked, {}) == ({}, ("00",))
     ours = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: ours + 1)
-    (tmp_path / f"pagetide-traces-{ours}").rename(traces.directory())
+    (tmp_path / f"pagetide-export-{ours}").rename(traces.directory())
     with pytest.raises(PermissionError, match="not owned by this user"):
         traces.find(lacked, {})
     monkeypatch.setattr(os, "getuid", lambda: ours)

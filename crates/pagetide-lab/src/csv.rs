@@ -47,7 +47,7 @@ pub fn unit_name(unit: Unit) -> &'static str {
 }
 
 /// A value; empty for NaN and infinity.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match as_integer(value) {
         Some(integer) => integer.to_string(),
         None if value.is_finite() => value.to_string(),
@@ -56,7 +56,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// A field, in quotes if needed.
-pub(crate) fn quoted(field: &str) -> Cow<'_, str> {
+pub fn quoted(field: &str) -> Cow<'_, str> {
     if field.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
     } else {

@@ -9,7 +9,7 @@ use pagetide_scenario::record::Incomplete;
 use std::collections::BTreeSet;
 
 /// Marks a value that is not compared.
-pub(crate) const DAGGER: &str = "\u{2020}";
+pub const DAGGER: &str = "\u{2020}";
 
 fn reason(ended: Incomplete) -> &'static str {
     match ended {
@@ -23,26 +23,26 @@ fn reason(ended: Incomplete) -> &'static str {
 }
 
 /// `† incomplete (killed by the OOM killer): not compared`.
-pub(crate) fn legend(reasons: &BTreeSet<Incomplete>) -> String {
+pub fn legend(reasons: &BTreeSet<Incomplete>) -> String {
     let reasons: Vec<&str> = reasons.iter().map(|it| reason(*it)).collect();
     format!("{DAGGER} incomplete ({}): not compared", reasons.join(", "))
 }
 
 /// Decides for each value of a report whether it is compared.
-pub(crate) struct Daggers<'a> {
+pub struct Daggers<'a> {
     report: &'a Report,
     /// One per column.
     incomplete: Vec<Option<Incomplete>>,
 }
 
 impl<'a> Daggers<'a> {
-    pub(crate) fn new(report: &'a Report) -> Daggers<'a> {
+    pub fn new(report: &'a Report) -> Daggers<'a> {
         let columns = 0..report.columns.len();
         Daggers { report, incomplete: columns.map(|it| report.incomplete(it)).collect() }
     }
 
     /// Why `key` of `column` is not compared; `None`: it is.
-    pub(crate) fn of(&self, column: usize, key: &str) -> Option<Incomplete> {
+    pub fn of(&self, column: usize, key: &str) -> Option<Incomplete> {
         self.incomplete[column].or_else(|| self.report.ended(column, key))
     }
 }

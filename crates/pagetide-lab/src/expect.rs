@@ -42,7 +42,7 @@ pub struct FailedExpectation {
 
 impl VariantJudgement {
     /// Whether there are runs, and the expectation holds in all.
-    pub(crate) fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         self.runs > 0 && self.failed.is_empty()
     }
 }

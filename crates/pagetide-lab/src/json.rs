@@ -70,7 +70,7 @@ fn write(report: &Report, whole: &Report, verdict: Option<Vec<Judged<'_>>>) -> S
 }
 
 /// An expectation, and the runs of each variant that do not meet it.
-pub(crate) fn expected(judged: &expect::JudgedExpectation<'_>) -> Value {
+pub fn expected(judged: &expect::JudgedExpectation<'_>) -> Value {
     let of = |of: &expect::VariantJudgement| {
         json!({
             "variant": of.variant,
@@ -187,7 +187,7 @@ struct Metric {
 }
 
 /// A float that is written without a fraction when it has none: 5, not 5.0.
-pub(crate) struct Number(pub(crate) f64);
+pub struct Number(pub f64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -199,7 +199,7 @@ impl Serialize for Number {
 }
 
 /// `value` as an integer, if that is exact.
-pub(crate) fn as_integer(value: f64) -> Option<i64> {
+pub fn as_integer(value: f64) -> Option<i64> {
     const EXACT: f64 = (1u64 << 53) as f64;
     (value.trunc() == value && value.abs() <= EXACT).then_some(value as i64)
 }

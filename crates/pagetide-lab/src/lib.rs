@@ -1,14 +1,13 @@
 //! Runs experiments and reports their results: variants x seeds -> records -> statistics -> tables,
-//! JSON, CSV, HTML.
+//! JSON, CSV.
 //!
 //! Reading order: [`plan`] lists the runs, [`execute`] makes them in parallel, [`report`] gathers
 //! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`] turn
 //! a report into text. [`verdict`] compares variants, [`why`] explains differences, [`timeline`]
-//! draws one run over time, and [`traces`] writes its events. [`world`] is the interface to the
-//! simulator. [`find`] searches the value of a knob, [`sweep`] runs grids of knobs and stores the
-//! rows, [`compare`] compares two results. [`explain`] describes names, [`select`] matches metrics,
-//! [`openmetrics`] writes a timeline for Prometheus. [`verify`] compares the records of a simulated
-//! and a real kernel; [`measure`] fits the costs of operations on a live machine.
+//! draws one run over time. [`world`] is the interface to the simulator. [`find`] searches the
+//! value of a knob, [`sweep`] runs grids of knobs and stores the rows, [`compare`] compares two
+//! results. [`explain`] describes names, [`select`] matches metrics. HTML pages, traces and the
+//! comparison with a kernel are crates of their own.
 //!
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
 //! bytes, with any number of threads.
@@ -16,18 +15,19 @@
 pub mod across;
 pub mod compare;
 pub mod csv;
+pub mod dagger;
 pub mod execute;
 pub mod expect;
 pub mod explain;
 pub mod find;
+pub mod format;
 pub mod gather;
-pub mod html;
+pub mod heading;
 pub mod json;
 pub mod knob;
-pub mod measure;
+pub mod layout;
 pub mod metrics;
 pub mod mrc;
-pub mod openmetrics;
 pub mod output_schema;
 pub mod pattern;
 pub mod plan;
@@ -38,19 +38,12 @@ pub mod stats;
 pub mod sweep;
 pub mod table;
 pub mod timeline;
-pub mod traces;
 pub mod verdict;
-pub mod verify;
 pub mod why;
 pub mod world;
 
-mod dagger;
-mod format;
-mod heading;
-mod layout;
-
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 /// The version that every report names.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

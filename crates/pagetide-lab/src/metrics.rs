@@ -20,7 +20,7 @@ pub fn find<'a>(all: &'a [MetricEntry], pattern: Option<&str>) -> Vec<&'a Metric
 
 /// Whether a key of a table ends in a name: `stream.walltime`, `group:web:memory.current`,
 /// `slabinfo.dentry.num_objs`.
-pub(crate) fn is_end(key: &str, name: &str) -> bool {
+pub fn is_end(key: &str, name: &str) -> bool {
     match file_prefix(key) {
         Some(file) => {
             let end = name.rsplit_once('.').map_or(name, |(_, end)| end);
@@ -31,7 +31,7 @@ pub(crate) fn is_end(key: &str, name: &str) -> bool {
 }
 
 /// The moment of a pattern (`done.pgfree`, `done.*`, `done`), and the rest of the pattern.
-pub(crate) fn of_moment(pattern: &str) -> Option<(ScopeKind, &str)> {
+pub fn of_moment(pattern: &str) -> Option<(ScopeKind, &str)> {
     let (word, rest) = pattern.split_once(['.', ':']).unwrap_or((pattern, "*"));
     let moments = [ScopeKind::Idle, ScopeKind::Done, ScopeKind::Shrunk];
     let kind = moments.into_iter().find(|kind| kind.word() == word)?;

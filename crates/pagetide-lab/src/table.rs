@@ -24,12 +24,11 @@ use std::fmt::Write;
 /// Longest line of a table. A wider table continues below, so that it survives a mail.
 pub const WIDTH: usize = 120;
 /// Sentences wrap here, or earlier in a narrow terminal.
-pub(crate) const TEXT_WIDTH: usize = 100;
+pub const TEXT_WIDTH: usize = 100;
 /// A narrower terminal is treated as this wide.
 const LEAST_WIDTH: usize = 40;
 /// Printed instead of rows.
-pub(crate) const NOTHING: &str =
-    "No metric to show: all default rows are zero; name some in `rows`.";
+pub const NOTHING: &str = "No metric to show: all default rows are zero; name some in `rows`.";
 /// With more blocks than this, spreads are dropped if that saves a block.
 const BLOCKS_MAX: usize = 2;
 
@@ -83,14 +82,14 @@ pub fn body_within(report: &Report, width: usize) -> String {
 }
 
 /// Contents of a table, without a layout.
-pub(crate) struct RenderedTable {
+pub struct RenderedTable {
     pub rows: Vec<TableRow>,
     /// Explains the signs; may be empty.
     pub legend: String,
 }
 
 /// The values of one metric, one cell per variant.
-pub(crate) struct TableRow {
+pub struct TableRow {
     /// The metric.
     pub key: String,
     pub scale: Scale,
@@ -110,7 +109,7 @@ impl TableRow {
 }
 
 /// The rows of `report`, and the legend.
-pub(crate) fn tabulate(report: &Report) -> RenderedTable {
+pub fn tabulate(report: &Report) -> RenderedTable {
     let (rows, legend) = rows_and_legend(report);
     RenderedTable { rows, legend: legend.text(report) }
 }
@@ -125,12 +124,7 @@ fn rows_and_legend(report: &Report) -> (Vec<TableRow>, Legend) {
     (rows, legend)
 }
 
-pub(crate) fn row(
-    report: &Report,
-    key: String,
-    daggers: &Daggers<'_>,
-    legend: &mut Legend,
-) -> TableRow {
+pub fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend) -> TableRow {
     let columns = 0..report.columns.len();
     let incomplete: Vec<Option<Incomplete>> =
         columns.clone().map(|column| daggers.of(column, &key)).collect();
@@ -191,7 +185,7 @@ pub(crate) fn row(
 }
 
 /// A value with its spread; a state (error number, limit) has no mean and is printed as a range.
-pub(crate) fn our_cell(key: &str, summary: Option<&Statistics>, scale: &Scale) -> TextCell {
+pub fn our_cell(key: &str, summary: Option<&Statistics>, scale: &Scale) -> TextCell {
     let Some(summary) = summary else { return absent() };
     if is_state(key) && summary.mean.is_finite() {
         return TextCell { value: state(summary, scale), ..TextCell::default() };
@@ -204,10 +198,7 @@ pub(crate) fn our_cell(key: &str, summary: Option<&Statistics>, scale: &Scale) -
 }
 
 /// The values that a scale must suit, each with its spread.
-pub(crate) fn to_scale<'a>(
-    key: &str,
-    summaries: impl Iterator<Item = &'a Statistics>,
-) -> Vec<(f64, f64)> {
+pub fn to_scale<'a>(key: &str, summaries: impl Iterator<Item = &'a Statistics>) -> Vec<(f64, f64)> {
     if is_state(key) {
         summaries.flat_map(|summary| [(summary.min, 0.0), (summary.max, 0.0)]).collect()
     } else {
@@ -216,7 +207,7 @@ pub(crate) fn to_scale<'a>(
 }
 
 /// A state over several runs: the value, or `MIN to MAX` if runs differ.
-pub(crate) fn state(summary: &Statistics, scale: &Scale) -> String {
+pub fn state(summary: &Statistics, scale: &Scale) -> String {
     let [min, max] = [summary.min, summary.max].map(|value| scale.print(value, 0.0).0);
     if summary.min == summary.max {
         min
@@ -236,7 +227,7 @@ fn absent() -> TextCell {
 
 /// The signs that the table uses and must explain.
 #[derive(Default)]
-pub(crate) struct Legend {
+pub struct Legend {
     spread: bool,
     /// The terminal is too narrow for the spreads.
     no_room: bool,
@@ -280,7 +271,7 @@ impl Legend {
         }
     }
 
-    pub(crate) fn text(&self, report: &Report) -> String {
+    pub fn text(&self, report: &Report) -> String {
         let mut parts = Vec::new();
         if self.spread {
             parts.push("mean \u{b1} sample standard deviation over the seeds".to_owned());

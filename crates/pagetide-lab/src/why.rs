@@ -53,7 +53,7 @@ pub fn render(report: &Report, width: usize) -> String {
 }
 
 /// The task of a wait that is a sum over several threads, and not the mean that the sentences have.
-pub(crate) fn summed_over_threads(report: &Report, key: &str) -> Option<String> {
+pub fn summed_over_threads(report: &Report, key: &str) -> Option<String> {
     let (task, name) = key.rsplit_once('.')?;
     let is_wait = name.starts_with("stall_") || name == "disk_wait";
     let facts = Facts { report };

@@ -84,7 +84,7 @@ pub struct Simulator {
     pub observed: Option<TracedRun>,
 }
 
-/// A run that is traced ([`crate::traces`]).
+/// A run that is traced (crate `pagetide-export`).
 #[derive(Clone, Debug)]
 pub struct TracedRun {
     pub variant: String,

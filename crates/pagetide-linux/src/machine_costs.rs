@@ -3,7 +3,7 @@
 //!
 //! A phase of that scenario performs mostly one operation, or several in varying proportions. The
 //! record has the CPU time of the task and of kswapd in each phase. The simulator counts the
-//! operations in the same scenario (`pagetide-lab`, `verify::costs`). The file keeps the record and
+//! operations in the same scenario (`pagetide-verify`, `costs`). The file keeps the record and
 //! not the costs: costs depend on which operations the simulator counts, and can be recomputed.
 //!
 //! Invariant: a recording belongs to one kernel, one way to run it, and one number of CPUs.

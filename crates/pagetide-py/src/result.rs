@@ -11,15 +11,15 @@ use crate::scenario::Scenario;
 use crate::table::{preformatted, Table};
 use crate::timeline;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
+use pagetide_html::run::PageSource;
 use pagetide_lab::csv::unit_name;
 use pagetide_lab::execute::{JobOutcome, RunResult};
-use pagetide_lab::html::run::PageSource;
 use pagetide_lab::plan::{RunJob, RunPlan};
 use pagetide_lab::report::{Report, RunTimeline};
 use pagetide_lab::select;
 use pagetide_lab::stats::{change, welch, MeanChange, Statistics};
 use pagetide_lab::world::{ObserverHandle, Simulator, TracedRun};
-use pagetide_lab::{csv, html, json, table, why};
+use pagetide_lab::{csv, json, table, why};
 use pagetide_scenario::record::timeline::Timeline;
 use pagetide_scenario::record::RunRecord;
 use pyo3::prelude::*;
@@ -438,7 +438,7 @@ impl Result {
                 scenario: pagetide::with_bases(self.scenario.0.text().to_owned(), model),
                 command: "pagetide.Scenario.run".to_owned(),
             };
-            html::run::page(report, &source).render()
+            pagetide_html::run::page(report, &source).render()
         });
         let Some(path) = path else { return Ok(Some(page)) };
         py.detach(|| pagetide::write_page(&path, &page)).map_err(refused)?;

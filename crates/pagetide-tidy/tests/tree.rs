@@ -26,7 +26,7 @@ fn is_data(path: &str) -> bool {
         "crates/pagetide-sim/tests/golden/",
         "crates/pagetide-tidy/",
         "kernels/linux-6.1/patches/",
-        "crates/pagetide-lab/assets/",
+        "crates/pagetide-html/assets/",
         // Recordings of a kernel have a hash of these texts.
         "crates/pagetide-linux/src/machine-costs.toml",
         "experiments/proposals/",

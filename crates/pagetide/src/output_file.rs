@@ -7,7 +7,7 @@
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::temporary::HiddenFile;
-use pagetide_lab::html::page::HtmlPage;
+use pagetide_html::page::HtmlPage;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

@@ -293,4 +293,19 @@ impl Sysctl {
     pub fn find(name: &str) -> Option<Sysctl> {
         Sysctl::ALL.iter().copied().find(|sysctl| sysctl.name() == name)
     }
+
+    /// Its path on a machine; `None` if it is not a single file.
+    pub fn path(self) -> Option<String> {
+        let name = self.name();
+        match self {
+            Sysctl::FaultAroundBytes => Some("/sys/kernel/debug/fault_around_bytes".into()),
+            _ if name.starts_with("transparent_hugepage.") => {
+                Some(format!("/sys/kernel/mm/{}", name.replace('.', "/")))
+            }
+            _ if name.starts_with("vm.") => {
+                Some(format!("/proc/sys/{}", name.replacen('.', "/", 1)))
+            }
+            _ => None,
+        }
+    }
 }

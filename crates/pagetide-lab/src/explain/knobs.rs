@@ -10,7 +10,6 @@ use pagetide_core::config::{
     CgroupVersion, ControlFile, ControlForm, ControlOrigin, Policy, PolicyChoice, Sysctl,
 };
 use pagetide_core::control::{CacheControl, GroupControl};
-use pagetide_linux::host::sysctl::place;
 use pagetide_scenario::names::takes::takes;
 
 /// All knobs, in the order of docs/scenario.md.
@@ -49,7 +48,7 @@ fn set(file: &ControlFile, path: &str) -> String {
 
 fn of_machine(sysctl: Sysctl) -> Topic {
     let file = sysctl.file();
-    let linux = match (file.since, place(sysctl)) {
+    let linux = match (file.since, sysctl.path()) {
         (ControlOrigin::Patch(_), _) => String::new(),
         (ControlOrigin::Linux(_), Some(place)) => place,
         (ControlOrigin::Linux(_), None) => {

@@ -71,7 +71,7 @@ impl HostSnapshot {
             ..HostSnapshot::default()
         };
         for &sysctl in Sysctl::ALL.iter().filter(|sysctl| !sysctl.file().form.is_action()) {
-            let Some(place) = sysctl::place(sysctl) else { continue };
+            let Some(place) = sysctl.path() else { continue };
             let Some(text) = files.read(&place, &mut notes) else { continue };
             match sysctl::parse(sysctl, &text) {
                 Ok(Some(value)) => host.sysctls.push((sysctl, value)),

@@ -8,24 +8,11 @@ use super::note::{shown, ImportNote};
 use pagetide_core::config::{ControlForm, Sysctl};
 use pagetide_core::units::page_size::PageSize;
 
-/// The path of a control file; `None` if it is not a single file.
-pub fn place(sysctl: Sysctl) -> Option<String> {
-    let name = sysctl.name();
-    match sysctl {
-        Sysctl::FaultAroundBytes => Some("/sys/kernel/debug/fault_around_bytes".to_owned()),
-        _ if name.starts_with("transparent_hugepage.") => {
-            Some(format!("/sys/kernel/mm/{}", name.replace('.', "/")))
-        }
-        _ if name.starts_with("vm.") => Some(format!("/proc/sys/{}", name.replacen('.', "/", 1))),
-        _ => None,
-    }
-}
-
 /// The value for a scenario of a control file with this text; `None` if it is not set.
 /// The error is a note, if a scenario does not accept the value.
 pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, ImportNote> {
     let form = sysctl.file().form;
-    let place = place(sysctl).unwrap_or_else(|| sysctl.name().to_owned());
+    let place = sysctl.path().unwrap_or_else(|| sysctl.name().to_owned());
     let refuse =
         |message: String| ImportNote { text: shown(text), ..ImportNote::new(&place, message) };
     if form.is_action() {
@@ -116,10 +103,10 @@ mod tests {
 
     #[test]
     fn places_are_the_kernel_s() {
-        assert_eq!(place(Sysctl::PageCluster).unwrap(), "/proc/sys/vm/page-cluster");
-        assert!(place(Sysctl::FaultAroundBytes).unwrap().starts_with("/sys/kernel/debug/"));
-        let max = place(Sysctl::KhugepagedMaxPtesNone).unwrap();
+        assert_eq!(Sysctl::PageCluster.path().unwrap(), "/proc/sys/vm/page-cluster");
+        assert!(Sysctl::FaultAroundBytes.path().unwrap().starts_with("/sys/kernel/debug/"));
+        let max = Sysctl::KhugepagedMaxPtesNone.path().unwrap();
         assert_eq!(max, "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none");
-        assert_eq!(place(Sysctl::ReadAheadKb), None);
+        assert_eq!(Sysctl::ReadAheadKb.path(), None);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! `scenario` is that scenario. It runs in a temporary directory (`directory`) and in temporary
 //! groups (`own_group`), if there is enough free memory (`room`). `perform` starts the guest
-//! program as an ordinary process. The lab computes the costs (`pagetide-lab`, `measure`), as for a
+//! program as an ordinary process. `pagetide-verify` computes the costs (`measure`), as for a
 //! guest.
 //!
 //! Invariant: only our own files and groups are written, and they are removed in any case (after a

@@ -8,6 +8,7 @@ use crate::policy::Plugins;
 use crate::printer::Printer;
 use crate::progress::{lasting, ProgressLine};
 use crate::{command_line, interrupt, names_of, scenario_file};
+use pagetide_html::run::PageSource;
 use pagetide_lab::execute::RunProgress;
 use pagetide_lab::find::answer::{AnswerKind, FindAnswer};
 use pagetide_lab::find::emit::{self, DeployFormat};
@@ -15,8 +16,6 @@ use pagetide_lab::find::question::{Find, Question};
 use pagetide_lab::find::run::{run, FindError, LoadVariant};
 use pagetide_lab::find::search::WantedEnd;
 use pagetide_lab::find::{json, text};
-use pagetide_lab::html;
-use pagetide_lab::html::run::PageSource;
 use pagetide_lab::knob::Knob;
 use pagetide_lab::sweep::store::{StoreOrigin, SweepStore, FILE};
 use pagetide_lab::world::Simulator;
@@ -83,7 +82,7 @@ pub fn find(
     if let Some(file) = page {
         let source = PageSource { scenario: loaded.text(), command: command_line() };
         let provenance = text::provenance(&find, &answer, Some(command_line()));
-        let page = html::find::page(&find, &answer, &provenance, &source);
+        let page = pagetide_html::find::page(&find, &answer, &provenance, &source);
         file.write_page(&page, printer)?;
     }
     Ok(if answer.is_answer() { ExitStatus::Success } else { ExitStatus::Failure })

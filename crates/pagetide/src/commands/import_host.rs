@@ -6,7 +6,6 @@ use crate::interrupt;
 use crate::output_file::OutputFile;
 use crate::printer::Printer;
 use crate::progress::Spinner;
-use pagetide_lab::measure::{prices_of, MeasuredMachine};
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::host::error::HostError;
 use pagetide_linux::host::scenario::{self, HostImportOptions, ImportedScenario};
@@ -14,6 +13,7 @@ use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::live;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_sim::SimError;
+use pagetide_verify::measure::{prices_of, MeasuredMachine};
 use std::path::Path;
 
 /// Maximum number of printed notes. Most notes are also comments in the scenario.

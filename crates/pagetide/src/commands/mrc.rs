@@ -7,8 +7,7 @@ use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::execute;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::html;
-use pagetide_lab::html::run::PageSource;
+use pagetide_html::run::PageSource;
 use pagetide_lab::mrc::{self, MissRatioCurve, MrcError};
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
@@ -50,7 +49,7 @@ pub fn mrc(
     })?;
     if let Some(file) = page {
         let source = PageSource { scenario: String::new(), command: command_line() };
-        file.write_page(&html::mrc::page(&curve, &points, &source), printer)?;
+        file.write_page(&pagetide_html::mrc::page(&curve, &points, &source), printer)?;
     }
     Ok(ExitStatus::Success)
 }

@@ -9,11 +9,12 @@ use crate::printer::{self, Printer};
 use crate::progress::execute;
 use crate::trace_files::TraceFiles;
 use crate::{command_line, interrupt, names_of, scenario_file};
+use pagetide_export::openmetrics;
+use pagetide_html::run::PageSource;
 use pagetide_lab::execute::JobOutcome;
-use pagetide_lab::html::run::PageSource;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
-use pagetide_lab::{across, csv, expect, html, json, openmetrics, rows, select, table, why};
+use pagetide_lab::{across, csv, expect, json, rows, select, table, why};
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::timeline::Timeline;
@@ -96,7 +97,7 @@ pub fn run(
     }
     if let Some(file) = page.filter(|_| report.has_data()) {
         let source = PageSource { scenario: loaded.text(), command: command_line() };
-        wrong.extend(file.write_page(&html::run::page(&report, &source), printer).err());
+        wrong.extend(file.write_page(&pagetide_html::run::page(&report, &source), printer).err());
     }
     let was_cut = runs.first().is_some_and(|run| matches!(run.outcome, JobOutcome::Cancelled));
     wrong.extend(traces.finish(was_cut, printer).err());

@@ -8,9 +8,8 @@ use crate::printer::Printer;
 use crate::progress::ProgressLine;
 use crate::scenario_file::LoadedScenario;
 use crate::{command_line, interrupt, names_of, scenario_file};
+use pagetide_html::run::PageSource;
 use pagetide_lab::execute::RunProgress;
-use pagetide_lab::html;
-use pagetide_lab::html::run::PageSource;
 use pagetide_lab::knob::Knob;
 use pagetide_lab::select;
 use pagetide_lab::sweep::grid::{digest, points};
@@ -180,7 +179,7 @@ fn write_page(
 ) -> Result<(), CliError> {
     let Some(file) = file.filter(|_| !rows.is_empty()) else { return Ok(()) };
     let source = PageSource { scenario, command: command_line() };
-    file.write_page(&html::sweep::page(rows, metrics, &source), printer)
+    file.write_page(&pagetide_html::sweep::page(rows, metrics, &source), printer)
 }
 
 /// Prints the rows of this sweep, or all rows of a store.

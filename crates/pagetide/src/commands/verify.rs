@@ -8,16 +8,15 @@ use crate::policy::Plugins;
 use crate::printer::Printer;
 use crate::progress::{lasting, Spinner};
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::html;
-use pagetide_lab::html::run::PageSource;
-use pagetide_lab::verify::ask::{
-    compare_with_kernel as ask, CostSource, KernelSide, VerifyError, VerifyProgress, ANOTHER_TEXT,
-};
-use pagetide_lab::verify::{csv, json, table};
+use pagetide_html::run::PageSource;
 use pagetide_lab::world::Simulator;
 use pagetide_linux::qemu::Accelerator;
 use pagetide_linux::session::SessionOptions;
 use pagetide_scenario::load::Overrides;
+use pagetide_verify::ask::{
+    compare_with_kernel as ask, CostSource, KernelSide, VerifyError, VerifyProgress, ANOTHER_TEXT,
+};
+use pagetide_verify::{csv, json, table};
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +87,7 @@ pub fn verify(
         })?;
         if let Some(file) = &page {
             let source = PageSource { scenario: loaded.text(), command: command_line() };
-            let page = html::verify::page(comparison, sides, args.all, &source);
+            let page = pagetide_html::verify::page(comparison, sides, args.all, &source);
             file.write_page(&page, printer)?;
         }
     }

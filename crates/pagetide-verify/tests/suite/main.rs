@@ -1,0 +1,4 @@
+//! All integration tests of this crate in one program, so that what it uses is compiled into it once.
+
+mod linux;
+mod selftests;
