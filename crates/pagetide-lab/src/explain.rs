@@ -21,6 +21,7 @@ use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 use pagetide_scenario::metric::{better, declared, MetricDirection, ScopeKind as Scope};
 use pagetide_scenario::names::near::nearest_few;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -30,7 +31,7 @@ const SUGGESTED: usize = 3;
 /// More topics than this are listed with one line each.
 const IN_FULL: usize = 6;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopicKind {
     /// A metric of records.
@@ -69,14 +70,16 @@ impl TopicKind {
 }
 
 /// A value or key with its meaning.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct TopicChoice {
     pub name: String,
     pub about: String,
 }
 
 /// A name with its declaration. Fields that do not apply are empty.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Topic {
     pub name: String,
     pub kind: TopicKind,
@@ -314,12 +317,6 @@ fn fact(out: &mut String, label: &str, text: &str, width: usize) {
     for (at, line) in wrap(text, width - 13).iter().filter(|line| !line.is_empty()).enumerate() {
         writeln!(out, "    {:<9}{line}", if at == 0 { label } else { "" }).expect("to a string");
     }
-}
-
-/// The topics as a list of objects, without keys that do not apply.
-pub fn json(topics: &[&Topic]) -> String {
-    let text = serde_json::to_string_pretty(topics).expect("strings always serialise");
-    text + "\n"
 }
 
 #[cfg(test)]

@@ -1,29 +1,20 @@
-//! The report as JSON.
+//! The report as JSON, and the schemas of all JSON output.
 //!
-//! Exactly `{"scenario","version","seed","repeats","variants":[{"name","metrics":{KEY:{"mean",
-//! "stddev","unit","samples":[...]}}}],"notes":[...],"verdict":[...]}` with all metrics, not only
-//! the table's rows. Times are in seconds. `samples` is in seed order; a run that failed has none.
-//! `stddev` is the sample standard deviation, 0 for a single sample. A NaN or infinite value is
-//! `null`.
-//!
-//! A metric with samples of incomplete work has `"ended":[...]`, one entry per sample: `null`,
-//! `"oom-killed"`, `"refused"`, `"io-error"`, `"cut"`, `"stopped"` (the walltime of a background
-//! task) or `"incomplete-run"` (a value of a run in which other work ended early). `mean` and
-//! `stddev` leave these samples out, and are `null` without others. Costs that a variant states
-//! (`[machine.costs]`) are in `costs_ns`; without it, the run used the sourced table. (A sweep has
-//! no `costs_ns`.) `verdict` has the verdict of [`crate::verdict`] on each variant but the first. A
-//! scenario with `[[expect]]` adds
-//! `"expectations":[{"text","that","holds","variants":[{"variant","runs","failed":[SEED...]}]}]`.
-//! `pagetide schema --of run` prints the schema.
+//! [`RunOutput`] is the output of `run` and `sweep` with `--format json`; its schema and every key's
+//! description follow from the type, as for all outputs (`pagetide schema --of run`). It has all
+//! metrics, not only the table's rows. Times are in seconds. A NaN or infinite value is `null`.
 
-use crate::expect;
+use crate::expect::{self, JudgedExpectation, VariantJudgement};
 use crate::report::{MetricSeries, Report};
 use crate::stats::MeanChange;
 use crate::verdict::{verdicts, Difference, VariantVerdict};
 use pagetide_scenario::model::costs::MachineCosts;
 use pagetide_scenario::record::{Incomplete, Unit};
+use schemars::generate::SchemaSettings;
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
-use serde_json::{json, Value};
+use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Renders `report` with its verdicts, indented.
@@ -35,55 +26,64 @@ pub fn render(report: &Report) -> String {
 /// which metrics are printed.
 pub fn render_some(some: &Report, whole: &Report) -> String {
     let verdicts = verdicts(whole);
-    write(some, whole, Some(verdicts.iter().map(verdict).collect()))
+    pretty(&RunOutput {
+        verdict: Some(verdicts.iter().map(verdict).collect()),
+        expectations: expect::of_report(whole).iter().map(expected).collect(),
+        ..of_values(some)
+    })
 }
 
 /// Without verdicts: the first point of a grid is no base for comparisons.
-pub fn render_values(report: &Report) -> String {
-    write(report, report, None)
-}
-
-fn write(report: &Report, whole: &Report, verdict: Option<Vec<Judged<'_>>>) -> String {
+pub fn of_values(report: &Report) -> RunOutput<'_> {
     let scenario = &report.plan.scenario;
-    let document = Document {
+    RunOutput {
         scenario: &scenario.name,
         version: &report.version,
+        scenario_digest: None,
         seed: scenario.seed,
         repeats: scenario.repeats,
         variants: report
             .columns
             .iter()
-            .map(|column| Variant {
+            .map(|column| VariantOutput {
                 name: &column.name,
+                variant: None,
+                knobs: None,
                 costs_ns: stated(report, &column.name),
                 metrics: column.series.iter().map(|(key, s)| (key.as_str(), metric(s))).collect(),
             })
             .collect(),
         notes: &report.notes,
-        verdict,
-        expectations: expect::of_report(whole).iter().map(expected).collect(),
-    };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("strings and numbers always serialise");
-    text.push('\n');
-    text
+        verdict: None,
+        expectations: Vec::new(),
+    }
 }
 
-/// An expectation, and the runs of each variant that do not meet it.
-pub fn expected(judged: &expect::JudgedExpectation<'_>) -> Value {
-    let of = |of: &expect::VariantJudgement| {
-        json!({
-            "variant": of.variant,
-            "runs": of.runs,
-            "failed": of.failed.iter().map(|failed| failed.seed).collect::<Vec<u64>>(),
-        })
+/// Indented, with a newline at the end.
+pub fn pretty(output: &impl Serialize) -> String {
+    serde_json::to_string_pretty(output).expect("strings and numbers always serialise") + "\n"
+}
+
+/// The JSON Schema of an output.
+pub fn schema<T: JsonSchema>(title: &str) -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), title.into());
+    schema.to_value()
+}
+
+fn expected<'a>(judged: &JudgedExpectation<'a>) -> ExpectationOutput<'a> {
+    let of = |of: &VariantJudgement| ExpectationRuns {
+        variant: of.variant.clone(),
+        runs: of.runs,
+        failed: of.failed.iter().map(|failed| failed.seed).collect(),
     };
-    json!({
-        "text": judged.expectation.text,
-        "that": judged.expectation.criterion.to_string(),
-        "holds": judged.holds(),
-        "variants": judged.variants.iter().map(of).collect::<Vec<Value>>(),
-    })
+    ExpectationOutput {
+        text: &judged.expectation.text,
+        that: judged.expectation.criterion.to_string(),
+        holds: judged.holds(),
+        variants: judged.variants.iter().map(of).collect(),
+    }
 }
 
 /// The costs that the variant of this name states.
@@ -93,8 +93,8 @@ fn stated(report: &Report, name: &str) -> BTreeMap<&'static str, u64> {
     costs.into_iter().flat_map(MachineCosts::iter).map(|(price, ns)| (price.name(), ns)).collect()
 }
 
-fn metric(series: &MetricSeries) -> Metric {
-    Metric {
+fn metric(series: &MetricSeries) -> MetricOutput {
+    MetricOutput {
         mean: Number(series.summary.mean),
         stddev: Number(series.summary.stddev),
         unit: series.unit,
@@ -103,9 +103,9 @@ fn metric(series: &MetricSeries) -> Metric {
     }
 }
 
-fn verdict(verdict: &VariantVerdict) -> Judged<'_> {
+fn verdict(verdict: &VariantVerdict) -> VerdictOutput<'_> {
     let list = |differences: &[Difference]| differences.iter().map(difference).collect();
-    Judged {
+    VerdictOutput {
         variant: &verdict.variant,
         ended: &verdict.ended,
         gains: list(&verdict.gains),
@@ -116,12 +116,12 @@ fn verdict(verdict: &VariantVerdict) -> Judged<'_> {
     }
 }
 
-fn difference(difference: &Difference) -> Compared {
+fn difference(difference: &Difference) -> DifferenceOutput {
     let percent = match difference.change {
         MeanChange::Percent(percent) => percent,
         MeanChange::New | MeanChange::Unknown => f64::NAN,
     };
-    Compared {
+    DifferenceOutput {
         metric: difference.metric.clone(),
         unit: difference.unit,
         before: Number(difference.before.mean),
@@ -132,62 +132,132 @@ fn difference(difference: &Difference) -> Compared {
     }
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
+/// Runs of the variants of a scenario, or of the points of a grid.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RunOutput<'a> {
     scenario: &'a str,
+    /// Version of Pagetide.
     version: &'a str,
+    /// Digest of what is run; of sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario_digest: Option<&'a str>,
+    /// Seed of the first run of each variant.
     seed: u64,
     repeats: u32,
-    variants: Vec<Variant<'a>>,
+    pub variants: Vec<VariantOutput<'a>>,
     notes: &'a [String],
+    /// A verdict on each variant but the first; not of sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<Vec<Judged<'a>>>,
+    verdict: Option<Vec<VerdictOutput<'a>>>,
+    /// If the scenario has any (`[[expect]]`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    expectations: Vec<Value>,
+    expectations: Vec<ExpectationOutput<'a>>,
 }
 
-#[derive(Serialize)]
-struct Judged<'a> {
-    variant: &'a str,
-    ended: &'a [String],
-    gains: Vec<Compared>,
-    costs: Vec<Compared>,
-    less_work: Vec<Compared>,
-    comparisons: usize,
-    sentence: &'a str,
-}
-
-#[derive(Serialize)]
-struct Compared {
-    metric: String,
-    unit: Unit,
-    before: Number,
-    after: Number,
-    change_percent: Number,
-    interval: Option<[Number; 2]>,
-    p: Option<Number>,
-}
-
-#[derive(Serialize)]
-struct Variant<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct VariantOutput<'a> {
     name: &'a str,
+    /// The variant of the scenario; of sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<&'a str>,
+    /// The values of the point; of sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub knobs: Option<&'a BTreeMap<String, String>>,
+    /// Costs of operations that the variant states (`[machine.costs]`). Missing if it states none:
+    /// the runs used the sourced table. Not of sweeps.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     costs_ns: BTreeMap<&'static str, u64>,
-    metrics: BTreeMap<&'a str, Metric>,
+    metrics: BTreeMap<&'a str, MetricOutput>,
 }
 
-#[derive(Serialize)]
-struct Metric {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct MetricOutput {
+    /// Mean of the samples of complete work; null without any.
     mean: Number,
+    /// Sample standard deviation of these samples; 0 for a single one.
     stddev: Number,
     unit: Unit,
+    /// In seed order; a failed run has none.
     samples: Vec<Number>,
+    /// One entry per sample: why its work ended early, or null. Missing if all work is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<Vec<Option<Incomplete>>>,
 }
 
-/// A float that is written without a fraction when it has none: 5, not 5.0.
+/// A variant compared with the first.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct VerdictOutput<'a> {
+    variant: &'a str,
+    /// Why work ended early, or why runs did not finish.
+    ended: &'a [String],
+    /// Metrics that are better, the most important first.
+    gains: Vec<DifferenceOutput>,
+    /// Metrics that are worse; growing machine work last.
+    costs: Vec<DifferenceOutput>,
+    /// Machine work that shrank.
+    less_work: Vec<DifferenceOutput>,
+    /// Number of comparisons that p is corrected for.
+    comparisons: usize,
+    sentence: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct DifferenceOutput {
+    metric: String,
+    unit: Unit,
+    /// Mean of the first variant.
+    before: Number,
+    /// Mean of this one.
+    after: Number,
+    /// Change of the means; null if the first is zero.
+    change_percent: Number,
+    /// 95 % confidence interval of the difference of the means; null for a single run.
+    interval: Option<[Number; 2]>,
+    /// Welch's t-test with Holm's correction for all comparisons; null for a single run.
+    p: Option<Number>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ExpectationOutput<'a> {
+    text: &'a str,
+    that: String,
+    /// Whether it holds in every run of its variants.
+    holds: bool,
+    variants: Vec<ExpectationRuns>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ExpectationRuns {
+    variant: String,
+    runs: usize,
+    /// Seeds of the runs that do not meet it.
+    failed: Vec<u64>,
+}
+
+/// A float that is written without a fraction when it has none: 5, not 5.0. NaN and infinity are
+/// null.
 pub struct Number(pub f64);
+
+impl JsonSchema for Number {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["number", "null"] })
+    }
+}
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -28,7 +28,6 @@ pub mod knob;
 pub mod layout;
 pub mod metrics;
 pub mod mrc;
-pub mod output_schema;
 pub mod pattern;
 pub mod plan;
 pub mod report;

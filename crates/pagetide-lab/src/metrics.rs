@@ -62,22 +62,6 @@ fn put(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// A list of `{"name","unit","of","source","about"}`.
-pub fn json(entries: &[&MetricEntry]) -> String {
-    let entry = |entry: &&MetricEntry| {
-        let of: Vec<&str> = entry.of.iter().map(|kind: &ScopeKind| kind.word()).collect();
-        serde_json::json!({
-            "name": entry.name,
-            "unit": entry.unit,
-            "of": of,
-            "source": entry.source,
-            "about": entry.about,
-        })
-    };
-    let list: Vec<_> = entries.iter().map(entry).collect();
-    format!("{:#}\n", serde_json::Value::from(list))
-}
-
 /// One line per metric.
 pub fn csv(entries: &[&MetricEntry]) -> String {
     let mut out = "name,unit,of,source,about\n".to_owned();

@@ -16,7 +16,7 @@ mod s3_fifo;
 mod table;
 
 pub use caches::ReferencePolicy;
-pub use table::{RatioTable, LEGEND};
+pub use table::{CurveOutput, RatioTable, LEGEND};
 
 use crate::execute::{JobOutcome, RunResult};
 use crate::plan::RunPlan;
@@ -27,6 +27,8 @@ use pagetide_scenario::model::Scenario;
 use pagetide_trace::format::PAGE_SIZE;
 use pagetide_trace::{Header, TraceError, TraceReader};
 use requests::{is_file, TraceRequests};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -54,7 +56,7 @@ pub struct MissRatioCurve {
 }
 
 /// A size, and what a variant misses with it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePoint {
     pub variant: String,
     /// Bytes of the cache.
@@ -68,6 +70,7 @@ pub struct CurvePoint {
     pub misses: u64,
     pub miss_ratio: f64,
     /// Caches of the same size, one for each [`ReferencePolicy`].
+    #[serde(skip)]
     pub ratios: Vec<ReferenceRatios>,
 }
 

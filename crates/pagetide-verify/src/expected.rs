@@ -9,7 +9,6 @@ use pagetide_lab::expect::{self, VariantJudgement};
 use pagetide_scenario::metric::criterion::RunMetrics;
 use pagetide_scenario::model::Expectation;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
-use serde_json::{json, Value};
 use std::collections::BTreeSet;
 
 /// An expectation, judged on both sides.
@@ -20,21 +19,6 @@ pub struct ComparedExpectation {
     pub that: String,
     pub linux: VariantJudgement,
     pub pagetide: VariantJudgement,
-}
-
-impl ComparedExpectation {
-    pub fn json(&self) -> Value {
-        let side = |side: &VariantJudgement| {
-            let failed: Vec<u64> = side.failed.iter().map(|failed| failed.seed).collect();
-            json!({ "runs": side.runs, "failed": failed })
-        };
-        json!({
-            "text": self.text,
-            "that": self.that,
-            "linux": side(&self.linux),
-            "pagetide": side(&self.pagetide),
-        })
-    }
 }
 
 /// Judges the expectations of a variant in the runs of both sides.

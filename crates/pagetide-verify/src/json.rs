@@ -1,32 +1,25 @@
-//! A comparison as JSON.
-//!
-//! Exactly
-//! `{"scenario","version","kernel","policies","how","costs","costs_ns":{},"not_comparable":[],
-//! "notes":[],"summary":{"repeats":SCORE,"varies":SCORE,"timed":SCORE,
-//! "surplus":[{"key","linux","pagetide"}]},"variants":[{"name","alike","linux_runs","pagetide_runs",
-//! "notes":[],"metrics":{KEY:{"unit","judgement","linux":SIDE,"pagetide":SIDE,"ratio",
-//! "verdict"}}}]}` with all metrics. SCORE is `{"counters",
-//! "median_error","worst","beyond":[{"key","ratio"}]}`, where `worst` is `{"key","ratio"}` or
-//! `null`. A variant with expectations also has `"expectations":[{"text","that","linux":RUNS,
-//! "pagetide":RUNS}]`, where RUNS is `{"runs","failed":[SEED...]}`. A variant
-//! that is not `alike`, because the kernel behaves otherwise, is in no summary. SIDE is
-//! `{"mean","stddev","n"}`, or `null` if that side does not have the metric. NaN and infinity are
-//! `null`.
+//! A comparison as JSON ([`VerifyOutput`]), with all metrics. NaN and infinity are `null`.
 
 use crate::compare::{ComparedSides, Comparison, CounterComparison, VariantComparison};
 use crate::expected::ComparedExpectation;
 use crate::summary::GradeScore;
-use pagetide_lab::json::as_integer;
+use pagetide_lab::expect::VariantJudgement;
+use pagetide_lab::json::{pretty, Number};
 use pagetide_lab::stats;
 use pagetide_scenario::record::Unit;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{json, Value};
 use std::collections::BTreeMap;
 
 /// Renders `comparison`, indented.
 pub fn render(comparison: &Comparison, sides: &ComparedSides) -> String {
     let summary = comparison.summary();
-    let document = Document {
+    let surplus = |(key, linux, pagetide): &(String, f64, f64)| SurplusOutput {
+        key: key.clone(),
+        linux: Number(*linux),
+        pagetide: Number(*pagetide),
+    };
+    pretty(&VerifyOutput {
         scenario: &comparison.scenario,
         version: pagetide_lab::VERSION,
         kernel: &sides.kernel,
@@ -36,110 +29,180 @@ pub fn render(comparison: &Comparison, sides: &ComparedSides) -> String {
         costs_ns: &sides.prices,
         not_comparable: &sides.not_comparable,
         notes: &sides.notes,
-        summary: json!({
-            "repeats": score(&summary.repeats),
-            "varies": score(&summary.varies),
-            "timed": score(&summary.timed),
-            "surplus": summary.surplus.iter().map(|(key, linux, pagetide)| {
-                json!({"key": key, "linux": number(*linux), "pagetide": number(*pagetide)})
-            }).collect::<Vec<_>>(),
-        }),
+        summary: SummaryOutput {
+            repeats: score(&summary.repeats),
+            varies: score(&summary.varies),
+            timed: score(&summary.timed),
+            surplus: summary.surplus.iter().map(surplus).collect(),
+        },
         variants: comparison.variants.iter().map(variant).collect(),
-    };
-    let mut text =
-        serde_json::to_string_pretty(&document).expect("strings and numbers always serialise");
-    text.push('\n');
-    text
+    })
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
+/// A scenario on Linux and in Pagetide.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct VerifyOutput<'a> {
     scenario: &'a str,
+    /// Version of Pagetide.
     version: &'a str,
+    /// The kernel, as it names itself.
     kernel: &'a str,
+    /// Kernel version of the simulator's policies.
     policies: &'a str,
+    /// Emulator and accelerator.
     how: &'a str,
+    /// The simulator's costs; empty: the sourced table.
     costs: &'a str,
+    /// Measured or stated costs of operations, in nanoseconds.
     costs_ns: &'a BTreeMap<&'static str, u64>,
+    /// Parts of the scenario that Linux and Pagetide cannot do alike.
     not_comparable: &'a [String],
     notes: &'a [String],
-    summary: Value,
-    variants: Vec<Variant<'a>>,
+    /// Of the variants that are alike.
+    summary: SummaryOutput,
+    variants: Vec<ComparedVariantOutput<'a>>,
 }
 
-#[derive(Serialize)]
-struct Variant<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct SummaryOutput {
+    /// Counters that the kernel repeats.
+    repeats: ScoreOutput,
+    /// Counters that vary from run to run of the kernel.
+    varies: ScoreOutput,
+    timed: ScoreOutput,
+    /// Counters that only one side has.
+    surplus: Vec<SurplusOutput>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ScoreOutput {
+    counters: usize,
+    /// 0.05 is 5 %.
+    median_error: Option<Number>,
+    worst: Option<RatioOutput>,
+    /// Counters that are off by a large factor, worst first.
+    beyond: Vec<RatioOutput>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RatioOutput {
+    key: String,
+    ratio: Number,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct SurplusOutput {
+    key: String,
+    linux: Number,
+    pagetide: Number,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ComparedVariantOutput<'a> {
     name: &'a str,
-    /// In the summary.
+    /// Whether it is in the summary: the kernel behaves as the simulated one.
     alike: bool,
     linux_runs: usize,
     pagetide_runs: usize,
     notes: &'a [String],
-    metrics: BTreeMap<&'a str, Metric>,
+    metrics: BTreeMap<&'a str, CounterOutput>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    expectations: Vec<Value>,
+    expectations: Vec<ComparedExpectationOutput<'a>>,
 }
 
-#[derive(Serialize)]
-struct Metric {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CounterOutput {
     unit: Unit,
     judgement: &'static str,
-    linux: Option<Side>,
-    pagetide: Option<Side>,
-    ratio: Value,
+    /// null if the side does not have the metric.
+    linux: Option<SideOutput>,
+    /// null if the side does not have the metric.
+    pagetide: Option<SideOutput>,
+    ratio: Option<Number>,
     verdict: &'static str,
 }
 
-#[derive(Serialize)]
-struct Side {
-    mean: Value,
-    stddev: Value,
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct SideOutput {
+    mean: Number,
+    stddev: Number,
     n: usize,
 }
 
-fn variant(variant: &VariantComparison) -> Variant<'_> {
-    Variant {
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ComparedExpectationOutput<'a> {
+    text: &'a str,
+    that: &'a str,
+    linux: JudgedRunsOutput,
+    pagetide: JudgedRunsOutput,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct JudgedRunsOutput {
+    runs: usize,
+    /// Seeds of the runs that do not meet it.
+    failed: Vec<u64>,
+}
+
+fn variant(variant: &VariantComparison) -> ComparedVariantOutput<'_> {
+    let metrics = variant.counters().map(|counter| (counter.key.as_str(), metric(counter)));
+    ComparedVariantOutput {
         name: &variant.name,
         alike: variant.is_alike,
         linux_runs: variant.linux_runs,
         pagetide_runs: variant.pagetide_runs,
         notes: &variant.notes,
-        metrics: variant
-            .counters()
-            .map(|counter| (counter.key.as_str(), metric(counter)))
-            .collect(),
-        expectations: variant.expected.iter().map(ComparedExpectation::json).collect(),
+        metrics: metrics.collect(),
+        expectations: variant.expected.iter().map(expectation).collect(),
     }
 }
 
-fn metric(counter: &CounterComparison) -> Metric {
-    Metric {
+fn metric(counter: &CounterComparison) -> CounterOutput {
+    CounterOutput {
         unit: counter.unit,
         judgement: counter.judgement.name(),
         linux: side(&counter.linux),
         pagetide: side(&counter.pagetide),
-        ratio: counter.ratio.map_or(Value::Null, number),
+        ratio: counter.ratio.map(Number),
         verdict: counter.verdict.name(),
     }
 }
 
-fn side(of: &stats::Statistics) -> Option<Side> {
-    (of.n > 0).then(|| Side { mean: number(of.mean), stddev: number(of.stddev), n: of.n })
+fn side(of: &stats::Statistics) -> Option<SideOutput> {
+    (of.n > 0).then_some(SideOutput { mean: Number(of.mean), stddev: Number(of.stddev), n: of.n })
 }
 
-fn score(score: &GradeScore) -> Value {
-    let entry = |key: &str, ratio: f64| json!({"key": key, "ratio": number(ratio)});
-    json!({
-        "counters": score.counters,
-        "median_error": score.median_error.map(number),
-        "worst": score.worst.as_ref().map(|(ratio, key)| entry(key, *ratio)),
-        "beyond": score.beyond.iter().map(|(key, ratio)| entry(key, *ratio)).collect::<Vec<_>>(),
-    })
+fn expectation(of: &ComparedExpectation) -> ComparedExpectationOutput<'_> {
+    let side = |side: &VariantJudgement| JudgedRunsOutput {
+        runs: side.runs,
+        failed: side.failed.iter().map(|failed| failed.seed).collect(),
+    };
+    ComparedExpectationOutput {
+        text: &of.text,
+        that: &of.that,
+        linux: side(&of.linux),
+        pagetide: side(&of.pagetide),
+    }
 }
 
-/// 5, not 5.0; NaN and infinity are null.
-fn number(value: f64) -> Value {
-    as_integer(value).map_or_else(|| Value::from(value), Value::from)
+fn score(score: &GradeScore) -> ScoreOutput {
+    let entry = |key: &String, ratio: f64| RatioOutput { key: key.clone(), ratio: Number(ratio) };
+    ScoreOutput {
+        counters: score.counters,
+        median_error: score.median_error.map(Number),
+        worst: score.worst.as_ref().map(|(ratio, key)| entry(key, *ratio)),
+        beyond: score.beyond.iter().map(|(key, ratio)| entry(key, *ratio)).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -147,6 +210,7 @@ mod tests {
     use super::*;
     use crate::testing::{compared, setup};
     use pagetide_lab::testing::record;
+    use serde_json::{json, Value};
 
     fn parsed(values: &[(&str, f64, f64)]) -> Value {
         let comparison = Comparison::new("mix \"x\"", vec![compared(values)]);

@@ -366,8 +366,12 @@ pub struct SchemaArgs {
 /// A command whose output has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SchemaOf {
-    /// `pagetide run`
+    /// `pagetide run`, `pagetide sweep`
     Run,
+    /// `pagetide find`
+    Find,
+    /// `pagetide verify`
+    Verify,
     /// `pagetide mrc`
     Mrc,
     /// `pagetide metrics`

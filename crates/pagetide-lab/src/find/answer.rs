@@ -46,7 +46,8 @@ pub struct FindAnswer {
     pub failures: Vec<(String, usize)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum AnswerKind {
     /// A value meets the criterion, and those beyond it do not.
     Threshold,

@@ -1,109 +1,207 @@
-//! The answer as JSON.
-//!
-//! `{"scenario", "version", "machine", "load", "knobs", "criterion", "wanted", "share", "verdict",
-//! "points":[{"set", "shared", "fresh", "lower_bound", "confirmed", "failing", "prices", "worse"}],
-//! "before", "before_measured", "looked_at", "values", "runs", "unfinished", "result"}`. `verdict`
-//! is `threshold`, `everything`, `nothing` or `not-monotone`.
+//! The answer as JSON ([`FindOutput`]).
 
 use super::answer::{wanted_word, AnswerKind, AnswerPoint, FindAnswer, MetricCost};
 use super::question::Find;
 use super::search::{SearchPlace, SeedCount};
 use super::text;
+use crate::json::{pretty, Number};
 use crate::stats::{MeanChange, Statistics};
-use serde_json::{json, Value};
+use pagetide_scenario::record::{Incomplete, Unit};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The answer of a search.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FindOutput<'a> {
+    scenario: &'a str,
+    /// Version of Pagetide.
+    version: &'a str,
+    /// The command line.
+    command: &'a str,
+    machine: &'a str,
+    load: &'a str,
+    /// The knob that is searched.
+    knobs: [KnobOutput<'a>; 1],
+    criterion: String,
+    /// The wanted value: least or most.
+    wanted: &'static str,
+    /// Share of the seeds in which the criterion must hold.
+    share: f64,
+    verdict: AnswerKind,
+    /// The value that meets the criterion, if any.
+    points: Vec<PointOutput<'a>>,
+    /// In the unchanged scenario.
+    before: SeedCount,
+    before_measured: BTreeMap<String, MeasuredOutput>,
+    /// The values tried, ascending.
+    looked_at: Vec<TriedOutput<'a>>,
+    /// Number of values tried, including the unchanged scenario.
+    values: usize,
+    runs: usize,
+    /// Runs that cannot meet the criterion: a task was killed, the run was cut, a metric is missing.
+    unfinished: usize,
+    result: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct KnobOutput<'a> {
+    path: &'a str,
+    /// The grid, as it was asked for.
+    values: &'a str,
+    /// The present value, if known.
+    now: Option<&'a str>,
+}
+
+type SettingOutput<'a> = BTreeMap<&'a str, &'a str>;
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct PointOutput<'a> {
+    set: SettingOutput<'a>,
+    /// On the shared seeds.
+    shared: SeedCount,
+    /// On fresh seeds.
+    fresh: SeedCount,
+    /// 95 % lower bound of the share of all seeds in which the criterion holds.
+    lower_bound: f64,
+    /// Whether the criterion is met on the fresh seeds.
+    confirmed: bool,
+    /// The next value that does not meet it.
+    failing: Option<FailingOutput<'a>>,
+    /// The metrics of `--price`.
+    prices: Vec<CostOutput<'a>>,
+    /// Other rows that got significantly worse.
+    worse: Vec<CostOutput<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct FailingOutput<'a> {
+    value: &'a str,
+    seeds: SeedCount,
+}
+
+/// A metric in the unchanged scenario and at the point.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CostOutput<'a> {
+    metric: &'a str,
+    unit: Unit,
+    before: MeanOutput,
+    after: MeanOutput,
+    /// Change of the means; null if the first is zero.
+    change_percent: Option<f64>,
+    /// Whether the means differ (Welch's t-test).
+    differs: bool,
+    /// Why work of some runs ended early; such values are not compared.
+    ended: EndedOutput,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct EndedOutput {
+    before: Option<Incomplete>,
+    after: Option<Incomplete>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct MeanOutput {
+    mean: Number,
+    stddev: Number,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct MeasuredOutput {
+    mean: Number,
+    stddev: Number,
+    unit: Unit,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct TriedOutput<'a> {
+    set: SettingOutput<'a>,
+    seeds: SeedCount,
+    /// The metrics of the criterion.
+    measured: BTreeMap<String, MeasuredOutput>,
+}
 
 /// Renders the answer, indented. `command`: the command line.
 pub fn render(find: &Find, answer: &FindAnswer, command: &str) -> String {
     let question = find.question();
     let knob = &question.knob;
-    let looked_at: Vec<Value> = answer
-        .looked_at
-        .iter()
-        .map(|(at, of)| {
-            let measured = measured(find, SearchPlace::At(*at));
-            json!({ "set": set(find, *at), "seeds": count(*of), "measured": measured })
-        })
-        .collect();
-    let document = json!({
-        "scenario": question.scenario.name,
-        "version": crate::VERSION,
-        "command": command,
-        "machine": answer.machine,
-        "load": answer.load,
-        "knobs": [{ "path": knob.path, "values": knob.how, "now": answer.now }],
-        "criterion": question.criterion.to_string(),
-        "wanted": wanted_word(question.wanted),
-        "share": question.share,
-        "verdict": verdict(answer.kind),
-        "points": answer.point.iter().map(|it| point(find, it)).collect::<Vec<Value>>(),
-        "before": count(answer.before),
-        "before_measured": measured(find, SearchPlace::Before),
-        "looked_at": looked_at,
-        "values": answer.nr_values,
-        "runs": answer.nr_runs,
-        "unfinished": answer.nr_unfinished,
-        "result": text::result(find, answer),
-    });
-    let mut text = serde_json::to_string_pretty(&document).expect("a value always serialises");
-    text.push('\n');
-    text
+    let tried = |&(at, seeds): &(usize, SeedCount)| TriedOutput {
+        set: set(find, at),
+        seeds,
+        measured: measured(find, SearchPlace::At(at)),
+    };
+    pretty(&FindOutput {
+        scenario: &question.scenario.name,
+        version: crate::VERSION,
+        command,
+        machine: &answer.machine,
+        load: &answer.load,
+        knobs: [KnobOutput { path: &knob.path, values: &knob.how, now: answer.now.as_deref() }],
+        criterion: question.criterion.to_string(),
+        wanted: wanted_word(question.wanted),
+        share: question.share,
+        verdict: answer.kind,
+        points: answer.point.iter().map(|it| point(find, it)).collect(),
+        before: answer.before,
+        before_measured: measured(find, SearchPlace::Before),
+        looked_at: answer.looked_at.iter().map(tried).collect(),
+        values: answer.nr_values,
+        runs: answer.nr_runs,
+        unfinished: answer.nr_unfinished,
+        result: text::result(find, answer),
+    })
 }
 
-const fn verdict(kind: AnswerKind) -> &'static str {
-    match kind {
-        AnswerKind::Threshold => "threshold",
-        AnswerKind::Everything => "everything",
-        AnswerKind::Nothing => "nothing",
-        AnswerKind::NotMonotone => "not-monotone",
+fn point<'a>(find: &'a Find, point: &'a AnswerPoint) -> PointOutput<'a> {
+    PointOutput {
+        set: set(find, point.place),
+        shared: point.shared,
+        fresh: point.fresh,
+        lower_bound: point.bound,
+        confirmed: point.is_confirmed,
+        failing: point.failing.map(|(at, seeds)| FailingOutput { value: find.value(at), seeds }),
+        prices: point.prices.iter().map(cost).collect(),
+        worse: point.worse.iter().map(cost).collect(),
     }
 }
 
-fn point(find: &Find, point: &AnswerPoint) -> Value {
-    let costs = |costs: &[MetricCost]| costs.iter().map(cost).collect::<Vec<Value>>();
-    let failing =
-        point.failing.map(|(at, of)| json!({ "value": find.value(at), "seeds": count(of) }));
-    json!({
-        "set": set(find, point.place),
-        "shared": count(point.shared),
-        "fresh": count(point.fresh),
-        "lower_bound": point.bound,
-        "confirmed": point.is_confirmed,
-        "failing": failing,
-        "prices": costs(&point.prices),
-        "worse": costs(&point.worse),
-    })
-}
-
-fn cost(cost: &MetricCost) -> Value {
-    let side = |summary: &Statistics| json!({ "mean": summary.mean, "stddev": summary.stddev });
-    let percent = match cost.change {
-        MeanChange::Percent(percent) => Some(percent),
-        MeanChange::New | MeanChange::Unknown => None,
-    };
-    json!({
-        "metric": cost.metric,
-        "unit": cost.unit,
-        "before": side(&cost.before),
-        "after": side(&cost.after),
-        "change_percent": percent,
-        "differs": cost.differs,
-        "ended": { "before": cost.ended[0], "after": cost.ended[1] },
-    })
+fn cost(cost: &MetricCost) -> CostOutput<'_> {
+    let side = |it: &Statistics| MeanOutput { mean: Number(it.mean), stddev: Number(it.stddev) };
+    let [before, after] = cost.ended;
+    CostOutput {
+        metric: &cost.metric,
+        unit: cost.unit,
+        before: side(&cost.before),
+        after: side(&cost.after),
+        change_percent: match cost.change {
+            MeanChange::Percent(percent) => Some(percent),
+            MeanChange::New | MeanChange::Unknown => None,
+        },
+        differs: cost.differs,
+        ended: EndedOutput { before, after },
+    }
 }
 
 /// Mean, deviation and unit of each metric of the criterion at a place.
-fn measured(find: &Find, place: SearchPlace) -> Value {
+fn measured(find: &Find, place: SearchPlace) -> BTreeMap<String, MeasuredOutput> {
     let of = |metric: &&String| {
         let (unit, it) = find.measured(place, metric)?;
-        Some(((*metric).clone(), json!({ "mean": it.mean, "stddev": it.stddev, "unit": unit })))
+        let (mean, stddev) = (Number(it.mean), Number(it.stddev));
+        Some(((*metric).clone(), MeasuredOutput { mean, stddev, unit }))
     };
-    Value::Object(find.measured_metrics().iter().filter_map(of).collect())
+    find.measured_metrics().iter().filter_map(of).collect()
 }
 
-fn set(find: &Find, at: usize) -> Value {
-    json!({ (find.question().knob.path.as_str()): find.value(at) })
-}
-
-fn count(count: SeedCount) -> Value {
-    json!({ "held": count.held, "of": count.of })
+fn set(find: &Find, at: usize) -> SettingOutput<'_> {
+    BTreeMap::from([(find.question().knob.path.as_str(), find.value(at))])
 }

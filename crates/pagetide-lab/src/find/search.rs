@@ -71,7 +71,7 @@ pub enum SearchStep {
 }
 
 /// Number of runs in which the criterion held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SeedCount {
     pub held: u32,
     /// All runs.

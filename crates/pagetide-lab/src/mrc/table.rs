@@ -3,8 +3,11 @@
 use super::{CurvePoint, MissRatioCurve, ReferencePolicy, ReferenceRatios};
 use crate::csv::quoted;
 use crate::heading::wrap;
+use crate::json;
 use crate::layout::{self, TextCell, TextLine};
-use serde_json::{json, Map, Value};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Explains the columns.
 pub const LEGEND: &str = "linux: references that waited for a read (the first use of anonymous \
@@ -130,29 +133,37 @@ impl MissRatioCurve {
         out
     }
 
-    /// The curve as JSON: `{"trace","version","seed","points":[...]}`.
     pub fn json(&self, points: &[CurvePoint]) -> String {
-        let point = |point: &CurvePoint| {
-            let mut fields = Map::from_iter([
-                ("variant".to_owned(), json!(point.variant)),
-                ("size".to_owned(), json!(point.size)),
-                ("pages".to_owned(), json!(point.pages)),
-                ("requests".to_owned(), json!(point.requests)),
-                ("references".to_owned(), json!(point.references)),
-                ("misses".to_owned(), json!(point.misses)),
-                ("miss_ratio".to_owned(), json!(point.miss_ratio)),
-            ]);
-            fields.extend(
-                point.ratio_columns().into_iter().map(|(name, value)| (name, json!(value))),
-            );
-            Value::Object(fields)
-        };
-        let document = json!({
-            "trace": self.trace,
-            "version": crate::VERSION,
-            "seed": self.plan.scenario.seed,
-            "points": points.iter().map(point).collect::<Vec<Value>>(),
-        });
-        format!("{document:#}\n")
+        let ratios = |point: &CurvePoint| point.ratio_columns().into_iter().collect();
+        json::pretty(&CurveOutput {
+            trace: &self.trace,
+            version: crate::VERSION,
+            seed: self.plan.scenario.seed,
+            points: points
+                .iter()
+                .map(|point| CurvePointOutput { point, ratios: ratios(point) })
+                .collect(),
+        })
     }
+}
+
+/// A miss ratio curve.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct CurveOutput<'a> {
+    trace: &'a str,
+    /// Version of Pagetide.
+    version: &'a str,
+    seed: u64,
+    points: Vec<CurvePointOutput<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CurvePointOutput<'a> {
+    #[serde(flatten)]
+    point: &'a CurvePoint,
+    /// POLICY_miss_ratio, POLICY_object_miss_ratio and POLICY_byte_miss_ratio of each reference
+    /// policy; the latter two are null for a trace of pages.
+    #[serde(flatten)]
+    ratios: BTreeMap<String, Option<f64>>,
 }

@@ -14,7 +14,6 @@ use crate::rows;
 use crate::stats::Statistics;
 use crate::table::{our_cell, to_scale, NOTHING, TEXT_WIDTH, WIDTH};
 use pagetide_scenario::record::RunRecord;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -173,18 +172,12 @@ fn join<'a>(fields: impl Iterator<Item = &'a str>) -> String {
 /// As `pagetide run --format json`, each point a variant, with its knobs and the digest of the
 /// scenario.
 pub fn json<'a>(rows: impl Iterator<Item = &'a SweepRow> + Clone) -> String {
-    let text = json::render_values(&report(rows.clone()));
-    let mut document: Value = serde_json::from_str(&text).expect("rendered just before");
-    let points = points(rows.clone());
-    if let Some(row) = rows.clone().next() {
-        document["scenario_digest"] = Value::from(row.scenario_digest.as_str());
+    let (report, points) = (report(rows.clone()), points(rows.clone()));
+    let mut output = json::of_values(&report);
+    output.scenario_digest = rows.clone().next().map(|row| row.scenario_digest.as_str());
+    for (variant, key) in output.variants.iter_mut().zip(&points) {
+        variant.variant = Some(&key.variant);
+        variant.knobs = Some(&key.knobs);
     }
-    let variants = document["variants"].as_array_mut();
-    for (variant, key) in variants.into_iter().flatten().zip(&points) {
-        variant["variant"] = Value::from(key.variant.as_str());
-        variant["knobs"] = serde_json::to_value(&key.knobs).expect("texts always serialise");
-    }
-    let mut text = serde_json::to_string_pretty(&document).expect("a value always serialises");
-    text.push('\n');
-    text
+    json::pretty(&output)
 }

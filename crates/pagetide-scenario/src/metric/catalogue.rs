@@ -11,10 +11,13 @@ use crate::record::Unit;
 use pagetide_core::reclaim::plugin::PolicyFault;
 use pagetide_core::stats::vmstat::{Event, NodeStat};
 use pagetide_core::units::NR_PAGE_ORDERS;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::borrow::Cow;
 
 /// A metric and its description.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct MetricEntry {
     /// Last part of the key. `CACHE` in it stands for a cache, `nodeN.ZONE` for a zone.
     pub name: Cow<'static, str>,

@@ -7,6 +7,8 @@
 //! Invariant: `key.to_string().parse()` returns the same key. Names of tasks, phases, groups and
 //! disks contain neither dots nor colons; names of metrics contain no colons.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -78,7 +80,8 @@ pub enum Scope {
 }
 
 /// A [`Scope`] without its owners.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum ScopeKind {
     Machine,
     Idle,

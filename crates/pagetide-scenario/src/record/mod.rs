@@ -4,6 +4,7 @@ pub mod timeline;
 
 use crate::record::timeline::Timeline;
 use pagetide_core::units::page_size::PageSize;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,7 +28,9 @@ impl Metric {
 ///
 /// A background task that is stopped because the others have ended is complete, except for its
 /// walltime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Incomplete {
     /// The OOM killer killed the task, or one of the tasks that the value sums up.
@@ -79,7 +82,7 @@ impl Incomplete {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// A number of events.

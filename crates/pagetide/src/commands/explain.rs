@@ -5,7 +5,7 @@ use crate::error::{CliError, ExitStatus};
 use crate::names_of;
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
-use pagetide_lab::explain;
+use pagetide_lab::{explain, json};
 
 pub fn explain(
     args: &ExplainArgs,
@@ -25,7 +25,7 @@ pub fn explain(
     }
     printer.data(match args.format {
         TextFormat::Text => explain::text(&found, name, printer::table_width()),
-        TextFormat::Json => explain::json(&found),
+        TextFormat::Json => json::pretty(&found),
     })?;
     Ok(ExitStatus::Success)
 }

@@ -3,7 +3,7 @@
 use crate::cli::{MetricsArgs, OutputFormat};
 use crate::error::{CliError, ExitStatus};
 use crate::printer::{self, Printer};
-use pagetide_lab::metrics;
+use pagetide_lab::{json, metrics};
 use pagetide_scenario::metric::catalogue;
 use pagetide_scenario::names::near::nearest;
 
@@ -19,7 +19,7 @@ pub fn metrics(args: &MetricsArgs, printer: &mut Printer) -> Result<ExitStatus, 
     }
     printer.data(match args.format {
         OutputFormat::Table => metrics::text(&found, printer::table_width()),
-        OutputFormat::Json => metrics::json(&found),
+        OutputFormat::Json => json::pretty(&found),
         OutputFormat::Csv => metrics::csv(&found),
     })?;
     Ok(ExitStatus::Success)

@@ -18,7 +18,6 @@ mod openmetrics;
 mod pages;
 mod reports;
 mod run;
-mod schema;
 mod seeds;
 mod several;
 mod sweep;
