@@ -17,6 +17,7 @@ use pagetide_lab::find::question::Find;
 use pagetide_lab::find::search::SeedCount;
 use pagetide_lab::find::text;
 use pagetide_lab::stats::lower_bound;
+use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
@@ -260,18 +261,19 @@ fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
         return Vec::new();
     }
     let reports: Vec<_> = answer.looked_at.iter().map(|(at, _)| find.side_by_side(*at)).collect();
-    let summary = |metric: &str, at: usize| {
+    let summary = |metric: &MetricKey, at: usize| {
         let report = reports.get(at)?.as_ref()?;
         report.summary(1, metric).copied().filter(|it| it.mean.is_finite())
     };
-    let unit = |metric: &str| {
+    let unit = |metric: &MetricKey| {
         let mut found = reports.iter().flatten().filter_map(|report| report.unit(metric));
         found.next().unwrap_or(Unit::Ratio)
     };
     let places = 0..answer.looked_at.len();
     let mut blocks: Vec<PageBlock> = Vec::new();
     for metric in metrics {
-        let of: Vec<_> = places.clone().map(|at| summary(metric, at)).collect();
+        let key = find.names().key(metric);
+        let of: Vec<_> = places.clone().map(|at| summary(&key, at)).collect();
         if of.iter().all(Option::is_none) {
             continue;
         }
@@ -286,7 +288,7 @@ fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
                 title: metric.clone(),
                 about: "Mean over the seeds. The band is \u{b1} one standard deviation.".to_owned(),
                 x: x_axis,
-                y: ChartAxis::new(metric.clone(), unit(metric)),
+                y: ChartAxis::new(metric.clone(), unit(&key)),
                 over: Some("values"),
                 choices: one(ChartPanel { name: String::new(), x, lines: vec![line], marks }),
             }

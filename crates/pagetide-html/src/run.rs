@@ -14,7 +14,7 @@ use maud::{html, Markup};
 use pagetide_lab::report::Report;
 use pagetide_lab::table::{tabulate, RenderedTable, TableRow};
 use pagetide_lab::{heading, why};
-use pagetide_scenario::metric::catalogue;
+use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 
 /// Dot figures on a page: there may be hundreds of rows.
 const MOST_DOTS: usize = 60;
@@ -125,10 +125,9 @@ fn anchor_of_row(key: &str) -> String {
 
 fn seeds(report: &Report, table: &RenderedTable) -> Vec<PageBlock> {
     let catalogue = catalogue::all();
-    let about = |key: &str| {
-        let name = key.rsplit('.').next().unwrap_or(key);
-        let entry = catalogue.iter().find(|entry| entry.name == key || entry.name == name);
-        entry.map(|entry| entry.about.to_string()).unwrap_or_default()
+    let about = |row: &TableRow| {
+        let is_it = |entry: &&MetricEntry| entry.name == row.label || entry.name == row.key.end();
+        catalogue.iter().find(is_it).map(|entry| entry.about.to_string()).unwrap_or_default()
     };
     let has_samples =
         |row: &&TableRow| report.columns.iter().any(|it| it.series.contains_key(&row.key));
@@ -145,7 +144,7 @@ fn seeds(report: &Report, table: &RenderedTable) -> Vec<PageBlock> {
         }
         div.all-dots {
             @for row in &rows[..shown] {
-                (dots(report, row, about(&row.key)).markup())
+                (dots(report, row, about(row)).markup())
             }
         }
     }
@@ -179,8 +178,8 @@ fn dots(report: &Report, row: &TableRow, about: String) -> DotFigure {
         }
     };
     DotFigure {
-        id: anchor_of_dots(&row.key),
-        title: html! { a href={ "#" (anchor_of_row(&row.key)) } { (row.key) } },
+        id: anchor_of_dots(&row.label),
+        title: html! { a href={ "#" (anchor_of_row(&row.label)) } { (row.label) } },
         about,
         scale: row.scale,
         lines: (0..report.columns.len()).map(line).collect(),

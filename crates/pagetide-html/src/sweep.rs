@@ -20,6 +20,7 @@ use pagetide_lab::stats::Statistics;
 use pagetide_lab::sweep::output::{points, report};
 use pagetide_lab::sweep::store::{SweepKey, SweepRow};
 use pagetide_lab::table::{our_cell, to_scale};
+use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::model::PageSize;
 use pagetide_scenario::record::{Incomplete, Unit};
 use std::collections::BTreeSet;
@@ -65,7 +66,7 @@ struct Sweep<'a> {
     daggers: Daggers<'a>,
     /// One per column of the report.
     points: Vec<SweepKey>,
-    metrics: Vec<String>,
+    metrics: Vec<MetricKey>,
 }
 
 /// Points that differ only in the axes: a name for what they share, and their columns.
@@ -138,19 +139,19 @@ impl Sweep<'_> {
     }
 
     /// Mean and spread of a metric; `None` if it has a dagger.
-    fn measured(&self, column: usize, metric: &str) -> Option<(f64, f64)> {
+    fn measured(&self, column: usize, metric: &MetricKey) -> Option<(f64, f64)> {
         let summary = self.report.summary(column, metric)?;
         let is_incomplete = self.daggers.of(column, metric).is_some();
         (!is_incomplete && summary.mean.is_finite()).then_some((summary.mean, summary.stddev))
     }
 
-    fn scale(&self, metric: &str) -> Scale {
+    fn scale(&self, metric: &MetricKey) -> Scale {
         let shown = (0..self.points.len()).filter_map(|it| self.report.shown_summary(it, metric));
         let shown: Vec<Statistics> = shown.collect();
-        Scale::new(self.unit(metric), &to_scale(metric, shown.iter()))
+        Scale::new(self.unit(metric), &to_scale(&metric.name, shown.iter()))
     }
 
-    fn unit(&self, metric: &str) -> Unit {
+    fn unit(&self, metric: &MetricKey) -> Unit {
         self.report.unit(metric).unwrap_or(Unit::Ratio)
     }
 
@@ -158,11 +159,11 @@ impl Sweep<'_> {
         if axes.is_empty() {
             return Vec::new();
         }
-        let shown: Vec<&String> = self.metrics.iter().take(MOST_METRICS).collect();
+        let shown: Vec<&MetricKey> = self.metrics.iter().take(MOST_METRICS).collect();
         let mut ids = Vec::new();
         let mut blocks: Vec<PageBlock> = Vec::new();
         for metric in &shown {
-            let id = anchor("metric", metric);
+            let id = anchor("metric", &self.report.text(metric));
             blocks.push(match axes {
                 [axis] => self.curve(&id, metric, axis).into(),
                 [first, second, ..] => self.grid(&id, metric, [first, second]),
@@ -187,7 +188,7 @@ impl Sweep<'_> {
         blocks
     }
 
-    fn curve(&self, id: &str, metric: &str, axis: &String) -> ChartFigure {
+    fn curve(&self, id: &str, metric: &MetricKey, axis: &String) -> ChartFigure {
         let values = self.values(axis);
         let along = along(axis, &values, PageSize::default());
         let slices = self.slices(&[axis]);
@@ -212,16 +213,16 @@ impl Sweep<'_> {
         let panel = ChartPanel { name: String::new(), x: along.x, lines, marks: Vec::new() };
         ChartFigure {
             id: id.to_owned(),
-            title: metric.to_owned(),
+            title: self.report.text(metric),
             about,
             x: along.axis,
-            y: ChartAxis::new(metric, self.unit(metric)),
+            y: ChartAxis::new(self.report.text(metric), self.unit(metric)),
             over: Some("knob"),
             choices: vec![ChartChoice { name: String::new(), clip: None, panels: vec![panel] }],
         }
     }
 
-    fn grid(&self, id: &str, metric: &str, [across, down]: [&String; 2]) -> PageBlock {
+    fn grid(&self, id: &str, metric: &MetricKey, [across, down]: [&String; 2]) -> PageBlock {
         let scale = self.scale(metric);
         let unit = match scale.symbol {
             "" => String::new(),
@@ -257,7 +258,7 @@ impl Sweep<'_> {
         html! {
             figure.grid id=(id) {
                 figcaption {
-                    h3 { (metric) @if !unit.is_empty() { span.unit { (unit) } } }
+                    h3 { (self.report.text(metric)) @if !unit.is_empty() { span.unit { (unit) } } }
                     @if slices.len() > MOST_GRIDS {
                         p { "Only the first " (MOST_GRIDS) " of " (slices.len()) " grids." }
                     }
@@ -269,9 +270,9 @@ impl Sweep<'_> {
     }
 
     /// The mean as the table prints it, with its dagger.
-    fn text(&self, column: usize, metric: &str, scale: &Scale) -> String {
+    fn text(&self, column: usize, metric: &MetricKey, scale: &Scale) -> String {
         let summary = self.report.shown_summary(column, metric);
-        let cell = our_cell(metric, summary.as_ref(), scale);
+        let cell = our_cell(&metric.name, summary.as_ref(), scale);
         match (summary, self.daggers.of(column, metric)) {
             (Some(_), Some(_)) => format!("{} {DAGGER}", cell.value),
             _ => cell.value,
@@ -283,8 +284,9 @@ impl Sweep<'_> {
             return vec![html! { p { "No metric to show." } }.into()];
         }
         let scales: Vec<Scale> = self.metrics.iter().map(|metric| self.scale(metric)).collect();
-        let spread = |column: usize, metric: &str, scale: &Scale| {
-            let cell = our_cell(metric, self.report.shown_summary(column, metric).as_ref(), scale);
+        let spread = |column: usize, metric: &MetricKey, scale: &Scale| {
+            let cell =
+                our_cell(&metric.name, self.report.shown_summary(column, metric).as_ref(), scale);
             if cell.spread.is_empty() {
                 String::new()
             } else {
@@ -304,7 +306,7 @@ impl Sweep<'_> {
                             th scope="col" { "point" }
                             @for (metric, scale) in self.metrics.iter().zip(&scales) {
                                 th.number scope="col" {
-                                    (metric)
+                                    (self.report.text(metric))
                                     @if !scale.symbol.is_empty() { ", " (scale.symbol) }
                                 }
                             }

@@ -12,6 +12,7 @@ use crate::table::{row, Legend};
 use crate::{heading, table};
 use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::metric::declared::WALLTIME;
+use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::model::Scenario;
 use pagetide_scenario::names::near::nearest;
 use std::slice;
@@ -74,9 +75,9 @@ pub fn render(reports: &[Report], patterns: &[String], width: usize) -> Result<S
 }
 
 /// For each pattern, the keys of each report.
-fn chosen(reports: &[Report], patterns: &[String]) -> Result<Vec<Vec<Vec<String>>>, Mistake> {
+fn chosen(reports: &[Report], patterns: &[String]) -> Result<Vec<Vec<Vec<MetricKey>>>, Mistake> {
     if patterns.is_empty() {
-        let is_walltime = |key: &String| key.strip_suffix(WALLTIME.name).is_some();
+        let is_walltime = |key: &MetricKey| key.name == WALLTIME.name;
         let keys = |report: &Report| rows(report).into_iter().filter(is_walltime).collect();
         return Ok(vec![reports.iter().map(keys).collect()]);
     }
@@ -95,7 +96,7 @@ fn chosen(reports: &[Report], patterns: &[String]) -> Result<Vec<Vec<Vec<String>
 /// The line of a metric; adds its ratios to the means.
 fn line(
     report: &Report,
-    key: String,
+    key: MetricKey,
     names: &[&str],
     means: &mut [LogMean],
     legend: &mut Legend,
@@ -107,7 +108,7 @@ fn line(
     };
     let base = measured(0);
     let mut cells = vec![TextCell { value: "-".to_owned(), ..TextCell::default() }; names.len()];
-    let label = format!("{}: {key}", report.plan.scenario.name);
+    let label = format!("{}: {}", report.plan.scenario.name, report.text(&key));
     let place = |column: usize| names.iter().position(|name| *name == report.columns[column].name);
     for column in 0..report.columns.len() {
         let ratio = measured(column).zip(base).map(|(mean, base)| mean / base);

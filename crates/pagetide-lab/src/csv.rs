@@ -17,7 +17,7 @@ pub fn render(report: &Report) -> String {
     let version = quoted(&report.version);
     for column in &report.columns {
         let variant = quoted(&column.name);
-        for (key, series) in &column.series {
+        for (key, series) in report.by_text(column) {
             let key = quoted(key);
             let unit = unit_name(series.unit);
             for sample in &series.samples {
@@ -67,7 +67,7 @@ pub fn quoted(field: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::report_of;
+    use crate::testing::{report_of, series_mut};
 
     #[test]
     fn one_line_per_sample() {
@@ -75,7 +75,7 @@ mod tests {
             ("a", vec![&[("pgfault", 3.0), ("dd.walltime", 0.25)], &[("pgfault", 4.0)]]),
             ("low, high \"x\"", vec![&[("pgfault", f64::NAN)]]),
         ]);
-        let series = report.columns[0].series.get_mut("dd.walltime").unwrap();
+        let series = series_mut(&mut report, 0, "dd.walltime");
         series.samples[0].ended = Some(Incomplete::Cut);
         let v = crate::VERSION;
         assert_eq!(

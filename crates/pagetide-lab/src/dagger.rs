@@ -5,6 +5,7 @@
 //! task is complete; only the task's walltime is marked.
 
 use crate::report::Report;
+use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::Incomplete;
 use std::collections::BTreeSet;
 
@@ -42,7 +43,7 @@ impl<'a> Daggers<'a> {
     }
 
     /// Why `key` of `column` is not compared; `None`: it is.
-    pub fn of(&self, column: usize, key: &str) -> Option<Incomplete> {
+    pub fn of(&self, column: usize, key: &MetricKey) -> Option<Incomplete> {
         self.incomplete[column].or_else(|| self.report.ended(column, key))
     }
 }
@@ -50,19 +51,18 @@ impl<'a> Daggers<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{report_of, TestMetrics};
+    use crate::testing::{report_of, series_mut, TestMetrics};
 
     #[test]
     fn one_killed_task_marks_all_rows_of_its_variant() {
         let run: TestMetrics<'_> =
             &[("batch.walltime", 8.0), ("web.walltime", 4.0), ("pswpin", 7.0)];
         let mut report = report_of(&[("a", vec![run, run]), ("b", vec![run, run])]);
-        report.columns[1].series.get_mut("batch.walltime").unwrap().samples[1].ended =
-            Some(Incomplete::OomKilled);
+        series_mut(&mut report, 1, "batch.walltime").samples[1].ended = Some(Incomplete::OomKilled);
         let daggers = Daggers::new(&report);
         for key in ["batch.walltime", "web.walltime", "pswpin"] {
-            assert_eq!(daggers.of(0, key), None, "{key}");
-            assert_eq!(daggers.of(1, key), Some(Incomplete::OomKilled), "{key}");
+            assert_eq!(daggers.of(0, &report.keys[key]), None, "{key}");
+            assert_eq!(daggers.of(1, &report.keys[key]), Some(Incomplete::OomKilled), "{key}");
         }
         let reasons = [Incomplete::OomKilled, Incomplete::Stopped];
         assert_eq!(
@@ -76,12 +76,11 @@ mod tests {
     fn a_stopped_background_task_marks_its_own_walltime() {
         let run: TestMetrics<'_> = &[("log.walltime", 9.0), ("web.walltime", 9.0)];
         let mut report = report_of(&[("a", vec![run, run]), ("b", vec![run, run])]);
-        report.columns[1].series.get_mut("log.walltime").unwrap().samples[0].ended =
-            Some(Incomplete::Stopped);
+        series_mut(&mut report, 1, "log.walltime").samples[0].ended = Some(Incomplete::Stopped);
         let daggers = Daggers::new(&report);
-        assert_eq!(daggers.of(0, "log.walltime"), None, "it finished in all runs");
-        assert_eq!(daggers.of(1, "log.walltime"), Some(Incomplete::Stopped));
-        assert_eq!(daggers.of(1, "web.walltime"), None);
+        assert_eq!(daggers.of(0, &report.keys["log.walltime"]), None, "it finished in all runs");
+        assert_eq!(daggers.of(1, &report.keys["log.walltime"]), Some(Incomplete::Stopped));
+        assert_eq!(daggers.of(1, &report.keys["web.walltime"]), None);
         assert!(report.ended_runs().is_empty(), "its runs are complete");
     }
 }

@@ -122,7 +122,7 @@ pub fn of_report(report: &Report) -> Vec<JudgedExpectation<'_>> {
         expectations.iter().flat_map(|expectation| expectation.criterion.metrics()).collect();
     for column in &report.columns {
         let mut runs: BTreeMap<u64, RunMetrics> = BTreeMap::new();
-        for (key, series) in &column.series {
+        for (key, series) in report.by_text(column) {
             for sample in &series.samples {
                 let run = runs.entry(sample.seed).or_default();
                 if wanted.contains(key) {

@@ -5,6 +5,8 @@ use crate::plan::{RunJob, RunPlan};
 use crate::report::Report;
 use crate::rows;
 use pagetide_scenario::build::Builder;
+use pagetide_scenario::metric::declared::WALLTIME;
+use pagetide_scenario::metric::{KeyNames, MetricKey, Scope};
 use pagetide_scenario::model::{Scenario, Setup, Variant};
 use pagetide_scenario::record::RunRecord;
 use std::collections::BTreeSet;
@@ -39,28 +41,33 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
             outcome: JobOutcome::Finished(Box::new(record)),
         }));
     }
-    let mut report =
-        Report::new(RunPlan { scenario, overrides: Vec::new(), added: Vec::new() }, &runs);
-    report.plan.scenario.rows = rows(&report);
+    let records = runs.iter().filter_map(|run| match &run.outcome {
+        JobOutcome::Finished(record) => Some(record),
+        JobOutcome::Failed(_) | JobOutcome::Cancelled => None,
+    });
+    let texts = records.flat_map(|record| record.metrics.keys().map(String::as_str));
+    let names = KeyNames::of_walltimes(texts);
+    let plan = RunPlan { scenario, overrides: Vec::new(), added: Vec::new() };
+    let mut report = Report::with_names(plan, names, &runs);
+    report.plan.scenario.rows = rows(&report).iter().map(|key| report.text(key)).collect();
     report
 }
 
 /// The default rows, without redundant walltimes: of the only phase of a task, and of each of
 /// several copies.
-fn rows(report: &Report) -> Vec<String> {
+fn rows(report: &Report) -> Vec<MetricKey> {
     let mut shown = rows::rows(report);
-    let stems: BTreeSet<String> =
-        shown.iter().filter_map(|key| Some(key.strip_suffix(".walltime")?.to_owned())).collect();
-    let is_copy = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let says_more = |stem: &str| {
-        let Some((task, part)) = stem.rsplit_once('.') else { return true };
-        let phases = || {
-            let parts = stems.iter().filter_map(|stem| stem.rsplit_once('.'));
-            parts.filter(|(of, part)| *of == task && !is_copy(part)).count()
-        };
-        !stems.contains(task) || !is_copy(part) && phases() > 1
+    let walltimes = shown.iter().filter(|key| key.name == WALLTIME.name);
+    let measured: BTreeSet<Scope> = walltimes.map(|key| key.scope.clone()).collect();
+    let says_more = |scope: &Scope| match scope {
+        Scope::Phase { task, .. } => {
+            let is_its = |it: &&Scope| matches!(it, Scope::Phase { task: of, .. } if of == task);
+            let is_alone = !measured.contains(&Scope::Task(task.clone()));
+            is_alone || measured.iter().filter(is_its).count() > 1
+        }
+        scope => scope.family().is_none_or(|family| !measured.contains(&family)),
     };
-    shown.retain(|key| key.strip_suffix(".walltime").is_none_or(says_more));
+    shown.retain(|key| key.name != WALLTIME.name || says_more(&key.scope));
     shown
 }
 

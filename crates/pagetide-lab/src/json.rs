@@ -50,7 +50,7 @@ pub fn of_values(report: &Report) -> RunOutput<'_> {
                 variant: None,
                 knobs: None,
                 costs_ns: stated(report, &column.name),
-                metrics: column.series.iter().map(|(key, s)| (key.as_str(), metric(s))).collect(),
+                metrics: report.by_text(column).map(|(key, s)| (key.as_str(), metric(s))).collect(),
             })
             .collect(),
         notes: &report.notes,
@@ -277,7 +277,7 @@ pub fn as_integer(value: f64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::report_of;
+    use crate::testing::{report_of, series_mut};
     use pagetide_scenario::model::costs::Price;
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn samples_of_incomplete_work_are_marked() {
         let mut report = report_of(&[("a", vec![&[("x", 2.0)], &[("x", 8.0)]])]);
-        let series = report.columns[0].series.get_mut("x").unwrap();
+        let series = series_mut(&mut report, 0, "x");
         series.samples[1].ended = Some(Incomplete::OomKilled);
         report.notes = vec!["a, seed 2: task `x` was killed".to_owned()];
         let value: serde_json::Value = serde_json::from_str(&render(&report)).unwrap();

@@ -1,4 +1,5 @@
 //! The records of all runs in columns: one column per variant, one series of samples per metric.
+//! The texts of the records become keys here, and keys become texts where they are printed.
 //!
 //! Invariant: a sample of incomplete work ([`Incomplete`]) is kept and marked, and is in no
 //! statistic. So is every other sample of its run, unless the work is a stopped background task.
@@ -8,6 +9,7 @@ use crate::plan::RunPlan;
 use crate::stats::Statistics;
 use crate::world::Failure;
 use pagetide_scenario::metric::declared::WALLTIME;
+use pagetide_scenario::metric::{KeyNames, MetricKey};
 use pagetide_scenario::record::timeline::Timeline;
 use pagetide_scenario::record::{Incomplete, Latencies, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +20,10 @@ pub struct Report {
     pub plan: RunPlan,
     /// Version of Pagetide that made the runs.
     pub version: String,
+    /// The owners of the keys.
+    pub names: KeyNames,
+    /// The keys of all columns, in the order of their texts.
+    pub keys: BTreeMap<String, MetricKey>,
     /// One per variant, in the plan's order.
     pub columns: Vec<ReportColumn>,
     /// Notes of the runs, without repetitions.
@@ -33,8 +39,7 @@ pub struct ReportColumn {
     /// The variant.
     pub name: String,
     pub finished: usize,
-    /// Metric key -> samples.
-    pub series: BTreeMap<String, MetricSeries>,
+    pub series: BTreeMap<MetricKey, MetricSeries>,
     /// Timeline of the first finished run that has one.
     pub timeline: Option<RunTimeline>,
     /// Latency distributions, all runs together.
@@ -105,6 +110,12 @@ pub struct FailedRun {
 impl Report {
     /// Gathers `runs`, which are ordered by (variant, seed), as [`crate::execute::execute`] does.
     pub fn new(plan: RunPlan, runs: &[RunResult]) -> Report {
+        let names = KeyNames::of_all(plan.scenario.variants.iter().map(|variant| &variant.setup));
+        Report::with_names(plan, names, runs)
+    }
+
+    /// Like [`Report::new`], with other owners than those of the plan's setups.
+    pub fn with_names(plan: RunPlan, names: KeyNames, runs: &[RunResult]) -> Report {
         let mut failures = Vec::new();
         let mut cancelled = 0;
         let mut notes = Notes::default();
@@ -120,20 +131,22 @@ impl Report {
                 latencies: Vec::new(),
             })
             .collect();
+        let mut all_series: Vec<BTreeMap<&str, MetricSeries>> =
+            columns.iter().map(|_| BTreeMap::new()).collect();
 
         for run in runs {
             let column = &mut columns[run.job.variant];
+            let of_column = &mut all_series[run.job.variant];
             match &run.outcome {
                 JobOutcome::Finished(record) => {
                     column.finished += 1;
                     let of_run = record.mark();
                     for (key, metric) in &record.metrics {
-                        let series =
-                            column.series.entry(key.clone()).or_insert_with(|| MetricSeries {
-                                unit: metric.unit,
-                                samples: Vec::new(),
-                                summary: Statistics::of(&[]),
-                            });
+                        let series = of_column.entry(key).or_insert_with(|| MetricSeries {
+                            unit: metric.unit,
+                            samples: Vec::new(),
+                            summary: Statistics::of(&[]),
+                        });
                         let (seed, value, ended) =
                             (run.job.seed, metric.value, metric.ended.or(of_run));
                         series.samples.push(ReportSample { seed, value, ended });
@@ -162,14 +175,18 @@ impl Report {
                 JobOutcome::Cancelled => cancelled += 1,
             }
         }
-        for series in columns.iter_mut().flat_map(|column| column.series.values_mut()) {
-            let measured = series.samples.iter().filter(|sample| sample.ended.is_none());
-            let values: Vec<f64> = measured.map(|sample| sample.value).collect();
-            series.summary = Statistics::of(&values);
+        let mut keys = BTreeMap::new();
+        for (column, all) in columns.iter_mut().zip(all_series) {
+            for (text, mut series) in all {
+                let measured = series.samples.iter().filter(|sample| sample.ended.is_none());
+                let values: Vec<f64> = measured.map(|sample| sample.value).collect();
+                series.summary = Statistics::of(&values);
+                let key = keys.entry(text.to_owned()).or_insert_with(|| names.key(text));
+                column.series.insert(key.clone(), series);
+            }
         }
-        let version = crate::VERSION.to_owned();
-        let mut report =
-            Report { plan, version, columns, notes: notes.lines(), failures, cancelled };
+        let (version, notes) = (crate::VERSION.to_owned(), notes.lines());
+        let mut report = Report { plan, version, names, keys, columns, notes, failures, cancelled };
         report.note_without_effect();
         report
     }
@@ -212,10 +229,8 @@ impl Report {
 
     /// Whether the OOM killer killed every task in every run, so that nothing was measured.
     pub fn are_all_killed(&self) -> bool {
-        let is_walltime =
-            |key: &str| key.strip_suffix(WALLTIME.name).is_some_and(|owner| owner.ends_with('.'));
         let of = |column: &'_ ReportColumn| -> Vec<Option<Incomplete>> {
-            let series = column.series.iter().filter(|(key, _)| is_walltime(key));
+            let series = column.series.iter().filter(|(key, _)| key.name == WALLTIME.name);
             series.flat_map(|(_, series)| &series.samples).map(|sample| sample.ended).collect()
         };
         let ends: Vec<Option<Incomplete>> = self.columns.iter().flat_map(of).collect();
@@ -226,7 +241,20 @@ impl Report {
         self.columns.iter().any(|column| column.finished > 0)
     }
 
-    pub fn summary(&self, column: usize, key: &str) -> Option<&Statistics> {
+    /// The text of a key.
+    pub fn text(&self, key: &MetricKey) -> String {
+        self.names.text(key)
+    }
+
+    /// The series of a column, in the order of the texts of their keys.
+    pub fn by_text<'a>(
+        &'a self,
+        column: &'a ReportColumn,
+    ) -> impl Iterator<Item = (&'a String, &'a MetricSeries)> {
+        self.keys.iter().filter_map(|(text, key)| Some((text, column.series.get(key)?)))
+    }
+
+    pub fn summary(&self, column: usize, key: &MetricKey) -> Option<&Statistics> {
         self.columns[column].series.get(key).map(|series| &series.summary)
     }
 
@@ -237,25 +265,25 @@ impl Report {
     }
 
     /// Why the work of a sample of `key` ended early, if it did.
-    pub fn ended(&self, column: usize, key: &str) -> Option<Incomplete> {
+    pub fn ended(&self, column: usize, key: &MetricKey) -> Option<Incomplete> {
         self.columns[column].series.get(key).and_then(MetricSeries::ended)
     }
 
     /// The statistics of `key` that the table shows in `column`: of its measurements, or of all
     /// samples if no sample is a measurement.
-    pub fn shown_summary(&self, column: usize, key: &str) -> Option<Statistics> {
+    pub fn shown_summary(&self, column: usize, key: &MetricKey) -> Option<Statistics> {
         let series = self.columns[column].series.get(key)?;
         let is_measured = series.samples.iter().any(|sample| sample.ended.is_none());
         Some(if is_measured { series.summary } else { series.summary_of_all() })
     }
 
-    pub fn unit(&self, key: &str) -> Option<Unit> {
+    pub fn unit(&self, key: &MetricKey) -> Option<Unit> {
         self.columns.iter().find_map(|column| column.series.get(key)).map(|series| series.unit)
     }
 
-    pub fn published(&self, column: usize, key: &str) -> Option<f64> {
+    pub fn published(&self, column: usize, key: &MetricKey) -> Option<f64> {
         let reference = self.plan.scenario.reference.as_ref()?;
-        reference.values.get(&self.columns[column].name)?.get(key).copied()
+        reference.values.get(&self.columns[column].name)?.get(&self.text(key)).copied()
     }
 }
 
@@ -309,7 +337,7 @@ mod tests {
         let ends = [None, Some(Incomplete::OomKilled), Some(Incomplete::Stopped)];
         let runs: Vec<RunResult> = (1..).zip(ends).map(|(seed, end)| run(seed, end)).collect();
         let report = Report::new(plan, &runs);
-        let web = &report.columns[0].series["web.walltime"];
+        let web = &report.columns[0].series[&report.keys["web.walltime"]];
         let marks: Vec<_> = web.samples.iter().map(|sample| sample.ended).collect();
         assert_eq!(marks, [None, Some(Incomplete::IncompleteRun), None]);
         assert_eq!(web.summary.n, 2);
@@ -347,9 +375,9 @@ mod tests {
         ];
         let report = Report::new(plan, &runs);
         assert_eq!(report.columns[0].finished, 1);
-        assert_eq!(report.summary(1, "pgfault").unwrap().mean, 8.0);
+        assert_eq!(report.summary(1, &report.keys["pgfault"]).unwrap().mean, 8.0);
         assert_eq!(
-            report.columns[1].series["pgfault"].samples,
+            report.columns[1].series[&report.keys["pgfault"]].samples,
             [7.0, 9.0].map(|value| ReportSample { seed: value as u64 / 3 - 1, value, ended: None })
         );
         assert_eq!(report.notes, ["b, 2 seeds: time limit reached"]);

@@ -1,7 +1,8 @@
 //! Which metrics become rows of the table.
 
 use crate::report::Report;
-use pagetide_scenario::metric::Owner;
+use pagetide_scenario::metric::declared::{self, MetricDecl, WALLTIME};
+use pagetide_scenario::metric::{MetricKey, Owner, Scope};
 use pagetide_scenario::model::{Phase, Workload};
 use pagetide_scenario::names::near::matches;
 use std::collections::BTreeSet;
@@ -30,7 +31,8 @@ const DEFAULT: &[&str] = &[
 ];
 
 /// Default rows of a service.
-const SERVICE: [&str; 4] = ["latency_p50", "latency_p99", "latency_p999", "late"];
+const SERVICE: [&MetricDecl; 4] =
+    [declared::LATENCY_P50, declared::LATENCY_P99, declared::LATENCY_P999, declared::LATE];
 /// Of fewer requests, p99.9 is the maximum, and no row.
 const LEAST_FOR_P999: f64 = 1000.0;
 
@@ -38,20 +40,19 @@ const LEAST_FOR_P999: f64 = 1000.0;
 ///
 /// A named row may have `*`. A name that matches nothing is a row of `-`; default rows appear only
 /// if they are non-zero somewhere.
-pub fn rows(report: &Report) -> Vec<String> {
-    let keys: BTreeSet<&str> =
-        report.columns.iter().flat_map(|c| c.series.keys().map(String::as_str)).collect();
+pub fn rows(report: &Report) -> Vec<MetricKey> {
     let mut rows = Rows::default();
     let named = &report.plan.scenario.rows;
     if named.is_empty() {
-        default_rows(report, &keys, &mut rows);
+        default_rows(report, &mut rows);
         return rows.order;
     }
     for name in named {
         if name.contains('*') {
-            keys.iter().filter(|key| matches(name, key)).for_each(|key| rows.push(key));
+            let found = report.keys.iter().filter(|(text, _)| matches(name, text));
+            found.for_each(|(_, key)| rows.push(key));
         } else {
-            rows.push(name);
+            rows.push(&report.names.key(name));
         }
     }
     rows.order
@@ -59,90 +60,88 @@ pub fn rows(report: &Report) -> Vec<String> {
 
 /// Named rows that no run has, probably misspelt.
 pub fn unknown_rows(report: &Report) -> Vec<&str> {
-    let has =
-        |name: &str| report.columns.iter().any(|c| c.series.keys().any(|key| matches(name, key)));
+    let has = |name: &str| report.keys.keys().any(|key| matches(name, key));
     report.plan.scenario.rows.iter().map(String::as_str).filter(|name| !has(name)).collect()
 }
 
-fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
-    let said = redundant_walltimes(report, keys);
-    for key in keys {
-        if key.ends_with(".walltime") && nonzero(report, key) && !said.contains(*key) {
+fn default_rows(report: &Report, rows: &mut Rows) {
+    let said = redundant_walltimes(report);
+    for key in report.keys.values().filter(|key| key.name == WALLTIME.name) {
+        if nonzero(report, key) && !said.contains(&key.scope) {
             rows.push(key);
         }
     }
-    for key in of_services(report) {
-        if keys.contains(key.as_str()) {
-            rows.push(&key);
-        }
-    }
+    let services = of_services(report);
+    services.iter().filter(|key| report.unit(key).is_some()).for_each(|key| rows.push(key));
     for pattern in DEFAULT {
         // A run of many tasks has many keys: look only at those with the prefix.
         let prefix = pattern.split('*').next().unwrap_or_default();
-        let near = keys.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
-        let near = near.take_while(|key| key.starts_with(prefix));
-        for key in near.filter(|key| matches(pattern, key)) {
+        let near = report.keys.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        let near = near.take_while(|(text, _)| text.starts_with(prefix));
+        for (_, key) in near.filter(|(text, _)| matches(pattern, text)) {
             if nonzero(report, key) {
                 rows.push(key);
             }
         }
     }
     if let Some(reference) = &report.plan.scenario.reference {
-        reference.values.values().flat_map(|values| values.keys()).for_each(|key| rows.push(key));
+        let published = reference.values.values().flat_map(|values| values.keys());
+        published.for_each(|text| rows.push(&report.names.key(text)));
     }
 }
 
-fn of_services(report: &Report) -> Vec<String> {
+fn of_services(report: &Report) -> Vec<MetricKey> {
     let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
     let serves = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
     let services = tasks.filter(|task| task.phases.iter().any(serves));
-    let families = services.map(|task| Owner::new(&task.name).family().name);
-    let rows = families.flat_map(|name| SERVICE.map(|metric| (name.clone(), metric)));
-    let has_many = |name: &str| {
-        let key = format!("{name}.requests");
+    let families = services.map(|task| Scope::Task(Owner::new(&task.name).family()));
+    let has_many = |service: &Scope| {
+        let key = service.metric(declared::REQUESTS);
         let requests = report.columns.iter().filter_map(|column| column.series.get(&key));
         let mut samples = requests.flat_map(|series| &series.samples);
         samples.any(|sample| sample.value >= LEAST_FOR_P999)
     };
-    let rows = rows.filter(|(name, metric)| *metric != "latency_p999" || has_many(name));
-    rows.map(|(name, metric)| format!("{name}.{metric}")).collect()
+    let rows = families.flat_map(|service| SERVICE.map(|metric| (service.clone(), metric)));
+    let rows = rows.filter(|(of, metric)| *metric != declared::LATENCY_P999 || has_many(of));
+    rows.map(|(service, metric)| service.metric(metric)).collect()
 }
 
-fn nonzero(report: &Report, key: &str) -> bool {
+fn nonzero(report: &Report, key: &MetricKey) -> bool {
     let series = report.columns.iter().filter_map(|column| column.series.get(key));
     series.flat_map(|s| &s.samples).any(|sample| sample.value != 0.0)
 }
 
-/// Redundant walltimes: of the only phase of a task, and of each of several copies, whose mean is
-/// `NAME.walltime`.
-fn redundant_walltimes(report: &Report, keys: &BTreeSet<&str>) -> BTreeSet<String> {
+/// Scopes of redundant walltimes: the only phase of a task, and each of several copies, whose mean
+/// is the walltime of all.
+fn redundant_walltimes(report: &Report) -> BTreeSet<Scope> {
+    let has = |task: &Owner| report.unit(&Scope::Task(task.clone()).metric(WALLTIME)).is_some();
+    let of = |task: &Owner, it: &Phase| Scope::Phase { task: task.clone(), phase: it.name.clone() };
     let mut said = BTreeSet::new();
     for task in report.plan.scenario.variants.iter().flat_map(|v| &v.setup.tasks) {
-        let all = task.name.rsplit_once('.').map(|(all, _copy)| all);
-        let all = all.filter(|all| keys.contains(format!("{all}.walltime").as_str()));
-        let phase = |name: &str, phase: &str| format!("{name}.{phase}.walltime");
-        if all.is_some() {
-            said.insert(format!("{}.walltime", task.name));
-            said.extend(task.phases.iter().map(|p| phase(&task.name, &p.name)));
-        }
+        let own = Owner::new(&task.name);
+        let family = own.copy.map(|_| own.family()).filter(has);
         if let [only] = task.phases.as_slice() {
-            said.insert(phase(all.unwrap_or(&task.name), &only.name));
+            said.insert(of(family.as_ref().unwrap_or(&own), only));
+        }
+        if family.is_some() {
+            said.extend(task.phases.iter().map(|phase| of(&own, phase)));
+            said.insert(Scope::Task(own));
         }
     }
     said
 }
 
-/// Row names in order, each once.
+/// Rows in order, each once.
 #[derive(Default)]
 struct Rows {
-    order: Vec<String>,
-    seen: BTreeSet<String>,
+    order: Vec<MetricKey>,
+    seen: BTreeSet<MetricKey>,
 }
 
 impl Rows {
-    fn push(&mut self, key: &str) {
-        if self.seen.insert(key.to_owned()) {
-            self.order.push(key.to_owned());
+    fn push(&mut self, key: &MetricKey) {
+        if self.seen.insert(key.clone()) {
+            self.order.push(key.clone());
         }
     }
 }
@@ -150,7 +149,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::report;
+    use crate::testing::{report, with_setup};
     use pagetide_scenario::build::Builder;
     use pagetide_scenario::model::{Phase, SleepWorkload, Task, TaskStart, Workload};
 
@@ -175,13 +174,20 @@ mod tests {
         }
     }
 
+    fn with_tasks(report: Report, tasks: Vec<Task>) -> Report {
+        let mut setup = report.plan.scenario.variants[0].setup.clone();
+        setup.tasks = tasks;
+        with_setup(report, &setup)
+    }
+
+    fn texts(report: &Report) -> Vec<String> {
+        rows(report).iter().map(|key| report.text(key)).collect()
+    }
+
     #[test]
     fn default_rows_are_nonzero_and_not_redundant() {
-        let mut report = report(RUNS);
-        for variant in &mut report.plan.scenario.variants {
-            variant.setup.tasks = vec![task("dd", &["copy"])];
-        }
-        assert_eq!(rows(&report), ["dd.walltime", "allocstall"]);
+        let report = with_tasks(report(RUNS), vec![task("dd", &["copy"])]);
+        assert_eq!(texts(&report), ["dd.walltime", "allocstall"]);
     }
 
     #[test]
@@ -197,11 +203,11 @@ mod tests {
             ("dd.fill.walltime", 1.0),
             ("dd.read.walltime", 2.0),
         ];
-        let mut report = report(&[("a", metrics)]);
-        report.plan.scenario.variants[0].setup.tasks =
+        let tasks =
             vec![task("cc.0", &["main"]), task("cc.1", &["main"]), task("dd", &["fill", "read"])];
+        let report = with_tasks(report(&[("a", metrics)]), tasks);
         let expected = ["cc.walltime", "dd.fill.walltime", "dd.read.walltime", "dd.walltime"];
-        assert_eq!(rows(&report), expected);
+        assert_eq!(texts(&report), expected);
     }
 
     #[test]
@@ -209,7 +215,7 @@ mod tests {
         let mut report = report(RUNS);
         report.plan.scenario.rows =
             ["pswpin", "dd.*", "pswpin", "pgscam"].map(str::to_owned).to_vec();
-        assert_eq!(rows(&report), ["pswpin", "dd.copy.walltime", "dd.walltime", "pgscam"]);
+        assert_eq!(texts(&report), ["pswpin", "dd.copy.walltime", "dd.walltime", "pgscam"]);
         assert_eq!(unknown_rows(&report), ["pgscam"]);
     }
 
@@ -224,12 +230,10 @@ mod tests {
                 ("thp_fault_alloc", 4.0),
                 ("thp_fault_fallback", 0.0),
             ];
-            let mut report = report(&[("a", &metrics)]);
             let task = Builder::new().set("name", "web").set("workload", "service");
             let task = task.set("rate", 10).set("duration", "1s").set("cpu", "1ms");
             let machine = Builder::new().set("machine.memory", "2GiB").push("task", task);
-            report.plan.scenario.variants[0].setup = machine.setup().unwrap();
-            rows(&report)
+            texts(&with_setup(report(&[("a", &metrics)]), &machine.setup().unwrap()))
         };
         let few = ["web.latency_p50", "web.latency_p99", "thp_fault_alloc"];
         assert_eq!(rows_of(999.0), few);

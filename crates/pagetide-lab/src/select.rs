@@ -8,7 +8,7 @@ use crate::report::Report;
 use pagetide_scenario::load::{may_have_metric, metric_key};
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 use pagetide_scenario::metric::criterion::Mistake;
-use pagetide_scenario::metric::{KeyNames, Owner, ScopeKind};
+use pagetide_scenario::metric::{MetricKey, Owner, Scope, ScopeKind};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::names::near::{matches, nearest_few};
 use std::collections::BTreeSet;
@@ -85,39 +85,35 @@ fn about(name: &str) -> BTreeSet<String> {
 /// The keys that match the patterns, in order, each once. A pattern is a key, a part of keys, or
 /// has `*`; with a colon, it is matched with the full forms of the keys.
 /// A pattern that matches no key is a mistake, which has similar keys.
-pub fn keys(report: &Report, patterns: &[String]) -> (Vec<String>, Vec<Mistake>) {
-    let all: BTreeSet<String> =
-        report.columns.iter().flat_map(|column| column.series.keys().cloned()).collect();
-    let list: Vec<&String> = all.iter().collect();
-    let setups = report.plan.scenario.variants.iter().map(|variant| &variant.setup);
-    let names: Vec<KeyNames> = setups.map(KeyNames::of).collect();
-    let mut chosen: Vec<String> = Vec::new();
+pub fn keys(report: &Report, patterns: &[String]) -> (Vec<MetricKey>, Vec<Mistake>) {
+    let all: Vec<(&String, &MetricKey)> = report.keys.iter().collect();
+    let mut chosen: Vec<MetricKey> = Vec::new();
     let mut mistakes: Vec<Mistake> = Vec::new();
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let mut seen: BTreeSet<&MetricKey> = BTreeSet::new();
     for pattern in patterns {
-        let is_full = |key: &&&String| {
-            let key = names.iter().find_map(|names| names.read(key));
-            key.is_some_and(|key| matches(pattern, &key.to_string()))
-        };
-        let mut found = matching(&list, |key| key.as_str(), pattern, &[]);
+        let mut found = matching(&all, |(text, _)| text.as_str(), pattern, &[]);
         if found.is_empty() && pattern.contains(':') {
-            found = list.iter().filter(is_full).collect();
+            let is_full =
+                |key: &MetricKey| key.scope != Scope::Unread && matches(pattern, &key.to_string());
+            found = all.iter().filter(|(_, key)| is_full(key)).collect();
         }
         if found.is_empty() {
-            mistakes.push(unknown(pattern, all.clone()));
+            mistakes.push(unknown(pattern, report.keys.keys().cloned().collect()));
         }
-        chosen.extend(found.into_iter().filter(|key| seen.insert(key)).map(|key| (*key).clone()));
+        let found = found.into_iter().map(|(_, key)| *key);
+        chosen.extend(found.filter(|key| seen.insert(key)).cloned());
     }
     (chosen, mistakes)
 }
 
 /// The report with only these metrics, for formats that print all.
-pub fn narrowed(report: &Report, keys: &[String]) -> Report {
-    let keys: BTreeSet<&str> = keys.iter().map(String::as_str).collect();
+pub fn narrowed(report: &Report, keys: &[MetricKey]) -> Report {
+    let keys: BTreeSet<&MetricKey> = keys.iter().collect();
     let mut narrowed = report.clone();
     for column in &mut narrowed.columns {
-        column.series.retain(|key, _| keys.contains(key.as_str()));
+        column.series.retain(|key, _| keys.contains(key));
     }
+    narrowed.keys.retain(|_, key| keys.contains(key));
     narrowed
 }
 
@@ -128,7 +124,8 @@ mod tests {
 
     fn wanted(report: &Report, patterns: &[&str]) -> (Vec<String>, Vec<Mistake>) {
         let patterns: Vec<String> = patterns.iter().map(|it| (*it).to_owned()).collect();
-        keys(report, &patterns)
+        let (keys, mistakes) = keys(report, &patterns);
+        (keys.iter().map(|key| report.text(key)).collect(), mistakes)
     }
 
     #[test]
@@ -147,8 +144,8 @@ mod tests {
         assert_eq!(mistakes[0].message, "no run has a metric `pswpni`");
         assert!(mistakes[0].hint.contains("`pswpin`"), "{}", mistakes[0].hint);
         assert_eq!(found(&["machine:pgscan*"]), ["pgscan_direct", "pgscan_kswapd"]);
-        let narrow = narrowed(&report, &found(&["pswpin"]));
-        let left: Vec<&String> = narrow.columns[0].series.keys().collect();
+        let narrow = narrowed(&report, &[report.keys["pswpin"].clone()]);
+        let left: Vec<&MetricKey> = narrow.columns[0].series.keys().collect();
         assert_eq!((left.len(), narrow.columns[1].series.len()), (1, 0));
     }
 

@@ -17,6 +17,7 @@ use crate::report::Report;
 use crate::stats::{change, differs, MeanChange, Statistics};
 use crate::{heading, rows, why};
 use pagetide_scenario::metric::declared::is_state;
+use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::{Incomplete, Unit};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -90,8 +91,9 @@ pub struct RenderedTable {
 
 /// The values of one metric, one cell per variant.
 pub struct TableRow {
-    /// The metric.
-    pub key: String,
+    pub key: MetricKey,
+    /// The text of the key.
+    pub label: String,
     pub scale: Scale,
     pub ours: Vec<TextCell>,
     /// Published values, if any.
@@ -101,7 +103,7 @@ pub struct TableRow {
 impl TableRow {
     fn lines(self) -> impl Iterator<Item = TextLine> {
         let unit = self.scale.symbol.to_owned();
-        let ours = TextLine { label: self.key, unit, cells: self.ours };
+        let ours = TextLine { label: self.label, unit, cells: self.ours };
         let published =
             |cells| TextLine { label: "  published".to_owned(), unit: String::new(), cells };
         std::iter::once(ours).chain(self.published.map(published))
@@ -124,7 +126,12 @@ fn rows_and_legend(report: &Report) -> (Vec<TableRow>, Legend) {
     (rows, legend)
 }
 
-pub fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend) -> TableRow {
+pub fn row(
+    report: &Report,
+    key: MetricKey,
+    daggers: &Daggers<'_>,
+    legend: &mut Legend,
+) -> TableRow {
     let columns = 0..report.columns.len();
     let incomplete: Vec<Option<Incomplete>> =
         columns.clone().map(|column| daggers.of(column, &key)).collect();
@@ -133,13 +140,13 @@ pub fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Leg
     let published: Vec<Option<f64>> =
         columns.map(|column| report.published(column, &key)).collect();
 
-    let mut values = to_scale(&key, ours.iter().flatten());
+    let mut values = to_scale(&key.name, ours.iter().flatten());
     values.extend(published.iter().flatten().map(|&value| (value, 0.0)));
     let scale = Scale::new(report.unit(&key).unwrap_or(Unit::Ratio), &values);
 
-    let is_state = is_state(&key);
+    let is_state = is_state(&key.name);
     let mut cells: Vec<TextCell> =
-        ours.iter().map(|it| our_cell(&key, it.as_ref(), &scale)).collect();
+        ours.iter().map(|it| our_cell(&key.name, it.as_ref(), &scale)).collect();
     legend.spread |= cells.iter().any(|cell| !cell.spread.is_empty());
     for ((cell, summary), reason) in cells.iter_mut().zip(&ours).zip(&incomplete) {
         if let (Some(_), Some(reason)) = (summary, reason) {
@@ -169,7 +176,8 @@ pub fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Leg
     }
 
     let has_published = published.iter().any(Option::is_some);
-    let mut row = TableRow { key, scale, ours: cells, published: None };
+    let label = report.text(&key);
+    let mut row = TableRow { key, label, scale, ours: cells, published: None };
     if has_published {
         let mut cells: Vec<TextCell> =
             published.iter().map(|p| published_cell(*p, &row.scale)).collect();
@@ -185,9 +193,9 @@ pub fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Leg
 }
 
 /// A value with its spread; a state (error number, limit) has no mean and is printed as a range.
-pub fn our_cell(key: &str, summary: Option<&Statistics>, scale: &Scale) -> TextCell {
+pub fn our_cell(name: &str, summary: Option<&Statistics>, scale: &Scale) -> TextCell {
     let Some(summary) = summary else { return absent() };
-    if is_state(key) && summary.mean.is_finite() {
+    if is_state(name) && summary.mean.is_finite() {
         return TextCell { value: state(summary, scale), ..TextCell::default() };
     }
     let (value, mut spread) = scale.print(summary.mean, summary.stddev);
@@ -198,8 +206,11 @@ pub fn our_cell(key: &str, summary: Option<&Statistics>, scale: &Scale) -> TextC
 }
 
 /// The values that a scale must suit, each with its spread.
-pub fn to_scale<'a>(key: &str, summaries: impl Iterator<Item = &'a Statistics>) -> Vec<(f64, f64)> {
-    if is_state(key) {
+pub fn to_scale<'a>(
+    name: &str,
+    summaries: impl Iterator<Item = &'a Statistics>,
+) -> Vec<(f64, f64)> {
+    if is_state(name) {
         summaries.flat_map(|summary| [(summary.min, 0.0), (summary.max, 0.0)]).collect()
     } else {
         summaries.map(|summary| (summary.mean, summary.stddev)).collect()
@@ -308,7 +319,7 @@ impl Legend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{report, report_of};
+    use crate::testing::{report, report_of, series_mut};
     use pagetide_scenario::model::Reference;
 
     type Metrics = &'static [(&'static str, f64)];
@@ -392,8 +403,8 @@ note: b, seed 1: time limit reached
         let mut report = report_of(&[("a", A.to_vec()), ("b", B.to_vec())]);
         let rows = ["t.p.errno", "g.memory.max"];
         report.plan.scenario.rows = rows.map(str::to_owned).to_vec();
-        for column in &mut report.columns {
-            column.series.get_mut("g.memory.max").unwrap().unit = Unit::Bytes;
+        for column in 0..2 {
+            series_mut(&mut report, column, "g.memory.max").unit = Unit::Bytes;
         }
         let text = body(&report);
         let lines: Vec<&str> = text.lines().skip(2).take(2).collect();
@@ -434,7 +445,7 @@ difference from the published value in per cent
         ];
         let mut report = report_of(&[("a", D.to_vec()), ("b", C.to_vec()), ("c", C.to_vec())]);
         let end = |report: &mut Report, column: usize, sample: usize| {
-            let series = report.columns[column].series.get_mut("batch.walltime").unwrap();
+            let series = series_mut(report, column, "batch.walltime");
             series.samples[sample].ended = Some(Incomplete::OomKilled);
             let measured = series.samples.iter().filter(|sample| sample.ended.is_none());
             series.summary = Statistics::of(&measured.map(|it| it.value).collect::<Vec<_>>());

@@ -2,10 +2,11 @@
 
 use crate::execute::{JobOutcome, RunResult};
 use crate::plan::{RunJob, RunPlan};
-use crate::report::Report;
+use crate::report::{MetricSeries, Report};
 use crate::world::{Failure, FailureCause};
 use pagetide_scenario::build::Builder;
-use pagetide_scenario::model::{Scenario, Variant};
+use pagetide_scenario::metric::KeyNames;
+use pagetide_scenario::model::{Scenario, Setup, Variant};
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 
 /// Metric keys with their values.
@@ -76,6 +77,8 @@ pub fn report_of(variants: &[(&str, Vec<TestMetrics<'_>>)]) -> Report {
     let mut scenario = scenario(&names);
     scenario.repeats = repeats;
     let plan = RunPlan::new(scenario).unwrap();
+    let all = variants.iter().flat_map(|(_, seeds)| seeds.iter().copied().flatten());
+    let names = KeyNames::of_walltimes(all.map(|(key, _)| *key));
     let mut runs = Vec::new();
     for (variant, (name, seeds)) in variants.iter().enumerate() {
         for (seed, metrics) in (1..).zip(seeds) {
@@ -83,7 +86,27 @@ pub fn report_of(variants: &[(&str, Vec<TestMetrics<'_>>)]) -> Report {
             runs.push(RunResult { job: RunJob { variant, seed }, outcome });
         }
     }
-    Report::new(plan, &runs)
+    Report::with_names(plan, names, &runs)
+}
+
+/// The report with this setup in all variants.
+pub fn with_setup(mut report: Report, setup: &Setup) -> Report {
+    let names = KeyNames::of(setup);
+    for variant in &mut report.plan.scenario.variants {
+        variant.setup = setup.clone();
+    }
+    for column in &mut report.columns {
+        let all = std::mem::take(&mut column.series).into_iter();
+        column.series = all.map(|(key, of)| (names.key(&report.names.text(&key)), of)).collect();
+    }
+    report.keys.iter_mut().for_each(|(text, key)| *key = names.key(text));
+    report.names = names;
+    report
+}
+
+/// The series of the key with this text.
+pub fn series_mut<'a>(report: &'a mut Report, column: usize, text: &str) -> &'a mut MetricSeries {
+    report.columns[column].series.get_mut(&report.keys[text]).expect("the column has it")
 }
 
 /// A failure of the run.

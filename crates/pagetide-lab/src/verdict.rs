@@ -23,7 +23,7 @@ pub mod words;
 use self::candidates::{candidates, MetricCandidate};
 use crate::report::{Report, ReportColumn, ReportSample};
 use crate::stats::{change, difference, holm, welch, MeanChange, Statistics, SIGNIFICANCE};
-use pagetide_scenario::metric::{KeyNames, MetricDirection, Scope};
+use pagetide_scenario::metric::{declared, MetricDirection, MetricKey, Scope};
 use pagetide_scenario::record::{Incomplete, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,6 +68,8 @@ pub struct VariantVerdict {
 /// A metric in the first and in another variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
+    pub key: MetricKey,
+    /// The text of the key.
     pub metric: String,
     pub unit: Unit,
     /// Whether the values are per second of the owner's run time (of times: per cent of it).
@@ -175,7 +177,8 @@ impl VariantVerdict {
         let is_one_run = [0, column].iter().any(|&column| report.columns[column].finished < 2);
         let comparisons = if is_one_run { 0 } else { comparisons };
         let compared = differences.len();
-        let elapsed = report.shown_summary(0, "elapsed").map_or(0.0, |summary| summary.mean);
+        let elapsed = Scope::Machine.metric(declared::ELAPSED);
+        let elapsed = report.shown_summary(0, &elapsed).map_or(0.0, |summary| summary.mean);
         let large = differences
             .into_iter()
             .filter(|it| is_worth_telling(it, elapsed) && shows_in_walltime(report, column, it));
@@ -235,8 +238,7 @@ fn shows_in_walltime(report: &Report, column: usize, difference: &Difference) ->
     if difference.family.1 != "alloc_latency" || difference.is_asked || by >= LONG_ALLOCATION {
         return true;
     }
-    let Some((owner, _)) = difference.metric.rsplit_once('.') else { return true };
-    let walltime = format!("{owner}.walltime");
+    let walltime = difference.key.scope.metric(declared::WALLTIME);
     let (Some(before), Some(after)) =
         (report.summary(0, &walltime), report.summary(column, &walltime))
     else {
@@ -269,7 +271,7 @@ fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Diff
 
 /// Unit and values of a candidate in a column; `None` if it is missing.
 fn values(column: &ReportColumn, candidate: &MetricCandidate) -> Option<(Unit, Statistics)> {
-    let series = column.series.get(&candidate.metric)?;
+    let series = column.series.get(&candidate.key)?;
     let Some(time) = &candidate.time else { return Some((series.unit, series.summary)) };
     let (unit, factor) = match series.unit {
         Unit::Bytes => (Unit::BytesPerSecond, 1.0),
@@ -297,7 +299,8 @@ fn compared(report: &Report, column: usize, candidate: &MetricCandidate) -> Opti
     let is_constant =
         [&before, &after].iter().all(|it| it.stddev == 0.0) && before.mean == after.mean;
     Some(Difference {
-        metric: candidate.metric.clone(),
+        key: candidate.key.clone(),
+        metric: report.text(&candidate.key),
         unit,
         is_rate: candidate.time.is_some(),
         before,
@@ -316,15 +319,13 @@ fn compared(report: &Report, column: usize, candidate: &MetricCandidate) -> Opti
 
 /// The tasks of a column that `ended` ended early (copies together), each with its number of runs.
 fn ended_tasks(report: &Report, column: usize, ended: Incomplete) -> BTreeMap<String, usize> {
-    let names = KeyNames::of(&report.plan.scenario.variants[column].setup);
     let mut runs: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-    for (metric, series) in &report.columns[column].series {
-        let seeds = || series.samples.iter().filter(|it| it.ended == Some(ended)).map(|it| it.seed);
-        if seeds().next().is_none() {
-            continue;
-        }
-        if let Some(Scope::Task(owner)) = names.read(metric).map(|key| key.scope) {
-            runs.entry(owner.family().name).or_default().extend(seeds());
+    for (key, series) in &report.columns[column].series {
+        let Scope::Task(owner) = &key.scope else { continue };
+        let of_end = series.samples.iter().filter(|it| it.ended == Some(ended));
+        let seeds: Vec<u64> = of_end.map(|it| it.seed).collect();
+        if !seeds.is_empty() {
+            runs.entry(owner.family().name).or_default().extend(seeds);
         }
     }
     runs.into_iter().map(|(task, seeds)| (task, seeds.len())).collect()

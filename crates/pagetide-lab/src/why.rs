@@ -10,7 +10,8 @@ use crate::format::shown;
 use crate::heading::wrap;
 use crate::report::Report;
 use crate::rows;
-use pagetide_scenario::metric::Owner;
+use pagetide_scenario::metric::declared::{self, MetricDecl};
+use pagetide_scenario::metric::{MetricKey, Owner, Scope};
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
@@ -24,16 +25,16 @@ const SLOWED: f64 = 2.0;
 
 /// Reasons to wait for memory: the metric of a task, in words. A writer that is throttled because
 /// too many pages are dirty waits for a disk ([`DIRTY`]).
-const WAITS: [(&str, &str); 5] = [
-    ("stall_refault", "for evicted pages"),
-    ("stall_reread", "re-reading evicted file pages"),
-    ("stall_reclaim", "reclaiming"),
-    ("stall_throttled", "throttled in reclaim"),
-    ("stall_high", "throttled above memory.high"),
+const WAITS: [(&MetricDecl, &str); 5] = [
+    (declared::STALL_REFAULT, "for evicted pages"),
+    (declared::STALL_REREAD, "re-reading evicted file pages"),
+    (declared::STALL_RECLAIM, "reclaiming"),
+    (declared::STALL_THROTTLED, "throttled in reclaim"),
+    (declared::STALL_HIGH, "throttled above memory.high"),
 ];
 
-const DIRTY: [(&str, &str); 2] =
-    [("stall_dirty", "the machine's"), ("stall_dirty_group", "its group's")];
+const DIRTY: [(&MetricDecl, &str); 2] =
+    [(declared::STALL_DIRTY, "the machine's"), (declared::STALL_DIRTY_GROUP, "its group's")];
 
 /// The sentences in lines of at most `width` characters; each starts a line. Empty without runs.
 pub fn render(report: &Report, width: usize) -> String {
@@ -53,13 +54,13 @@ pub fn render(report: &Report, width: usize) -> String {
 }
 
 /// The task of a wait that is a sum over several threads, and not the mean that the sentences have.
-pub fn summed_over_threads(report: &Report, key: &str) -> Option<String> {
-    let (task, name) = key.rsplit_once('.')?;
-    let is_wait = name.starts_with("stall_") || name == "disk_wait";
+pub fn summed_over_threads(report: &Report, key: &MetricKey) -> Option<String> {
+    let Scope::Task(task) = &key.scope else { return None };
+    let is_wait = key.name.starts_with("stall_") || key.name == declared::DISK_WAIT.name;
     let facts = Facts { report };
-    let threads = |column| facts.threads(column, &Owner::new(task).name);
+    let threads = |column| facts.threads(column, &task.family());
     let is_sum = is_wait && (0..report.columns.len()).any(|column| threads(column) > 1);
-    is_sum.then(|| task.to_owned())
+    is_sum.then(|| task.to_string())
 }
 
 pub fn sentences(report: &Report) -> Vec<String> {
@@ -76,13 +77,22 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    fn value(&self, column: usize, key: &str) -> f64 {
+    fn value(&self, column: usize, key: &MetricKey) -> f64 {
         let summary = self.report.shown_summary(column, key);
         summary.map_or(0.0, |summary| summary.mean).max(0.0)
     }
 
-    /// Names of the tasks or groups of all variants, copies together.
-    fn owners(&self, is_task: bool) -> Vec<String> {
+    fn of_machine(&self, column: usize, metric: &MetricDecl) -> f64 {
+        self.value(column, &Scope::Machine.metric(metric))
+    }
+
+    /// The metric of a task, or of all its copies.
+    fn of_task(&self, column: usize, task: &Owner, metric: &MetricDecl) -> f64 {
+        self.value(column, &Scope::Task(task.clone()).metric(metric))
+    }
+
+    /// The tasks or groups of all variants, copies together.
+    fn owners(&self, is_task: bool) -> Vec<Owner> {
         let mut seen = BTreeSet::new();
         let mut owners = Vec::new();
         for variant in &self.report.plan.scenario.variants {
@@ -91,7 +101,7 @@ impl Facts<'_> {
                 false => variant.setup.groups.iter().map(|group| group.name.as_str()).collect(),
             };
             for name in names {
-                let family = Owner::new(name).family().name;
+                let family = Owner::new(name).family();
                 if seen.insert(family.clone()) {
                     owners.push(family);
                 }
@@ -100,16 +110,16 @@ impl Facts<'_> {
         owners
     }
 
-    fn has_copies(&self, task: &str) -> bool {
+    fn has_copies(&self, task: &Owner) -> bool {
         let tasks = self.report.plan.scenario.variants.iter().flat_map(|it| &it.setup.tasks);
-        let owners = tasks.map(|task| Owner::new(&task.name));
-        owners.into_iter().any(|owner| owner.name == task && owner.copy.is_some())
+        let mut owners = tasks.map(|task| Owner::new(&task.name));
+        owners.any(|owner| owner.family() == *task && owner.copy.is_some())
     }
 
     /// Threads of the task, or of each copy, in a variant.
-    fn threads(&self, column: usize, task: &str) -> u32 {
+    fn threads(&self, column: usize, task: &Owner) -> u32 {
         let tasks = self.report.plan.scenario.variants[column].setup.tasks.iter();
-        let of_family = tasks.filter(|it| Owner::new(&it.name).family().name == task);
+        let of_family = tasks.filter(|it| Owner::new(&it.name).family() == *task);
         let phases = of_family.flat_map(|task| &task.phases);
         phases.map(|phase| phase.workload.threads()).max().unwrap_or(1)
     }
@@ -136,25 +146,26 @@ impl Facts<'_> {
     }
 
     /// A wait of a task. The metric is a sum over threads, and its walltime is not: the mean.
-    fn wait(&self, column: usize, task: &str, metric: &str) -> f64 {
-        let sum = self.value(column, &format!("{task}.{metric}"));
+    fn wait(&self, column: usize, task: &Owner, metric: &MetricDecl) -> f64 {
+        let sum = self.of_task(column, task, metric);
         sum / f64::from(self.threads(column, task))
     }
 
-    fn waited(&self, column: usize, task: &str) -> f64 {
+    fn waited(&self, column: usize, task: &Owner) -> f64 {
         WAITS.iter().map(|(metric, _)| self.wait(column, task, metric)).sum()
     }
 
     /// The task that the table is about: the measured one, or that of the first row of a task.
-    fn subject(&self, tasks: &[String]) -> Option<String> {
+    fn subject(&self, tasks: &[Owner]) -> Option<Owner> {
         let rows = rows::rows(self.report);
-        let owner = |row: &String| tasks.iter().find(|task| row.starts_with(&format!("{task}.")));
+        let family = |row: &MetricKey| row.scope.owner().map(Owner::family);
+        let task = |row: &MetricKey| family(row).filter(|family| tasks.contains(family));
         let measured = self.report.plan.scenario.variants.iter().find_map(|variant| {
             let task = variant.setup.measure?;
-            Some(Owner::new(&variant.setup.tasks[task].name).family().name)
+            Some(Owner::new(&variant.setup.tasks[task].name).family())
         });
         let named = !self.report.plan.scenario.rows.is_empty();
-        measured.or_else(|| rows.iter().find_map(owner).filter(|_| named).cloned())
+        measured.or_else(|| rows.iter().find_map(task).filter(|_| named))
     }
 
     /// Waits of the task that the table is about, of the one that waited longest for memory, of the
@@ -163,23 +174,24 @@ impl Facts<'_> {
         let tasks = self.owners(true);
         let columns = || 0..self.report.columns.len();
         let most =
-            |task: &String| columns().map(|column| self.waited(column, task)).fold(0.0, f64::max);
+            |task: &Owner| columns().map(|column| self.waited(column, task)).fold(0.0, f64::max);
         let Some(longest) = tasks.iter().max_by(|a, b| most(a).total_cmp(&most(b))) else {
             return Vec::new();
         };
-        let elapsed = columns().map(|it| self.value(it, "elapsed")).fold(0.0, f64::max);
+        let elapsed =
+            columns().map(|it| self.of_machine(it, declared::ELAPSED)).fold(0.0, f64::max);
         let is_short = most(longest) > LITTLE * elapsed;
-        let other = |task: &&String| {
+        let other = |task: &&Owner| {
             columns().any(|it| self.reading(it, task).or(self.dirtying(it, task)).is_some())
         };
         let subject = self.subject(&tasks);
         let subject = subject.as_ref().filter(|task| is_short || other(task));
         let waiting = Some(longest).filter(|_| is_short);
         let throttled =
-            |task: &String| columns().filter_map(|it| self.dirtying(it, task)).fold(0.0, f64::max);
+            |task: &Owner| columns().filter_map(|it| self.dirtying(it, task)).fold(0.0, f64::max);
         let writer = tasks.iter().max_by(|a, b| throttled(a).total_cmp(&throttled(b)));
         let writer = writer.filter(|task| throttled(task) > 0.0);
-        let mut told: Vec<&String> = Vec::new();
+        let mut told: Vec<&Owner> = Vec::new();
         let others = writer.into_iter().chain(self.slowed(&tasks));
         for task in subject.into_iter().chain(waiting).chain(others) {
             if !told.contains(&task) {
@@ -193,9 +205,9 @@ impl Facts<'_> {
 
     /// The task whose rate differs most between the first variant and another, if it waits for
     /// disks in the slower one.
-    fn slowed<'t>(&self, tasks: &'t [String]) -> Option<&'t String> {
-        let factor = |task: &String| {
-            let rate = |column: usize| self.value(column, &format!("{task}.throughput"));
+    fn slowed<'t>(&self, tasks: &'t [Owner]) -> Option<&'t Owner> {
+        let factor = |task: &Owner| {
+            let rate = |column: usize| self.of_task(column, task, declared::THROUGHPUT);
             let of = |column: usize| {
                 let (slow, fast) = if rate(0) < rate(column) { (0, column) } else { (column, 0) };
                 let waits = rate(slow) > 0.0 && self.reading(slow, task).is_some();
@@ -212,7 +224,7 @@ impl Facts<'_> {
     }
 
     /// `web (mean of 8 threads): waited for memory 7.4 s of 60 s in none (7.4 s for evicted pages).`
-    fn stall(&self, longest: &str) -> String {
+    fn stall(&self, longest: &Owner) -> String {
         let threads: BTreeSet<u32> =
             (0..self.report.columns.len()).map(|it| self.threads(it, longest)).collect();
         let mut over = Vec::new();
@@ -239,16 +251,16 @@ impl Facts<'_> {
 
     /// `7.4 s of 60 s in none (7.4 s for evicted pages), for disks 20 s (at 1.5 MiB/s), was
     /// throttled for dirty pages 9 s (by its group's limits)`.
-    fn waits(&self, column: usize, task: &str) -> String {
+    fn waits(&self, column: usize, task: &Owner) -> String {
         let waited = self.waited(column, task);
-        let walltime = self.value(column, &format!("{task}.walltime"));
+        let walltime = self.of_task(column, task, declared::WALLTIME);
         let in_variant = self.in_variant(column);
         let of = format!(" of {}", seconds(walltime));
         let mut text = if waited <= LITTLE * walltime {
             let little = if waited == 0.0 { "not at all" } else { "hardly at all" };
             format!("{little}{in_variant}")
         } else {
-            let wait = |metric: &str| self.wait(column, task, metric);
+            let wait = |metric: &MetricDecl| self.wait(column, task, metric);
             let mut parts: Vec<(f64, &str)> =
                 WAITS.iter().map(|(metric, words)| (wait(metric), *words)).collect();
             parts.retain(|(part, _)| *part >= WORTH_NAMING * waited);
@@ -260,7 +272,7 @@ impl Facts<'_> {
         if let Some(reading) = self.reading(column, task) {
             let of = if text.contains(&of) { "" } else { &of };
             text += &format!(", for disks {}{of}", seconds(reading));
-            let rate = self.value(column, &format!("{task}.throughput"));
+            let rate = self.of_task(column, task, declared::THROUGHPUT);
             if rate > 0.0 {
                 text += &format!(" (at {})", shown(Unit::BytesPerSecond, rate));
             }
@@ -278,35 +290,37 @@ impl Facts<'_> {
     }
 
     /// Pauses because too many pages were dirty.
-    fn throttled(&self, column: usize, task: &str) -> f64 {
+    fn throttled(&self, column: usize, task: &Owner) -> f64 {
         DIRTY.iter().map(|(metric, _)| self.wait(column, task, metric)).sum()
     }
 
     /// [`Facts::throttled`], if it is worth naming.
-    fn dirtying(&self, column: usize, task: &str) -> Option<f64> {
-        let walltime = self.value(column, &format!("{task}.walltime"));
+    fn dirtying(&self, column: usize, task: &Owner) -> Option<f64> {
+        let walltime = self.of_task(column, task, declared::WALLTIME);
         let throttled = self.throttled(column, task);
         Some(throttled).filter(|it| *it > 0.0 && *it >= WORTH_NAMING * walltime)
     }
 
     /// Waits for disks that are not due to a lack of memory.
-    fn disk_wait(&self, column: usize, task: &str) -> f64 {
-        self.wait(column, task, "disk_wait")
+    fn disk_wait(&self, column: usize, task: &Owner) -> f64 {
+        self.wait(column, task, declared::DISK_WAIT)
     }
 
     /// [`Facts::disk_wait`], if it is worth naming.
-    fn reading(&self, column: usize, task: &str) -> Option<f64> {
-        let walltime = self.value(column, &format!("{task}.walltime"));
+    fn reading(&self, column: usize, task: &Owner) -> Option<f64> {
+        let walltime = self.of_task(column, task, declared::WALLTIME);
         Some(self.disk_wait(column, task)).filter(|it| *it > 0.0 && *it >= WORTH_NAMING * walltime)
     }
 
     /// `kswapd: awake 57 % of the run in none (mostly working), 36 % in low (mostly working).`
     fn kswapd(&self) -> Option<String> {
         let busy = |column: usize| {
-            let elapsed = self.value(column, "elapsed");
+            let elapsed = self.of_machine(column, declared::ELAPSED);
             let nodes = self.report.plan.scenario.variants[column].setup.machine.nodes.len();
             match elapsed > 0.0 {
-                true => self.value(column, "time_kswapd_awake") / elapsed / nodes.max(1) as f64,
+                true => {
+                    self.of_machine(column, declared::TIME_KSWAPD) / elapsed / nodes.max(1) as f64
+                }
                 false => 0.0,
             }
         };
@@ -321,10 +335,10 @@ impl Facts<'_> {
                 shares.push(format!("hardly ever{in_variant}"));
                 continue;
             }
-            let awake = self.value(column, "time_kswapd_awake");
-            let cpu = self.value(column, "cpu_kswapd");
-            let disk = self.value(column, "time_kswapd_disk");
-            let throttled = self.value(column, "time_kswapd_throttled");
+            let awake = self.of_machine(column, declared::TIME_KSWAPD);
+            let cpu = self.of_machine(column, declared::CPU_KSWAPD);
+            let disk = self.of_machine(column, declared::TIME_KSWAPD_DISK);
+            let throttled = self.of_machine(column, declared::TIME_KSWAPD_THROTTLED);
             let rest = awake - cpu - disk - throttled;
             let parts = [
                 (cpu, "working"),
@@ -374,7 +388,7 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{report, TestMetrics};
+    use crate::testing::{report, with_setup, TestMetrics};
     use pagetide_scenario::build::Builder;
 
     /// The sentences about such a service.
@@ -384,12 +398,10 @@ mod tests {
 
     /// A service with these threads and metrics, in one variant.
     fn service(threads: i64, metrics: TestMetrics<'_>) -> Report {
-        let mut report = report(&[("a", metrics)]);
         let task = Builder::new().set("name", "web").set("workload", "service").set("rate", 10);
         let task = task.set("threads", threads).set("duration", "1s").set("cpu", "1ms");
         let machine = Builder::new().set("machine.memory", "2GiB").push("task", task);
-        report.plan.scenario.variants[0].setup = machine.setup().unwrap();
-        report
+        with_setup(report(&[("a", metrics)]), &machine.setup().unwrap())
     }
 
     #[test]
@@ -432,14 +444,10 @@ mod tests {
         let said = |before: f64| {
             let (before, after) = (of(before), of(0.5));
             let sides: [(&str, TestMetrics<'_>); 2] = [("a", &before), ("b", &after)];
-            let mut report = report(&sides);
             let task =
                 Builder::new().set("name", "batch").set("workload", "sleep").set("duration", "1ms");
             let machine = Builder::new().set("machine.memory", "2GiB").push("task", task);
-            for variant in &mut report.plan.scenario.variants {
-                variant.setup = machine.setup().unwrap();
-            }
-            sentences(&report).remove(0)
+            sentences(&with_setup(report(&sides), &machine.setup().unwrap())).remove(0)
         };
         assert!(said(0.0)
             .starts_with("batch: waited for memory not at all in a; 500.0 ms of 1.000 s in b"));

@@ -20,6 +20,7 @@ use pagetide_lab::select;
 use pagetide_lab::stats::{change, welch, MeanChange, Statistics};
 use pagetide_lab::world::{ObserverHandle, Simulator, TracedRun};
 use pagetide_lab::{csv, json, table, why};
+use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::timeline::Timeline;
 use pagetide_scenario::record::RunRecord;
 use pyo3::prelude::*;
@@ -295,7 +296,7 @@ impl Result {
         let keys = self.keys(py, metrics)?;
         Ok(py.detach(|| {
             let mut report = (**report).clone();
-            report.plan.scenario.rows = keys;
+            report.plan.scenario.rows = keys.iter().map(|key| report.text(key)).collect();
             table::render_within(&report, width)
         }))
     }
@@ -467,7 +468,7 @@ impl Result {
 
 impl Result {
     /// The keys of the metrics that match; without names or patterns, those of the table.
-    fn keys(&self, py: Python<'_>, metrics: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+    fn keys(&self, py: Python<'_>, metrics: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<MetricKey>> {
         let report = self.report(py)?;
         let Some(metrics) = metrics else { return Ok(pagetide_lab::rows::rows(report)) };
         let patterns = match metrics.extract::<String>() {
@@ -480,8 +481,8 @@ impl Result {
     }
 }
 
-fn summary(report: &Report, keys: &[String]) -> PyResult<Table> {
-    let [mut variants, mut metrics, mut units] = [const { Vec::new() }; 3];
+fn summary(report: &Report, keys: &[MetricKey]) -> PyResult<Table> {
+    let (mut variants, mut metrics, mut units) = (Vec::new(), Vec::new(), Vec::new());
     let (mut means, mut deviations) = (Vec::new(), Vec::new());
     let (mut runs, mut ended) = (Vec::new(), Vec::new());
     for column in &report.columns {
@@ -492,7 +493,7 @@ fn summary(report: &Report, keys: &[String]) -> PyResult<Table> {
             let values: Vec<f64> = measured.map(|it| it.value).collect();
             let of = Statistics::of(&values);
             variants.push(column.name.as_str());
-            metrics.push(key.as_str());
+            metrics.push(report.text(key));
             units.push(unit_name(series.unit));
             means.push(Some(of.mean).filter(|_| !values.is_empty()));
             deviations.push(Some(of.stddev).filter(|_| values.len() > 1));
@@ -511,7 +512,7 @@ fn summary(report: &Report, keys: &[String]) -> PyResult<Table> {
     ])
 }
 
-fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<Table> {
+fn comparison(report: &Report, a: usize, b: usize, keys: &[MetricKey]) -> PyResult<Table> {
     let mut units = Vec::new();
     let [mut n_a, mut n_b] = [Vec::new(), Vec::new()];
     let [mut mean_a, mut mean_b, mut sd_a, mut sd_b] = [const { Vec::new() }; 4];
@@ -541,7 +542,7 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<
         ps.push(p);
         differ.push(p.map(|p| p < pagetide_lab::stats::SIGNIFICANCE));
     }
-    let names: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let names: Vec<String> = keys.iter().map(|key| report.text(key)).collect();
     Table::new(vec![
         ("metric", Arc::new(StringArray::from(names))),
         ("unit", Arc::new(StringArray::from(units))),

@@ -16,6 +16,7 @@ use pagetide_linux::machine_costs;
 use pagetide_linux::reference::{scenario_hash, scenario_text, KernelReference};
 use pagetide_linux::session::{KernelSession, SessionJob, SessionOptions};
 use pagetide_linux::start::StartMemory;
+use pagetide_scenario::metric::KeyNames;
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::SimError;
@@ -204,8 +205,9 @@ pub fn compare_with_kernel(
                 &records,
             );
             comparison.is_alike = reference.origin.is_alike(&variant.setup);
+            let names = KeyNames::of(&variant.setup);
             comparison.expected =
-                expected::judge(&scenario.expectations, &variant.name, &theirs, &records);
+                expected::judge(&scenario.expectations, &variant.name, &names, &theirs, &records);
             variants.push(comparison);
         }
     }

@@ -10,10 +10,9 @@ use crate::judge::{
 };
 use pagetide_core::config::Thp;
 use pagetide_lab::stats;
-use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
+use pagetide_scenario::metric::{KeyNames, Owner, Scope};
 use pagetide_scenario::model::{MachineSetup, Setup};
 use pagetide_scenario::record::{RunRecord, Unit};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE: f64 = 4096.0;
@@ -344,9 +343,7 @@ fn gather(names: &KeyNames, records: &[RunRecord]) -> BTreeMap<String, Series> {
             add(key.clone(), metric.unit, metric.value);
             for [kswapd, direct, total] in TOTALS {
                 let Some(of) = names.read(key).filter(|of| of.name == kswapd) else { continue };
-                let beside = |name| {
-                    names.text(&MetricKey { scope: of.scope.clone(), name: Cow::Borrowed(name) })
-                };
+                let beside = |name| names.text(&of.scope.named(name));
                 let (direct, total) = (record.metrics.get(&beside(direct)), beside(total));
                 if let (Some(direct), false) = (direct, record.metrics.contains_key(&total)) {
                     add(total, metric.unit, metric.value + direct.value);

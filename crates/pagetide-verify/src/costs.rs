@@ -15,7 +15,7 @@
 use pagetide_linux::machine_costs;
 use pagetide_linux::reference::KernelReference;
 use pagetide_scenario::metric::declared::{self, MetricDecl};
-use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
+use pagetide_scenario::metric::{KeyNames, Owner, Scope};
 use pagetide_scenario::model::costs::{MachineCosts, Price};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
@@ -121,8 +121,8 @@ pub fn rows(
     work: &[PhaseWork],
 ) -> Vec<CostEquation> {
     let median = |scope: &Scope, metric: &MetricDecl| -> Option<f64> {
-        let key = MetricKey { scope: scope.clone(), name: metric.name.into() };
-        let (_, values): &(Unit, Vec<Option<f64>>) = reference.metrics.get(&names.text(&key))?;
+        let key = names.text(&scope.metric(metric));
+        let (_, values): &(Unit, Vec<Option<f64>>) = reference.metrics.get(&key)?;
         let mut there: Vec<f64> = values.iter().flatten().copied().collect();
         there.sort_by(f64::total_cmp);
         let (low, high) = (there.len().saturating_sub(1) / 2, there.len() / 2);

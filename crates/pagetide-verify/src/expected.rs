@@ -7,6 +7,7 @@
 
 use pagetide_lab::expect::{self, VariantJudgement};
 use pagetide_scenario::metric::criterion::RunMetrics;
+use pagetide_scenario::metric::KeyNames;
 use pagetide_scenario::model::Expectation;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ pub struct ComparedExpectation {
 pub fn judge(
     expectations: &[Expectation],
     variant: &str,
+    names: &KeyNames,
     linux: &[RunRecord],
     pagetide: &[RunRecord],
 ) -> Vec<ComparedExpectation> {
@@ -36,7 +38,7 @@ pub fn judge(
         .collect();
     let known: BTreeSet<&String> = linux.iter().flat_map(|record| record.metrics.keys()).collect();
     let is_reported = |key: &str| {
-        let name = key.rsplit('.').next().unwrap_or(key).to_owned();
+        let name = names.key(key).end().to_owned();
         !events.contains(&name) || known.contains(&name)
     };
     let filled: Vec<(u64, RunMetrics)> = linux
@@ -130,7 +132,7 @@ mod tests {
                 ("t.p.mm_page_alloc_extfrag", 0.0),
             ],
         );
-        let judged = judge(&all, "v", &[linux], &[ours]);
+        let judged = judge(&all, "v", &KeyNames::default(), &[linux], &[ours]);
         let failed: Vec<usize> = judged.iter().map(|it| it.linux.failed.len()).collect();
         assert_eq!(failed, [0, 0, 1, 1]);
         assert!(judged.iter().all(|it| it.pagetide.failed.is_empty()));

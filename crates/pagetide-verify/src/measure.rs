@@ -14,7 +14,7 @@ use pagetide_linux::live::scenario::NAME;
 use pagetide_linux::live::LiveMeasurement;
 use pagetide_linux::reference::KernelReference;
 use pagetide_scenario::metric::declared;
-use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
+use pagetide_scenario::metric::{KeyNames, Owner, Scope};
 use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::RunRecord;
@@ -168,9 +168,7 @@ fn compare(
                 }
                 None => (of_phase, &COUNTED[..1]),
             };
-            let key = |name: &'static str| {
-                names.text(&MetricKey { scope: scope.clone(), name: name.into() })
-            };
+            let key = |name: &'static str| names.text(&scope.named(name));
             for &(name, parts) in events {
                 let kernel = median(reference, &key(name)).unwrap_or(0.0);
                 let ours: f64 = parts.iter().filter_map(|part| value(&record, &key(part))).sum();
@@ -209,8 +207,7 @@ fn remove_cpu_times(
 ) {
     for (task, phase) in phases {
         let scope = Scope::Phase { task: Owner::new(task), phase: phase.clone() };
-        let key = MetricKey { scope, name: declared::CPU.name.into() };
-        reference.metrics.remove(&names.text(&key));
+        reference.metrics.remove(&names.text(&scope.metric(declared::CPU)));
     }
 }
 
@@ -223,8 +220,7 @@ fn spread(
     let of = |row: &CostEquation| {
         let (task, phase) = row.what.split_once('.')?;
         let scope = Scope::Phase { task: Owner::new(task), phase: phase.to_owned() };
-        let key = MetricKey { scope, name: declared::CPU.name.into() };
-        let values = sorted(reference, &names.text(&key));
+        let values = sorted(reference, &names.text(&scope.metric(declared::CPU)));
         let middle = *values.get(values.len() / 2)?;
         let mut off: Vec<f64> = values.iter().map(|value| (value / middle - 1.0).abs()).collect();
         off.sort_by(f64::total_cmp);

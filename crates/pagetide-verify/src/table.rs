@@ -212,7 +212,7 @@ pub fn shown(counter: &CounterComparison) -> bool {
 
 pub fn row(counter: &CounterComparison) -> TextLine {
     let sides = [&counter.linux, &counter.pagetide];
-    let scale = Scale::new(counter.unit, &to_scale(&counter.key, sides.into_iter()));
+    let scale = Scale::new(counter.unit, &to_scale(&counter.name, sides.into_iter()));
     let plain = |value: String| TextCell { value, ..TextCell::default() };
     let verdict = match counter.verdict {
         Agreement::WithinNoise => "within noise",
@@ -220,7 +220,7 @@ pub fn row(counter: &CounterComparison) -> TextLine {
         Agreement::Off => "off",
         Agreement::NotJudged => "-",
     };
-    let [linux, pagetide] = sides.map(|side| match is_state(&counter.key) {
+    let [linux, pagetide] = sides.map(|side| match is_state(&counter.name) {
         true if side.mean.is_finite() => plain(state(side, &scale)),
         _ => mean(side, &scale),
     });

@@ -24,7 +24,7 @@ pub fn figure(report: &Report, table: &RenderedTable) -> Option<ChartFigure> {
     }
     let row = |name: &str| {
         let of = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
-        table.rows.iter().position(|row| of(&row.key)).unwrap_or(usize::MAX)
+        table.rows.iter().position(|row| of(&row.label)).unwrap_or(usize::MAX)
     };
     let is_service = |name: &str| !name.ends_with(".alloc_latency");
     names.sort_by_key(|name| (row(name), !is_service(name)));

@@ -8,6 +8,7 @@ use maud::{html, Markup};
 use pagetide_lab::layout::TextCell;
 use pagetide_lab::report::Report;
 use pagetide_lab::table::{RenderedTable, TableRow, NOTHING};
+use pagetide_scenario::metric::MetricKey;
 
 /// With more variants the table is printed in landscape.
 const MANY: usize = 3;
@@ -38,15 +39,15 @@ pub fn blocks(report: &Report, table: &RenderedTable, charts: &[&str]) -> Vec<Pa
 fn lines(row: &TableRow, charts: &[&str]) -> Markup {
     let has_dots = row.ours.iter().any(|cell| cell.value != "-");
     html! {
-        tr.has-published[row.published.is_some()] id=(anchor_of_row(&row.key)) {
+        tr.has-published[row.published.is_some()] id=(anchor_of_row(&row.label)) {
             th scope="row" {
                 @if has_dots {
-                    a href={ "#" (anchor_of_dots(&row.key)) } { (row.key) }
+                    a href={ "#" (anchor_of_dots(&row.label)) } { (row.label) }
                 } @else {
-                    (row.key)
+                    (row.label)
                 }
                 @if let Some(chart) = chart_of(&row.key, charts) {
-                    a.over href={ "#" (chart) } aria-label={ (row.key) ": chart" } { "chart" }
+                    a.over href={ "#" (chart) } aria-label={ (row.label) ": chart" } { "chart" }
                 }
             }
             td { (row.scale.symbol) }
@@ -71,11 +72,11 @@ fn cells(cell: &TextCell) -> Markup {
 }
 
 /// The chart of the page that shows the metric over time.
-fn chart_of<'a>(key: &str, charts: &[&'a str]) -> Option<&'a str> {
-    let name = key.rsplit('.').next().unwrap_or(key);
+fn chart_of<'a>(key: &MetricKey, charts: &[&'a str]) -> Option<&'a str> {
+    let name = key.end();
     let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
     let wanted: &[&str] = match name {
-        _ if key.contains("psi.") || key.contains("pressure") => &["time-pressure"],
+        _ if key.name.contains("psi.") || key.name.contains("pressure") => &["time-pressure"],
         _ if begins(&["latency_", "alloc_latency_", "request"]) => &["latency-ccdf"],
         _ if begins(&["late", "dropped"]) => &["time-services"],
         _ if begins(&["pgscan", "pgsteal", "mm_vmscan", "allocstall", "pageoutrun"]) => {

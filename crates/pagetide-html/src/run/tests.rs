@@ -3,7 +3,7 @@
 
 use super::*;
 use pagetide_lab::report::RunTimeline;
-use pagetide_lab::testing::{report_of, TestMetrics};
+use pagetide_lab::testing::{report_of, series_mut, TestMetrics};
 use pagetide_scenario::model::Reference;
 use pagetide_scenario::record::timeline::{
     GroupRow, ServiceRow, TaskRow, Timeline, TimelineSample, ZoneName, ZoneRow,
@@ -104,11 +104,11 @@ fn a_page_has_every_number_of_the_table() {
     for row in tabulate(&report).rows {
         for cell in row.ours.iter().chain(row.published.iter().flatten()) {
             for part in [&cell.value, &cell.spread, &cell.change] {
-                assert!(text.contains(part.trim()), "{part} of {}", row.key);
+                assert!(text.contains(part.trim()), "{part} of {}", row.label);
             }
         }
-        assert!(text.contains(&format!("id=\"{}\"", anchor_of_row(&row.key))));
-        assert!(text.contains(&format!("id=\"{}\"", anchor_of_dots(&row.key))));
+        assert!(text.contains(&format!("id=\"{}\"", anchor_of_row(&row.label))));
+        assert!(text.contains(&format!("id=\"{}\"", anchor_of_dots(&row.label))));
     }
     for verdict in pagetide_lab::verdict::verdicts(&report) {
         let told = verdict.gains.iter().chain(&verdict.costs).chain(&verdict.work);
@@ -186,7 +186,7 @@ fn reports_without_data_make_pages() {
 #[test]
 fn incomplete_runs_are_marked() {
     let mut report = small(["default", "case1"]);
-    let series = report.columns[1].series.get_mut("web.walltime").unwrap();
+    let series = series_mut(&mut report, 1, "web.walltime");
     series.samples[0].ended = Some(Incomplete::OomKilled);
     let buckets = vec![(10, 90), (20, 10)];
     report.columns[1].latencies = vec![Latencies { of: "web.latency".to_owned(), buckets }];

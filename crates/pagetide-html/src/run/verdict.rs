@@ -87,7 +87,7 @@ fn sentence(verdict: &VariantVerdict) -> &str {
 fn difference(it: &Difference, table: &RenderedTable) -> Markup {
     let words = in_words(it, true);
     let rest = words.strip_prefix(&it.metric).unwrap_or_default();
-    let has_row = table.rows.iter().any(|row| row.key == it.metric);
+    let has_row = table.rows.iter().any(|row| row.key == it.key);
     html! {
         @if has_row {
             a href={ "#" (anchor_of_row(&it.metric)) } { (it.metric) }

@@ -12,8 +12,9 @@ use crate::report::Report;
 use crate::rows;
 use crate::stats::{change, differs, lower_bound, MeanChange, Statistics};
 use pagetide_scenario::metric::better::{self, MetricDirection};
-use pagetide_scenario::metric::KeyNames;
-use pagetide_scenario::model::Setup;
+use pagetide_scenario::metric::declared::WALLTIME;
+use pagetide_scenario::metric::{MetricKey, Owner};
+use pagetide_scenario::model::{Setup, Task};
 use pagetide_scenario::names::NameSet;
 use pagetide_scenario::record::{Incomplete, Unit};
 
@@ -84,6 +85,7 @@ pub struct AnswerPoint {
 #[derive(Clone, Debug)]
 pub struct MetricCost {
     pub metric: String,
+    pub better: MetricDirection,
     pub unit: Unit,
     /// In the unchanged scenario.
     pub before: Statistics,
@@ -143,16 +145,16 @@ impl FindAnswer {
 fn point(find: &Find, found: SearchResult) -> AnswerPoint {
     let report = find.side_by_side(found.place);
     let prices = &find.question().prices;
-    let cost = |key: &str| report.as_ref().and_then(|report| cost(report, key));
+    let cost = |key: &MetricKey| report.as_ref().and_then(|report| cost(report, key));
     let shown = report.as_ref().map(rows::rows).unwrap_or_default();
     // A background task runs as long as the others: its walltime says nothing.
     let setup = &find.question().scenario.variants[0].setup;
-    let is_in_background = |key: &str| {
-        let tasks = setup.tasks.iter().filter(|task| task.background);
-        let parts = |name: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-        key.ends_with(".walltime") && tasks.into_iter().any(|task| parts(&task.name))
+    let is_in_background = |key: &MetricKey| {
+        let mut tasks = setup.tasks.iter().filter(|task| task.background);
+        let is_its = |task: &Task| key.scope.owner() == Some(&Owner::new(&task.name));
+        key.name == WALLTIME.name && tasks.any(is_its)
     };
-    let names = KeyNames::of(setup);
+    let prices: Vec<MetricKey> = prices.iter().map(|price| find.names().key(price)).collect();
     let others = shown.iter().filter(|key| !prices.contains(key) && !is_in_background(key));
     let failing = found.failing.map(|at| (at, find.search().count_all(SearchPlace::At(at))));
     AnswerPoint {
@@ -162,18 +164,19 @@ fn point(find: &Find, found: SearchResult) -> AnswerPoint {
         is_confirmed: found.is_confirmed,
         bound: lower_bound(found.fresh.held, found.fresh.of, CONFIDENCE),
         failing,
-        prices: prices.iter().filter_map(|key| cost(key)).collect(),
-        worse: others.filter_map(|key| cost(key)).filter(|cost| is_worse(cost, &names)).collect(),
+        prices: prices.iter().filter_map(cost).collect(),
+        worse: others.filter_map(cost).filter(is_worse).collect(),
     }
 }
 
-fn cost(report: &Report, key: &str) -> Option<MetricCost> {
+fn cost(report: &Report, key: &MetricKey) -> Option<MetricCost> {
     let (before, after) = (*report.summary(0, key)?, *report.summary(1, key)?);
     let ended = [0, 1].map(|column| report.ended(column, key));
     // A run that was killed or cut is no measurement in any of its metrics.
     let is_compared = [0, 1].iter().all(|&column| report.incomplete(column).is_none());
     Some(MetricCost {
-        metric: key.to_owned(),
+        metric: report.text(key),
+        better: better::of(key),
         unit: report.unit(key)?,
         before,
         after,
@@ -184,31 +187,24 @@ fn cost(report: &Report, key: &str) -> Option<MetricCost> {
 }
 
 /// Significantly worse, or incomplete in some runs but not before.
-fn is_worse(cost: &MetricCost, names: &KeyNames) -> bool {
+fn is_worse(cost: &MetricCost) -> bool {
     if let [before, Some(_)] = cost.ended {
         return before.is_none();
     }
     let is_more = cost.after.mean > cost.before.mean;
     cost.differs
-        && match better(&cost.metric, names) {
+        && match cost.better {
             MetricDirection::Less | MetricDirection::Work => is_more,
             MetricDirection::More => !is_more,
             MetricDirection::Neither => false,
         }
 }
 
-fn better(metric: &str, names: &KeyNames) -> MetricDirection {
-    names.read(metric).map_or(MetricDirection::Neither, |key| better::of(&key))
-}
-
 /// `writer: file-write in the background; reader: mapped-read`.
 pub fn load(setup: &Setup) -> String {
     let mut shown: Vec<(String, usize)> = Vec::new();
     for task in &setup.tasks {
-        let family = match task.name.rsplit_once('.') {
-            Some((family, copy)) if copy.bytes().all(|b| b.is_ascii_digit()) => family,
-            _ => task.name.as_str(),
-        };
+        let family = Owner::new(&task.name).family();
         let mut kinds: Vec<&str> = Vec::new();
         for phase in &task.phases {
             let kind = phase.workload.kind().name();
@@ -247,15 +243,16 @@ pub fn wanted_word(wanted: WantedEnd) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::report;
+    use crate::testing::{report, series_mut, with_setup};
     use pagetide_scenario::build::Builder;
+    use pagetide_scenario::metric::KeyNames;
 
     #[test]
     fn more_is_better_for_work_done_and_less_for_the_rest() {
         let task = Builder::new().set("name", "t").set("workload", "touch").set("size", "1MiB");
         let group = Builder::new().set("name", "g");
         let machine = Builder::new().set("machine.memory", "64MiB").push("group", group);
-        let names = KeyNames::of(&machine.push("task", task).setup().unwrap());
+        let setup = machine.push("task", task).setup().unwrap();
         let more =
             ["t.request_rate", "t.success", "t.attempts", "slab_utilisation", "t.throughput"];
         let less = ["t.walltime", "t.late", "pgscan_kswapd", "g.memory.events.max", "elapsed"];
@@ -263,14 +260,16 @@ mod tests {
             for key in keys {
                 let of = |[before, after]: [f64; 2]| {
                     let both = [("before", &[(key, before)][..]), ("after", &[(key, after)][..])];
-                    let cost = cost(&report(&both), key).unwrap();
-                    is_worse(&MetricCost { differs: true, ..cost }, &names)
+                    let report = with_setup(report(&both), &setup);
+                    let cost = cost(&report, &report.keys[key]).unwrap();
+                    is_worse(&MetricCost { differs: true, ..cost })
                 };
                 assert!(of(worse), "{key}");
                 assert!(!of([worse[1], worse[0]]), "{key}");
             }
         }
-        assert_eq!(better("g.memory.current", &names), MetricDirection::Neither);
+        let current = KeyNames::of(&setup).key("g.memory.current");
+        assert_eq!(better::of(&current), MetricDirection::Neither);
     }
 
     #[test]
@@ -278,11 +277,11 @@ mod tests {
         let both: [(&str, &[(&str, f64)]); 2] =
             [("before", &[("t.walltime", 4.0)]), ("after", &[("t.walltime", 1.0)])];
         let mut report = report(&both);
-        let series = report.columns[1].series.get_mut("t.walltime").unwrap();
+        let series = series_mut(&mut report, 1, "t.walltime");
         series.samples[0].ended = Some(Incomplete::OomKilled);
-        let cost = cost(&report, "t.walltime").unwrap();
+        let cost = cost(&report, &report.keys["t.walltime"]).unwrap();
         assert_eq!(cost.ended, [None, Some(Incomplete::OomKilled)]);
         assert!(!cost.differs && cost.change == MeanChange::Unknown);
-        assert!(is_worse(&cost, &KeyNames::default()), "it is among what got worse");
+        assert!(is_worse(&cost), "it is among what got worse");
     }
 }

@@ -17,7 +17,7 @@ use crate::world::Failure;
 use pagetide_scenario::metric::criterion::{
     check_name, is_complete, Criterion, Mistake, RunMetrics,
 };
-use pagetide_scenario::metric::{declared, KeyNames, Scope};
+use pagetide_scenario::metric::{declared, KeyNames, Owner, Scope};
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::{Incomplete, Metric, RunRecord, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,17 +63,19 @@ pub enum FindResult {
 #[derive(Clone, Debug)]
 pub struct Find {
     question: Question,
+    /// The owners of the keys of its runs.
+    names: KeyNames,
     search: ValueSearch,
     records: BTreeMap<(SearchPlace, u64), FindResult>,
 }
 
 /// The walltime of a background task: with any value of the knob the end of the run stops it.
-fn never_measured(metric: &str) -> Mistake {
-    let task = metric.strip_suffix(declared::WALLTIME.name).unwrap_or_default();
+fn never_measured(metric: &str, names: &KeyNames) -> Mistake {
+    let rate = names.text(&names.key(metric).scope.metric(declared::THROUGHPUT));
     Mistake::new(
         format!("{metric} is never measured: the end of the run stops this background task"),
         format!(
-            "ask for a rate or a wait of the task, such as {task}throughput; or let the run wait for \
+            "ask for a rate or a wait of the task, such as {rate}; or let the run wait for \
              it: give it an end, and leave out `background`"
         ),
     )
@@ -85,7 +87,8 @@ fn unended_phase(metric: &str, run: &RunMetrics, names: &KeyNames) -> Option<Mis
         Scope::Phase { task, phase } | Scope::PhaseGroup { task, phase, .. } => (task, phase),
         _ => return None,
     };
-    let has_ended = run.contains_key(&format!("{task}.{phase}.{}", declared::WALLTIME.name));
+    let of_phase = Scope::Phase { task: task.clone(), phase: phase.clone() };
+    let has_ended = run.contains_key(&names.text(&of_phase.metric(declared::WALLTIME)));
     let message = format!(
         "{metric} is not measured: the phase `{phase}` of `{task}` does not end within the run"
     );
@@ -118,11 +121,16 @@ impl Find {
             seeds,
             is_relative: question.criterion.is_relative(),
         });
-        Ok(Find { question, search, records: BTreeMap::new() })
+        let names = KeyNames::of(&question.scenario.variants[0].setup);
+        Ok(Find { question, names, search, records: BTreeMap::new() })
     }
 
     pub fn question(&self) -> &Question {
         &self.question
+    }
+
+    pub fn names(&self) -> &KeyNames {
+        &self.names
     }
 
     pub fn search(&self) -> &ValueSearch {
@@ -213,9 +221,11 @@ impl Find {
     fn ends<'a>(&'a self, run: &'a RunRecord) -> impl Iterator<Item = (String, Incomplete)> + 'a {
         let tasks = &self.question.scenario.variants[0].setup.tasks;
         let awaited = tasks.iter().filter(|task| !task.background);
-        let keys = awaited.map(|task| format!("{}.{}", task.name, declared::WALLTIME.name));
-        let keys = keys.chain([declared::ELAPSED.name.to_owned()]);
-        keys.filter_map(|key| Some((run.metrics.get(&key)?.ended?, key)))
+        let scopes = awaited.map(|task| Scope::Task(Owner::new(&task.name)));
+        let keys = scopes.map(|scope| scope.metric(declared::WALLTIME));
+        let keys = keys.chain([Scope::Machine.metric(declared::ELAPSED)]);
+        keys.map(|key| self.names.text(&key))
+            .filter_map(|key| Some((run.metrics.get(&key)?.ended?, key)))
             .map(|(ended, key)| (key, ended))
     }
 
@@ -251,11 +261,12 @@ impl Find {
     /// measurements there.
     pub fn check(&self) -> Result<(), Mistake> {
         let Some(sample) = self.before() else { return Ok(()) };
-        let names = KeyNames::of(&self.question.scenario.variants[0].setup);
         self.question.metrics().try_for_each(|metric| match sample.get(metric) {
-            Some(Metric { ended: Some(Incomplete::Stopped), .. }) => Err(never_measured(metric)),
+            Some(Metric { ended: Some(Incomplete::Stopped), .. }) => {
+                Err(never_measured(metric, &self.names))
+            }
             Some(_) => Ok(()),
-            None => unended_phase(metric, sample, &names).map_or(Ok(()), Err),
+            None => unended_phase(metric, sample, &self.names).map_or(Ok(()), Err),
         })?;
         self.question.criterion.check(sample)?;
         self.question.prices.iter().try_for_each(|price| check_name(price, sample))

@@ -114,6 +114,7 @@ mod tests {
     use crate::sweep::store::StoreOrigin;
     use crate::testing::{failure, record, scenario};
     use crate::world::RunControl;
+    use pagetide_scenario::build::Builder;
     use pagetide_scenario::metric::criterion::Criterion;
     use pagetide_scenario::record::{Incomplete, Metric, RunRecord, Unit};
 
@@ -124,6 +125,13 @@ mod tests {
     ) -> Result<Find, FindError> {
         let mut scenario = scenario(&["before"]);
         scenario.repeats = 10;
+        let task = |name: &str| {
+            Builder::new().set("name", name).set("workload", "sleep").set("duration", "1ms")
+        };
+        let machine = Builder::new().set("machine.memory", "1GiB").push("task", task("main"));
+        let machine = machine.push("task", task("t").set("background", true));
+        let tasks = machine.setup().unwrap().tasks.into_iter();
+        scenario.variants[0].setup.tasks = tasks.filter(|task| task.name == "t").collect();
         let base = scenario.variants[0].clone();
         let knob = Knob::parse("vm.swappiness=10..200", &base.setup, false).unwrap();
         let question = Question {

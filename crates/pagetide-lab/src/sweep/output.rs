@@ -13,6 +13,7 @@ use crate::report::Report;
 use crate::rows;
 use crate::stats::Statistics;
 use crate::table::{our_cell, to_scale, NOTHING, TEXT_WIDTH, WIDTH};
+use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::RunRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -74,17 +75,17 @@ pub fn table<'a>(all: impl Iterator<Item = &'a SweepRow>, wanted: &[String]) -> 
             (0..report.columns.len()).filter_map(|column| report.shown_summary(column, key));
         let shown: Vec<Statistics> = shown.collect();
         let unit = report.unit(key).unwrap_or(pagetide_scenario::record::Unit::Ratio);
-        let scale = Scale::new(unit, &to_scale(key, shown.iter()));
+        let scale = Scale::new(unit, &to_scale(&key.name, shown.iter()));
         let symbol =
             if scale.symbol.is_empty() { String::new() } else { format!(", {}", scale.symbol) };
-        names.push(format!("{key}{symbol}"));
+        names.push(format!("{}{symbol}", report.text(key)));
         scales.push(scale);
     }
     let daggers = Daggers::new(&report);
     let mut reasons = BTreeSet::new();
-    let mut cell = |column: usize, key: &str, scale: &Scale| {
+    let mut cell = |column: usize, key: &MetricKey, scale: &Scale| {
         let summary = report.shown_summary(column, key);
-        let mut cell = our_cell(key, summary.as_ref(), scale);
+        let mut cell = our_cell(&key.name, summary.as_ref(), scale);
         if let (Some(_), Some(reason)) = (summary, daggers.of(column, key)) {
             cell.change = DAGGER.to_owned();
             reasons.insert(reason);

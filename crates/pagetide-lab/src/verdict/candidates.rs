@@ -6,8 +6,8 @@
 use crate::report::Report;
 use crate::rows;
 use pagetide_scenario::metric::better::{self, MetricDirection};
-use pagetide_scenario::metric::declared;
-use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
+use pagetide_scenario::metric::declared::{self, THROUGHPUT, WALLTIME};
+use pagetide_scenario::metric::{MetricKey, Owner, Scope};
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
@@ -81,9 +81,9 @@ const FAMILIES: [(&str, &str); 25] = [
 
 /// A metric to compare.
 pub(super) struct MetricCandidate {
-    pub(super) metric: String,
+    pub(super) key: MetricKey,
     /// The run time metric, if the candidate is compared per second of it.
-    pub(super) time: Option<String>,
+    pub(super) time: Option<MetricKey>,
     pub(super) better: MetricDirection,
     pub(super) rank: usize,
     pub(super) is_asked: bool,
@@ -93,46 +93,32 @@ pub(super) struct MetricCandidate {
 pub(super) fn candidates(report: &Report) -> Vec<MetricCandidate> {
     let shown = rows::rows(report);
     let has_named = !report.plan.scenario.rows.is_empty();
-    let names: Vec<KeyNames> =
-        report.plan.scenario.variants.iter().map(|variant| KeyNames::of(&variant.setup)).collect();
-    let read = |metric: &str| names.iter().find_map(|names| names.read(metric));
     let mut candidates = Vec::new();
-    let mut push = |metric: &str, key: MetricKey, rank: usize, is_shown: bool| {
-        let better = better::of(&key);
-        let is_background = is_of_background(report, &key);
+    let mut push = |key: &MetricKey, rank: usize, is_shown: bool| {
+        let better = better::of(key);
+        let is_background = is_of_background(report, key);
         // A background task runs as long as the others: its walltime says nothing.
-        let says_nothing = is_background && key.name == "walltime";
+        let says_nothing = is_background && key.name == WALLTIME.name;
         // For other tasks the walltime says the same.
-        let is_said = !is_shown && !is_background && key.name == "throughput";
+        let is_said = !is_shown && !is_background && key.name == THROUGHPUT.name;
         if better != MetricDirection::Neither && !says_nothing && !is_said {
-            let time =
-                time_of_total(metric, &key, is_background || better == MetricDirection::More);
+            let time = time_of_total(key, is_background || better == MetricDirection::More);
             let family = (key.scope.clone(), family(&key.name).to_owned());
-            let (metric, is_asked) =
-                (metric.to_owned(), is_shown && better != MetricDirection::Work);
-            candidates.push(MetricCandidate { metric, time, better, rank, is_asked, family });
+            let is_asked = is_shown && better != MetricDirection::Work;
+            let key = key.clone();
+            candidates.push(MetricCandidate { key, time, better, rank, is_asked, family });
         }
     };
-    for (at, metric) in shown.iter().enumerate() {
-        let Some(key) = read(metric) else { continue };
+    for (at, key) in shown.iter().enumerate() {
         // Default rows are in alphabetical order.
-        let rank = if has_named { at } else { importance(&key.name) };
-        push(metric, key, rank, true);
+        push(key, if has_named { at } else { importance(&key.name) }, true);
     }
-    let seen: BTreeSet<&str> = shown.iter().map(String::as_str).collect();
-    let keys: BTreeSet<&str> =
-        report.columns.iter().flat_map(|column| column.series.keys().map(String::as_str)).collect();
-    for metric in keys.into_iter().filter(|metric| !seen.contains(metric)) {
-        let name = metric.rsplit_once('.').map_or(metric, |(_, name)| name);
-        let is_named = |important: &&str| important.rsplit('.').next() == Some(name);
-        if !OUTCOMES.iter().any(is_named) {
-            continue;
-        }
-        let Some(key) = read(metric) else { continue };
+    let seen: BTreeSet<&MetricKey> = shown.iter().collect();
+    for key in report.keys.values().filter(|key| !seen.contains(key)) {
         let is_whole = matches!(key.scope, Scope::Machine | Scope::Task(_) | Scope::Group(_));
         if is_whole && key.scope.family().is_none() && OUTCOMES.contains(&&*key.name) {
             let rank = shown.len() + OUTCOMES.len() + CAUSES.len() + importance(&key.name);
-            push(metric, key, rank, false);
+            push(key, rank, false);
         }
     }
     candidates
@@ -160,7 +146,7 @@ fn is_of_background(report: &Report, key: &MetricKey) -> bool {
 }
 
 /// The run time over which a total of a task or a phase adds up, if it `grows_with_time`.
-fn time_of_total(metric: &str, key: &MetricKey, grows_with_time: bool) -> Option<String> {
+fn time_of_total(key: &MetricKey, grows_with_time: bool) -> Option<MetricKey> {
     let is_of_task = matches!(key.scope, Scope::Task(_) | Scope::Phase { .. });
     let unit = declared::find(key.scope.kind(), &key.name).map_or(Unit::Count, |it| it.unit);
     let is_total = match unit {
@@ -168,8 +154,6 @@ fn time_of_total(metric: &str, key: &MetricKey, grows_with_time: bool) -> Option
         Unit::Seconds => !key.name.contains("latency_"),
         _ => false,
     };
-    if !(is_of_task && is_total && grows_with_time && key.name != "walltime") {
-        return None;
-    }
-    metric.strip_suffix(&*key.name).map(|owner| format!("{owner}walltime"))
+    let has_time = is_of_task && is_total && grows_with_time && key.name != WALLTIME.name;
+    has_time.then(|| key.scope.metric(WALLTIME))
 }

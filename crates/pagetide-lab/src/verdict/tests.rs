@@ -1,6 +1,6 @@
 use super::*;
 use crate::report::FailedRun;
-use crate::testing::{failure, report_of, TestMetrics};
+use crate::testing::{failure, report_of, series_mut, with_setup, TestMetrics};
 use pagetide_scenario::build::Builder;
 
 const SPREAD: [f64; 5] = [-0.01, 0.005, 0.0, 0.01, -0.005];
@@ -23,7 +23,7 @@ fn five(variants: &[(&str, TestMetrics<'_>)]) -> Report {
     with_tasks(report_of(&runs))
 }
 
-fn with_tasks(mut report: Report) -> Report {
+fn with_tasks(report: Report) -> Report {
     let task = |name: &str| {
         Builder::new().set("name", name).set("workload", "sleep").set("duration", "1ms")
     };
@@ -31,11 +31,7 @@ fn with_tasks(mut report: Report) -> Report {
     let machine = machine.push("group", Builder::new().set("name", "g"));
     let noise = task("noise").set("background", true);
     let machine = machine.push("task", task("web")).push("task", task("batch")).push("task", noise);
-    let setup = machine.setup().unwrap();
-    for variant in &mut report.plan.scenario.variants {
-        variant.setup = setup.clone();
-    }
-    report
+    with_setup(report, &machine.setup().unwrap())
 }
 
 fn keys(differences: &[Difference]) -> Vec<&str> {
@@ -179,7 +175,7 @@ fn with_one_run_significance_is_unknown() {
 fn incomplete_variants_are_not_compared() {
     let mut report = five(&[("a", A), ("b", A), ("c", A)]);
     let end = |report: &mut Report, column: usize, ended, runs| {
-        let series = report.columns[column].series.get_mut("batch.walltime").unwrap();
+        let series = series_mut(report, column, "batch.walltime");
         series.samples.iter_mut().take(runs).for_each(|sample| sample.ended = Some(ended));
     };
     end(&mut report, 1, Incomplete::OomKilled, 3);
@@ -227,12 +223,9 @@ fn what_adds_up_over_time_is_compared_per_second() {
         ("web.walltime", 5.0),
     ];
     let mut report = five(&[("a", a), ("b", b)]);
-    for series in report.columns.iter_mut().flat_map(|column| column.series.iter_mut()) {
-        match series.0.as_str() {
-            "noise.bytes" => series.1.unit = Unit::Bytes,
-            "noise.stall_refault" => series.1.unit = Unit::Seconds,
-            _ => {}
-        }
+    for column in 0..2 {
+        series_mut(&mut report, column, "noise.bytes").unit = Unit::Bytes;
+        series_mut(&mut report, column, "noise.stall_refault").unit = Unit::Seconds;
     }
     report.plan.scenario.rows =
         ["noise.bytes", "noise.stall_refault", "noise.late", "web.pgmajfault"]
@@ -246,7 +239,7 @@ fn what_adds_up_over_time_is_compared_per_second() {
          comparisons."
     );
     // Without the run time there is no rate.
-    report.columns[1].series.remove("noise.walltime");
+    report.columns[1].series.remove(&report.keys["noise.walltime"]);
     assert_eq!(keys(&verdicts(&report)[0].costs), ["web.pgmajfault"]);
 }
 
@@ -283,10 +276,10 @@ fn rows_of_the_table_come_before_metrics_without_a_row() {
     assert!(told(&report));
     report.plan.scenario.rows = vec!["batch.walltime".to_owned()];
     for key in ["web.late", "web.dropped"] {
-        report.columns[1].series.remove(key);
+        report.columns[1].series.remove(&report.keys[key]);
     }
     assert!(!told(&report));
-    let walltime = &mut report.columns[1].series.get_mut("batch.walltime").unwrap().summary;
+    let walltime = &mut series_mut(&mut report, 1, "batch.walltime").summary;
     walltime.mean *= 2.0;
     assert!(told(&report));
 }

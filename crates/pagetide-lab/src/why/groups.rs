@@ -5,28 +5,41 @@
 
 use super::{bytes, percent, Facts, WORTH_NAMING};
 use pagetide_core::control::GroupControl;
+use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::HPAGE_PMD_NR;
-use pagetide_scenario::metric::Owner;
+use pagetide_scenario::metric::declared::{self, MetricDecl};
+use pagetide_scenario::metric::{Owner, Scope};
 use pagetide_scenario::model::{Phase, Setup, TargetWrite};
 use pagetide_scenario::names::MadviseKind;
 use pagetide_scenario::workload::{Workload, WriteControl};
 use std::collections::BTreeSet;
 
 const KHUGEPAGED: &str = "khugepaged";
+/// The sum over kswapd and tasks in memory.stat.
+const PGSTEAL: &str = "pgsteal";
 /// Bytes below which a loss or a holding gets no sentence.
 const LITTLE_MEMORY: f64 = 1e6;
 
 impl Facts<'_> {
+    fn of_group(&self, column: usize, group: &Owner, metric: &MetricDecl) -> f64 {
+        self.value(column, &Scope::Group(group.clone()).metric(metric))
+    }
+
+    /// The counter of this name in memory.stat.
+    fn stat(&self, column: usize, group: &Owner, name: &'static str) -> f64 {
+        self.value(column, &Scope::Group(group.clone()).named(name))
+    }
+
     /// Bytes that reclaim took from a group and not from its children, including swapped pages.
-    fn lost(&self, column: usize, group: &str) -> f64 {
+    fn lost(&self, column: usize, group: &Owner) -> f64 {
         let setup = &self.report.plan.scenario.variants[column].setup;
-        let name = |at: usize| Owner::new(&setup.groups[at].name).family().name;
+        let family = |at: usize| Owner::new(&setup.groups[at].name).family();
         let is_child = |at: &usize| {
-            setup.groups[*at].parent.is_some_and(|it| name(it) == group) && name(*at) != group
+            setup.groups[*at].parent.is_some_and(|it| family(it) == *group) && family(*at) != *group
         };
-        let children: BTreeSet<String> =
-            (0..setup.groups.len()).filter(is_child).map(name).collect();
-        let pages = |group: &str| self.value(column, &format!("{group}.pgsteal"));
+        let children: BTreeSet<Owner> =
+            (0..setup.groups.len()).filter(is_child).map(family).collect();
+        let pages = |group: &Owner| self.stat(column, group, PGSTEAL);
         let of_children: f64 = children.iter().map(|child| pages(child)).sum();
         let own = (pages(group) - of_children).max(0.0);
         own * setup.machine.page_size.bytes() as f64
@@ -36,7 +49,7 @@ impl Facts<'_> {
     pub(super) fn groups(&self) -> Option<String> {
         let groups = self.owners(false);
         let columns = || 0..self.report.columns.len();
-        let most = |group: &String| columns().map(|it| self.lost(it, group)).fold(0.0, f64::max);
+        let most = |group: &Owner| columns().map(|it| self.lost(it, group)).fold(0.0, f64::max);
         let loser = groups.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
         if most(loser) < LITTLE_MEMORY {
             let grew = columns().find_map(|column| {
@@ -56,8 +69,8 @@ impl Facts<'_> {
             }
             let mut text = format!("{}{to}{in_variant}", bytes(lost));
             to = "";
-            let of = |metric: &str| self.value(column, &format!("{loser}.{metric}"));
-            let kswapd = of("pgsteal_kswapd") / of("pgsteal").max(1.0);
+            let by_kswapd = self.stat(column, loser, Event::PgstealKswapd.name());
+            let kswapd = by_kswapd / self.stat(column, loser, PGSTEAL).max(1.0);
             text += &match kswapd > 0.5 {
                 true => {
                     format!(" ({} by kswapd: the machine was short of memory)", percent(kswapd))
@@ -79,13 +92,15 @@ impl Facts<'_> {
     }
 
     /// Why tasks reclaimed from a group. The machine's counters have no reclaim for a group.
-    fn why_by_tasks(&self, column: usize, group: &str) -> &'static str {
-        let of = |metric: &str| self.value(column, &format!("{group}.{metric}"));
-        let is_limited = of("memory.events.max") + of("memory.events.high") > 0.0;
+    fn why_by_tasks(&self, column: usize, group: &Owner) -> &'static str {
+        let of = |metric| self.of_group(column, group, metric);
+        let is_limited = of(declared::EVENTS_MAX) + of(declared::EVENTS_HIGH) > 0.0;
         let setup = &self.report.plan.scenario.variants[column].setup;
         // With `measure`, the machine's counters are of one task, and do not show this.
-        let is_short = setup.measure.is_some()
-            || self.value(column, "pgsteal_direct") > WORTH_NAMING * of("pgsteal_direct");
+        let direct = Event::PgstealDirect.name();
+        let of_machine = self.value(column, &Scope::Machine.named(direct));
+        let is_short =
+            setup.measure.is_some() || of_machine > WORTH_NAMING * self.stat(column, group, direct);
         let is_written = |controls: &[GroupControl]| is_written(setup, group, controls);
         let is_asked = is_written(&[GroupControl::Reclaim, GroupControl::ForceEmpty]);
         match (is_limited, is_asked) {
@@ -104,15 +119,13 @@ impl Facts<'_> {
 
     /// The task, or khugepaged, that allocated most memory.
     fn allocator(&self, column: usize) -> Option<(String, f64)> {
-        let allocated = |task: String| {
-            let bytes = self.value(column, &format!("{task}.allocated"));
-            (task, bytes)
-        };
+        let allocated =
+            |task: Owner| (task.to_string(), self.of_task(column, &task, declared::ALLOCATED));
         let setup = &self.report.plan.scenario.variants[column].setup;
         // The counter has the huge pages of madvise(), too.
         let collapsed = match setup.tasks.iter().flat_map(|task| &task.phases).any(collapses) {
             true => 0.0,
-            false => self.value(column, "thp_collapse_alloc"),
+            false => self.value(column, &Scope::Machine.named(Event::ThpCollapseAlloc.name())),
         };
         let collapsed = collapsed * setup.machine.page_size.bytes_of(HPAGE_PMD_NR) as f64;
         let tasks = self.owners(true).into_iter().map(allocated);
@@ -123,16 +136,16 @@ impl Facts<'_> {
     /// `slab: at the end 191.2 MiB of the 512.0 MiB of group ct in limit; 763.0 MiB of 1.1 GiB in
     /// none.` About the group with the largest share of slab, if a share is worth naming.
     pub(super) fn slab(&self) -> Option<String> {
-        let held = |column: usize, group: &str| {
-            let of = |metric: &str| self.value(column, &format!("{group}.{metric}"));
-            (of("slab"), of("memory.current"))
+        let held = |column: usize, group: &Owner| {
+            let of = |metric| self.of_group(column, group, metric);
+            (of(declared::SLAB), of(declared::MEMORY_CURRENT))
         };
-        let share = |column: usize, group: &str| match held(column, group) {
+        let share = |column: usize, group: &Owner| match held(column, group) {
             (slab, whole) if slab >= LITTLE_MEMORY => slab / whole.max(slab),
             _ => 0.0,
         };
         let columns = || 0..self.report.columns.len();
-        let most = |group: &String| columns().map(|it| share(it, group)).fold(0.0, f64::max);
+        let most = |group: &Owner| columns().map(|it| share(it, group)).fold(0.0, f64::max);
         let groups = self.owners(false);
         // The first of equals is the ancestor; the last is at the bottom.
         let group = groups.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
@@ -154,14 +167,14 @@ const LIMITS: [GroupControl; 3] =
     [GroupControl::Max, GroupControl::High, GroupControl::LimitInBytes];
 
 /// A group, or each of its copies, and the ancestors.
-fn around<'a>(setup: &'a Setup, group: &'a str) -> impl Iterator<Item = usize> + 'a {
-    let is_it = move |at: &usize| Owner::new(&setup.groups[*at].name).family().name == group;
+fn around<'a>(setup: &'a Setup, group: &'a Owner) -> impl Iterator<Item = usize> + 'a {
+    let is_it = move |at: &usize| Owner::new(&setup.groups[*at].name).family() == *group;
     let its = (0..setup.groups.len()).filter(is_it);
     its.flat_map(|at| std::iter::successors(Some(at), |at| setup.groups[*at].parent))
 }
 
 /// Whether a task writes one of these controls of a group, of its copies, or of an ancestor.
-fn is_written(setup: &Setup, group: &str, controls: &[GroupControl]) -> bool {
+fn is_written(setup: &Setup, group: &Owner, controls: &[GroupControl]) -> bool {
     let is_of_it = |target: usize| around(setup, group).any(|at| at == target);
     setup.tasks.iter().flat_map(|task| &task.phases).any(|phase| match &phase.workload {
         Workload::WriteControl(WriteControl { write: TargetWrite::Group(target, write) }) => {

@@ -19,7 +19,7 @@ fn report(text: &str) -> Report {
 }
 
 fn mean(report: &Report, column: usize, key: &str) -> f64 {
-    report.summary(column, key).unwrap_or_else(|| panic!("no {key}")).mean
+    report.summary(column, &report.names.key(key)).unwrap_or_else(|| panic!("no {key}")).mean
 }
 
 #[test]

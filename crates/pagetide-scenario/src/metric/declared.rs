@@ -72,7 +72,8 @@ pub fn is_level_of_phase(kind: ScopeKind, name: &str, unit: Unit) -> bool {
         | ScopeKind::Shrunk
         | ScopeKind::Disk
         | ScopeKind::Task
-        | ScopeKind::Group => false,
+        | ScopeKind::Group
+        | ScopeKind::Unread => false,
     }
 }
 

@@ -4,9 +4,11 @@
 //! without the setup: `group:web:memory.current`. The short text, in records and tables, is
 //! `web.memory.current` ([`super::KeyNames`]).
 //!
-//! Invariant: `key.to_string().parse()` returns the same key. Names of tasks, phases, groups and
-//! disks contain neither dots nor colons; names of metrics contain no colons.
+//! Invariant: `key.to_string().parse()` returns the same key, unless its scope is
+//! [`Scope::Unread`]. Names of tasks, phases, groups and disks contain neither dots nor colons;
+//! names of metrics contain no colons.
 
+use super::declared::MetricDecl;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -77,6 +79,9 @@ pub enum Scope {
         phase: String,
         group: Owner,
     },
+    /// Unknown: the name is a text that is no key of the setup. Records of other versions and
+    /// scenarios have such texts.
+    Unread,
 }
 
 /// A [`Scope`] without its owners.
@@ -92,9 +97,12 @@ pub enum ScopeKind {
     Phase,
     Group,
     PhaseGroup,
+    #[serde(skip)]
+    Unread,
 }
 
 impl ScopeKind {
+    /// The kinds of metrics: all but [`ScopeKind::Unread`].
     pub const ALL: [ScopeKind; 9] = [
         ScopeKind::Machine,
         ScopeKind::Idle,
@@ -119,6 +127,7 @@ impl ScopeKind {
             ScopeKind::Phase => "phase",
             ScopeKind::Group => "group",
             ScopeKind::PhaseGroup => "phase-group",
+            ScopeKind::Unread => "unread",
         }
     }
 }
@@ -135,6 +144,33 @@ impl Scope {
             Scope::Phase { .. } => ScopeKind::Phase,
             Scope::Group(_) => ScopeKind::Group,
             Scope::PhaseGroup { .. } => ScopeKind::PhaseGroup,
+            Scope::Unread => ScopeKind::Unread,
+        }
+    }
+
+    /// The key of a declared metric of this scope.
+    pub fn metric(&self, metric: &MetricDecl) -> MetricKey {
+        self.named(metric.name)
+    }
+
+    /// The key of the metric of this scope with this name.
+    pub fn named(&self, name: &'static str) -> MetricKey {
+        MetricKey { scope: self.clone(), name: Cow::Borrowed(name) }
+    }
+
+    /// Its task or group; of a group during a phase, the task.
+    pub fn owner(&self) -> Option<&Owner> {
+        match self {
+            Scope::Task(owner)
+            | Scope::Group(owner)
+            | Scope::Phase { task: owner, .. }
+            | Scope::PhaseGroup { task: owner, .. } => Some(owner),
+            Scope::Machine
+            | Scope::Idle
+            | Scope::Done
+            | Scope::Shrunk
+            | Scope::Disk(_)
+            | Scope::Unread => None,
         }
     }
 
@@ -161,14 +197,19 @@ impl Scope {
                 phase: phase.clone(),
                 group: group.clone(),
             }),
-            Scope::Machine | Scope::Idle | Scope::Done | Scope::Shrunk | Scope::Disk(_) => None,
+            Scope::Machine
+            | Scope::Idle
+            | Scope::Done
+            | Scope::Shrunk
+            | Scope::Disk(_)
+            | Scope::Unread => None,
         }
     }
 
     /// The owners in front of the metric's name in a short text: `TASK.PHASE`. Empty: the machine.
     pub fn short(&self) -> String {
         match self {
-            Scope::Machine => String::new(),
+            Scope::Machine | Scope::Unread => String::new(),
             Scope::Idle | Scope::Done | Scope::Shrunk => self.kind().word().to_owned(),
             Scope::Disk(disk) => format!("disk.{disk}"),
             Scope::Task(owner) | Scope::Group(owner) => owner.to_string(),
@@ -182,7 +223,7 @@ impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind().word())?;
         match self {
-            Scope::Machine | Scope::Idle | Scope::Done | Scope::Shrunk => Ok(()),
+            Scope::Machine | Scope::Idle | Scope::Done | Scope::Shrunk | Scope::Unread => Ok(()),
             Scope::Disk(disk) => write!(f, ":{disk}"),
             Scope::Task(owner) | Scope::Group(owner) => write!(f, ":{owner}"),
             Scope::Phase { task, phase } => write!(f, ":{task}:{phase}"),
@@ -195,6 +236,13 @@ impl fmt::Display for Scope {
 pub struct MetricKey {
     pub scope: Scope,
     pub name: Cow<'static, str>,
+}
+
+impl MetricKey {
+    /// The last part of its name: `max` of `memory.events.max`.
+    pub fn end(&self) -> &str {
+        self.name.rsplit('.').next().unwrap_or(&self.name)
+    }
 }
 
 impl fmt::Display for MetricKey {

@@ -10,7 +10,7 @@
 //! Invariant: `read(text(key))` is the key, for all owners of the setup and all names that the kind
 //! can have. So two metrics of a record never have the same text.
 
-use super::declared;
+use super::declared::{self, WALLTIME};
 use super::key::{MetricKey, Owner, Scope, ScopeKind};
 use crate::model::Setup;
 use std::borrow::Cow;
@@ -27,25 +27,58 @@ pub struct KeyNames {
 
 impl KeyNames {
     pub fn of(setup: &Setup) -> KeyNames {
+        KeyNames::of_all([setup])
+    }
+
+    /// The owners of several setups together.
+    pub fn of_all<'a>(setups: impl IntoIterator<Item = &'a Setup>) -> KeyNames {
         let mut names = KeyNames::default();
-        for task in &setup.tasks {
-            let owner = Owner::new(&task.name);
-            for owner in [owner.family(), owner] {
-                let phases = task.phases.iter().map(|phase| phase.name.clone());
-                names.tasks.entry(owner).or_default().extend(phases);
+        for setup in setups {
+            for task in &setup.tasks {
+                let owner = Owner::new(&task.name);
+                for owner in [owner.family(), owner] {
+                    let phases = task.phases.iter().map(|phase| phase.name.clone());
+                    names.tasks.entry(owner).or_default().extend(phases);
+                }
+            }
+            for group in &setup.groups {
+                let owner = Owner::new(&group.name);
+                names.groups.extend([owner.family(), owner]);
             }
         }
-        for group in &setup.groups {
-            let owner = Owner::new(&group.name);
-            names.groups.extend([owner.family(), owner]);
+        names
+    }
+
+    /// The tasks and phases of the walltimes among the texts of a record without a setup.
+    pub fn of_walltimes<'a>(texts: impl IntoIterator<Item = &'a str>) -> KeyNames {
+        let mut names = KeyNames::default();
+        let of_walltime = |text| str::rsplit_once(text, '.').filter(|it| it.1 == WALLTIME.name);
+        for (owner, _) in texts.into_iter().filter_map(of_walltime) {
+            let (task, phase) = match owner.rsplit_once('.') {
+                Some((task, phase)) if Owner::new(owner).copy.is_none() => (task, Some(phase)),
+                _ => (owner, None),
+            };
+            let phases = names.tasks.entry(Owner::new(task)).or_default();
+            phases.extend(phase.map(str::to_owned));
         }
         names
+    }
+
+    /// The key of a text of a record. A text that is no key of the setup remains a key, without an
+    /// owner ([`Scope::Unread`]), and [`KeyNames::text`] of every key is the text again.
+    pub fn key(&self, text: &str) -> MetricKey {
+        let read = self.read(text).filter(|key| self.text(key) == text);
+        read.unwrap_or_else(|| MetricKey {
+            scope: Scope::Unread,
+            name: Cow::Owned(text.to_owned()),
+        })
     }
 
     /// The text of a key in records and tables.
     pub fn text(&self, key: &MetricKey) -> String {
         let short = match &key.scope {
             Scope::Machine => key.name.to_string(),
+            Scope::Unread => return key.name.to_string(),
             scope => format!("{}.{}", scope.short(), key.name),
         };
         match self.read_short(&short) {
@@ -69,6 +102,7 @@ impl KeyNames {
         };
         match scope {
             Scope::Machine | Scope::Idle | Scope::Done | Scope::Shrunk | Scope::Disk(_) => true,
+            Scope::Unread => false,
             Scope::Task(task) => self.tasks.contains_key(task),
             Scope::Phase { task, phase } => has_phase(task, phase),
             Scope::Group(group) => self.groups.contains(group),

@@ -44,7 +44,7 @@ fn names_of(kind: ScopeKind) -> Vec<String> {
         ScopeKind::Group | ScopeKind::PhaseGroup => {
             names.extend(COUNTED.iter().map(|event| event.name().to_owned()));
         }
-        ScopeKind::Task | ScopeKind::Disk => {}
+        ScopeKind::Task | ScopeKind::Disk | ScopeKind::Unread => {}
     }
     names
 }
@@ -154,6 +154,40 @@ fn a_text_without_a_known_owner_or_metric_is_no_key() {
         assert_eq!(names.read(text), None, "{text}");
     }
     assert_eq!(names.read("task:a:walltime"), names.read("a.walltime"));
+}
+
+#[test]
+fn every_text_of_a_record_is_a_key_and_is_written_again() {
+    let names = KeyNames::of(&setup(&[("a", 2, &["fill"])], &[("a", 1)]));
+    for text in [
+        "pgfault",
+        "a.walltime",
+        "a.1.fill.walltime",
+        "a.01.walltime",
+        "group:a:pgfault",
+        "task:a:walltime",
+        "x.walltime",
+        "a.",
+        "",
+    ] {
+        assert_eq!(names.text(&names.key(text)), text);
+    }
+    let unread = |text: &str| names.key(text).scope == Scope::Unread;
+    assert!(unread("x.walltime") && unread("task:a:walltime") && unread("a.01.walltime"));
+    assert!(!unread("a.walltime"));
+}
+
+#[test]
+fn walltimes_name_tasks_and_phases() {
+    let texts = ["a.walltime", "a.fill.walltime", "c.0.walltime", "c.0.p.walltime", "b.pgfault"];
+    let names = KeyNames::of_walltimes(texts);
+    let phase =
+        |task: &str, phase: &str| Scope::Phase { task: Owner::new(task), phase: phase.to_owned() };
+    assert_eq!(names.key("a.stall_high").scope, Scope::Task(Owner::new("a")));
+    assert_eq!(names.key("a.fill.pgfault").scope, phase("a", "fill"));
+    assert_eq!(names.key("c.0.p.walltime").scope, phase("c.0", "p"));
+    assert_eq!(names.key("c.0.walltime").scope, Scope::Task(Owner::new("c.0")));
+    assert_eq!(names.key("b.pgfault").scope, Scope::Unread);
 }
 
 #[test]

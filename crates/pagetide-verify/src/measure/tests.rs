@@ -8,6 +8,7 @@ use pagetide_linux::host::zoneinfo;
 use pagetide_linux::live::scenario::HostAbilities;
 use pagetide_linux::reference::ReferenceOrigin;
 use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::{Metric, Unit};
 use pagetide_sim::count_work;
 use std::path::Path;

@@ -76,7 +76,7 @@ pub fn run(
         wrong.extend(missing.into_iter().map(CliError::from));
         let chosen: &[String] = if keys.is_empty() { &[] } else { &args.metrics };
         if !keys.is_empty() {
-            report.plan.scenario.rows = keys;
+            report.plan.scenario.rows = keys.iter().map(|key| report.text(key)).collect();
         }
         let text = match args.format {
             OutputFormat::Table => {
@@ -191,7 +191,7 @@ pub fn status(report: &Report, args: &RunArgs, printer: &mut Printer) -> ExitSta
 fn wanted<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
     match patterns {
         [] => Cow::Borrowed(report),
-        _ => Cow::Owned(select::narrowed(report, &report.plan.scenario.rows)),
+        _ => Cow::Owned(select::narrowed(report, &rows::rows(report))),
     }
 }
 

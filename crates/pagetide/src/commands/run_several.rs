@@ -10,6 +10,7 @@ use crate::{interrupt, scenario_file};
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
 use pagetide_lab::{across, csv, json, select};
+use pagetide_scenario::metric::MetricKey;
 use std::borrow::Cow;
 use std::slice;
 use std::sync::atomic::Ordering;
@@ -92,6 +93,6 @@ fn chosen<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
     }
     // A pattern may match metrics of another scenario only.
     let of = |pattern| select::keys(report, slice::from_ref(pattern)).0;
-    let keys: Vec<String> = patterns.iter().flat_map(of).collect();
+    let keys: Vec<MetricKey> = patterns.iter().flat_map(of).collect();
     Cow::Owned(select::narrowed(report, &keys))
 }
