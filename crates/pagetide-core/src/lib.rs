@@ -14,7 +14,7 @@
 //! use pagetide_core::units::{Cpu, NodeId};
 //!
 //! let node = NodeSpec::x86_64(64 << 20, 0, 0);
-//! let mut machine = Kernel::new(&[node], 1, Config::default()).unwrap();
+//! let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
 //! let mm = machine.create_mm(Machine::ROOT).unwrap();
 //! let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
 //!

@@ -59,7 +59,7 @@ impl FreeBlocks {
 /// # use pagetide_core::{compaction::fragmentation::fragmentation_index, config::Config};
 /// # use pagetide_core::{frames::node::NodeSpec, frames::zone_type::ZONE_DMA32, process::Machine};
 /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
-/// # let machine = Kernel::new(&[node], 1, Config::default()).unwrap();
+/// # let machine = Machine::new(&[node], 1, Config::default()).unwrap();
 /// let zone = &machine.mem.nodes[0].zones[ZONE_DMA32];
 /// assert_eq!(fragmentation_index(zone, 9), -1000, "all memory is still free in large blocks");
 /// ```

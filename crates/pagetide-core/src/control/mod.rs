@@ -164,7 +164,7 @@ impl<O: Owners> Manager<O> {
     /// # use pagetide_core::{config::Config, frames::node::NodeSpec};
     /// # use pagetide_core::{process::Machine, units::errno::Errno};
     /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
-    /// # let mut machine = Kernel::new(&[node], 1, Config::default()).unwrap();
+    /// # let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
     /// machine.write_control("vm.swappiness", "0x64\n").unwrap().discard();
     /// assert_eq!(machine.read_control("vm.swappiness").unwrap(), "100\n");
     ///
