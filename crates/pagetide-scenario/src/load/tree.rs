@@ -2,6 +2,7 @@
 //! change the tree before it is decoded.
 
 use super::span::{clip, list_names, ProblemSink, SourceSpan, SpannedProblem};
+use pagetide_core::control::GroupControl;
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
@@ -321,6 +322,11 @@ impl TreePath<'_> {
                 return;
             }
         }
+        if let Some(whole) = self.with_its_list(&parts, root) {
+            let message = format!("unknown key `{}`", clip(self.text));
+            sink.hinted(self.span, message, format!("did you mean `{}`?", clip(&whole)));
+            return;
+        }
         let mut node = root;
         for (depth, part) in parts.iter().enumerate() {
             let before = &parts[..depth];
@@ -335,6 +341,28 @@ impl TreePath<'_> {
             let Some(next) = next else { return };
             node = next;
         }
+    }
+
+    /// The path that was probably meant by one without `group.NAME`, or without `group` or `task`.
+    fn with_its_list(&self, parts: &[String], root: &TomlNode) -> Option<String> {
+        let table = root.as_table()?;
+        let (first, rest) = parts.split_first()?;
+        let named = |list: &str| match &table.get(list)?.value {
+            TomlValue::Array(nodes) => Some(nodes.iter().filter_map(element_name)),
+            _ => None,
+        };
+        if table.get(first).is_some() {
+            return None;
+        }
+        if GroupControl::find(self.text).is_some() {
+            let group = named("group").and_then(|mut names| names.next()).unwrap_or("NAME");
+            return Some(format!("group.{group}.{}", self.text));
+        }
+        let is_control = GroupControl::find(&rest.join(".")).is_some();
+        let lists = if is_control { ["group", "task"] } else { ["task", "group"] };
+        let has = |list: &&str| named(list).is_some_and(|mut names| names.any(|it| it == first));
+        let list = lists.into_iter().find(has).filter(|_| !rest.is_empty())?;
+        Some(format!("{list}.{}", self.text))
     }
 
     fn assign_key(

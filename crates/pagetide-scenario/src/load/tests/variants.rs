@@ -113,6 +113,12 @@ fn mistakes_on_the_command_line() {
             "1 task.main.size.pages | `task.main.size` is a string and has no keys | set the whole \
              of it: task.main.size=...",
         ),
+        ("main.nice", "1", "1 main.nice | unknown key `main.nice` | did you mean `task.main.nice`?"),
+        (
+            "memory.low",
+            "1M",
+            "1 memory.low | unknown key `memory.low` | did you mean `group.NAME.memory.low`?",
+        ),
         (
             "vm.swapiness",
             "1",
