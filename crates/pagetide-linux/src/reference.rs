@@ -100,7 +100,7 @@ pub fn scenario_text(file: &Path, bases: &[PathBuf]) -> Result<Vec<u8>, LinuxErr
     let texts: Result<Vec<Vec<u8>>, LinuxError> = files
         .map(|path| std::fs::read(path).map_err(|error| LinuxError::file(path, error)))
         .collect();
-    Ok(texts?.concat())
+    Ok(texts?.join(&0))
 }
 
 pub fn file_name(scenario: &str, variant: &str) -> String {

@@ -11,7 +11,7 @@ use super::span::{clip, list_names, ProblemSink, Spanned};
 use super::tree::{
     self, element_name, is_flat, TomlEntry, TomlNode, TomlTable, TomlValue, TreePath,
 };
-use super::variants::flatten;
+use super::variants::{flatten, is_knob};
 use crate::diagnostic::SourceText;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -49,12 +49,13 @@ impl Loader {
         let mut base = self.extend_within(base, above, sink)?;
         flatten(&mut base, sink);
         flatten(&mut own, sink);
-        // The name is that of one file.
-        base.as_table_mut()?.remove("name");
+        knobs_into_set(&mut own);
         let without = without.and_then(|list| Vec::<Spanned<String>>::decode(&list, sink));
         for part in without.unwrap_or_default() {
             remove(&TreePath { text: &part.value, span: part.span }, &mut base, sink);
         }
+        // The name is that of one file.
+        base.as_table_mut()?.remove("name");
         merge(&mut base, own);
         Some(base)
     }
@@ -113,6 +114,37 @@ impl Loader {
     }
 }
 
+/// Moves the `sysctl` and `policy` of each variant into its `set`, which is applied after them: a
+/// `set` of the base must not win over a knob of the file that extends it.
+fn knobs_into_set(own: &mut TomlNode) {
+    let variants = own.as_table_mut().and_then(|own| own.get_mut("variant"));
+    let Some(TomlValue::Array(variants)) = variants.map(|node| &mut node.value) else { return };
+    for variant in variants.iter_mut().filter_map(TomlNode::as_table_mut) {
+        let mut moved = Vec::new();
+        for list in ["sysctl", "policy"] {
+            let Some(node) = variant.get_mut(list).and_then(TomlNode::as_table_mut) else {
+                continue;
+            };
+            moved.extend(node.entries.drain(..).map(|entry| match is_knob(&entry.key) {
+                // As in most `set`s, so that an entry of the base is replaced.
+                true => entry,
+                false => TomlEntry { key: format!("{list}.{}", entry.key), ..entry },
+            }));
+            variant.remove(list);
+        }
+        let Some(first) = moved.first() else { continue };
+        let span = first.key_span;
+        if variant.get("set").is_none() {
+            let node = TomlNode { span, value: TomlValue::Table(TomlTable::default()) };
+            variant.set(TomlEntry { key: "set".to_owned(), key_span: span, node });
+        }
+        if let Some(set) = variant.get_mut("set").and_then(TomlNode::as_table_mut) {
+            // What the file itself sets is applied last.
+            set.entries.splice(..0, moved);
+        }
+    }
+}
+
 /// Merges `own` into its base. Tables are merged key by key, arrays of named tables name by name;
 /// any other value replaces that of the base.
 fn merge(base: &mut TomlNode, own: TomlNode) {
@@ -165,7 +197,8 @@ fn remove(path: &TreePath<'_>, base: &mut TomlNode, sink: &mut ProblemSink) {
         let key = if takes_rest { parts[depth..].join(".") } else { part.clone() };
         let is_last = takes_rest || depth + 1 == parts.len();
         let Some(index) = index_of(node, &key) else {
-            let message = format!("the base has no `{}`", clip(&parts[..depth + 1].join(".")));
+            let there = [&parts[..depth], std::slice::from_ref(&key)].concat().join(".");
+            let message = format!("the base has no `{}`", clip(&there));
             sink.hinted(path.span, message, format!("known here: {}", known(node)));
             return;
         };

@@ -51,8 +51,10 @@ pub(crate) fn read_text(
     doubt: &str,
 ) -> Result<String, (String, Option<String>)> {
     let cannot = |error: std::io::Error| {
-        let hint =
-            format!("looked for {}: paths are relative to the scenario file", path.display());
+        let hint = format!(
+            "looked for {}: paths are relative to the file that names them",
+            path.display()
+        );
         (error.to_string(), Some(hint))
     };
     // Opening a pipe would block until its other end opens.

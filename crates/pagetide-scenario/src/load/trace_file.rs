@@ -12,7 +12,7 @@ pub(super) fn check(path: &Path) -> Result<(), (String, Option<String>)> {
         let shown = path.display();
         (
             error.to_string(),
-            Some(format!("looked for {shown}: paths are relative to the scenario file")),
+            Some(format!("looked for {shown}: paths are relative to the file that names them")),
         )
     })?;
     // Opening a pipe would block until its other end opens.

@@ -205,12 +205,14 @@ impl VariantColumn {
 impl Set {
     fn apply(self, root: &mut TomlNode, sink: &mut ProblemSink) {
         // A control file without its table: `vm.swappiness` stands for `sysctl.vm.swappiness`.
-        let is_knob = ["vm.", "block.", "transparent_hugepage.", "slab."]
-            .iter()
-            .any(|directory| self.path.starts_with(directory));
-        let text = if is_knob { format!("sysctl.{}", self.path) } else { self.path };
+        let text = if is_knob(&self.path) { format!("sysctl.{}", self.path) } else { self.path };
         TreePath { text: &text, span: self.span }.assign(root, self.node, sink);
     }
+}
+
+/// Whether a path names a control file of the machine without `sysctl`.
+pub(super) fn is_knob(path: &str) -> bool {
+    ["vm.", "block.", "transparent_hugepage.", "slab."].iter().any(|dir| path.starts_with(dir))
 }
 
 /// Copies the entries of the variant's table `key` into the scenario's table.

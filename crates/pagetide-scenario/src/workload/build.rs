@@ -31,7 +31,7 @@ const EXPONENT: u32 = 100;
 table! {
     /// Compiles files.
     BuildKeys of "workload build" {
-        /// Page trace of one compiler, relative to the scenario file.
+        /// Page trace of one compiler, relative to the file that names it.
         path: Spanned<String> => required "\"program.ptt\"",
         /// Number of files to compile.
         units: Spanned<Int<1, 1_000_000>> => required "100",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 table! {
     /// Allocates and frees kernel objects like recorded work.
     KernelObjectsKeys of "workload kernel-objects" {
-        /// Object mix, relative to the scenario file.
+        /// Object mix, relative to the file that names it.
         mix: Spanned<String> => required "\"objects/compile.toml\"",
         /// Number of units.
         units: Spanned<Int<1, { u32::MAX as i64 }>> => required "100",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 table! {
     /// Replays a page trace.
     TraceKeys of "workload trace" {
-        /// Trace file, relative to the scenario file.
+        /// Trace file, relative to the file that names it.
         path: Spanned<String> => required "\"program.ptt\"",
         /// Number of passes through the trace (default 1).
         passes: Spanned<Int<0, { u32::MAX as i64 }>> = Int(1),

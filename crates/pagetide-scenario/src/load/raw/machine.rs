@@ -220,7 +220,7 @@ table! {
         p9999: Spanned<Time>,
         /// Longest time (default: the highest percentile).
         max: Spanned<Time>,
-        /// File with a recorded histogram, relative to the scenario file.
+        /// File with a recorded histogram, relative to the file that names it.
         file: Spanned<String>,
         /// Mean to which all times are scaled (default: they are not scaled).
         mean: Spanned<Time>,

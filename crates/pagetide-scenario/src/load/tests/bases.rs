@@ -171,3 +171,19 @@ fn a_second_place_is_in_its_own_file() {
     let both = errors.iter().find(|it| it.message.contains("a file or percentiles")).unwrap();
     assert_eq!((both.path.as_str(), both.line), ("own/small.toml", 15));
 }
+
+#[test]
+fn a_knob_of_a_variant_wins_over_a_set_of_its_base() {
+    let swappiness = |own: &str| {
+        let text = format!("base = \"set.toml\"\n[[variant]]\nname = \"calm\"\n{own}");
+        let scenario = extend(&text);
+        let calm = scenario.variants.into_iter().find(|variant| variant.name == "calm").unwrap();
+        writes(&calm).into_iter().find(|write| write.starts_with("vm.swappiness")).unwrap()
+    };
+    assert_eq!(swappiness(""), "vm.swappiness=10");
+    let set = "set = { \"vm.swappiness\" = 33 }\n";
+    let sysctl = "sysctl.vm.swappiness = 44\n";
+    assert_eq!(swappiness(set), "vm.swappiness=33");
+    assert_eq!(swappiness(sysctl), "vm.swappiness=44");
+    assert_eq!(swappiness(&format!("{sysctl}{set}")), "vm.swappiness=33");
+}
