@@ -106,14 +106,18 @@ fn a_service_that_cannot_keep_up_is_overloaded() {
         let keys = format!("{keys}cpu = \"1ms\"\nthreads = 2\n");
         served(&keys).notes
     };
-    let overloaded = "task `web` is overloaded: requests arrive faster than its 2 threads serve \
-                      them, so the queue and the latencies grow with the length of the run";
+    let is_overload = |notes: &[String]| {
+        let words = ["task `web` is overloaded: ", " % of its requests were dropped or still wait"];
+        notes.len() == 1 && words.iter().all(|part| notes[0].contains(part))
+    };
     for keys in [
         "rate = 2500\nduration = \"2s\"\n",
         "rate = 2500\nrequests = 5000\n",
         "rate = 2500\nduration = \"2s\"\nqueue = 10\n",
+        // Threads are idle between bursts, but a burst does not fit into the queue.
+        "rate = 1800\nduration = \"2s\"\nqueue = 0\n",
     ] {
-        assert_eq!(notes(keys), [overloaded], "{keys}");
+        assert!(is_overload(&notes(keys)), "{keys}");
     }
     for keys in ["rate = 1800\nduration = \"2s\"\n", "rate = 1000000\nrequests = 3\n"] {
         assert_eq!(notes(keys), [""; 0], "{keys}");
@@ -127,7 +131,7 @@ fn a_service_that_cannot_keep_up_is_overloaded() {
         ),
         &RunOptions::default(),
     );
-    assert_eq!(record.notes, [overloaded]);
+    assert!(is_overload(&record.notes));
 }
 
 #[test]

@@ -77,15 +77,17 @@ impl Service {
         }
     }
 
-    /// Whether requests have arrived faster than the threads could serve them: no thread was idle in
-    /// the second half of the time until now, and a part of the requests waits or was dropped.
-    pub fn is_overloaded(&self, results: &RequestResults, now: Nanos) -> bool {
+    /// The requests that wait or were dropped, and all that arrived, if the service cannot keep up:
+    /// a part was dropped, or a part waits and no thread was idle in the second half of the time
+    /// until now.
+    pub fn overload(&self, results: &RequestResults, now: Nanos) -> Option<(u64, u64)> {
         let lost = self.waiting.len() as u64 + results.dropped;
         let arrived = lost + results.latency.count() + u64::from(self.busy);
-        self.idle.is_empty()
-            && 2 * (self.all_busy_since - self.began) <= now - self.began
-            && arrived >= OVERLOAD_REQUESTS
-            && lost * OVERLOAD_PART >= arrived
+        let is_part = |requests: u64| requests * OVERLOAD_PART >= arrived;
+        let are_all_busy =
+            self.idle.is_empty() && 2 * (self.all_busy_since - self.began) <= now - self.began;
+        let is_overloaded = is_part(results.dropped) || are_all_busy && is_part(lost);
+        (is_overloaded && arrived >= OVERLOAD_REQUESTS).then_some((lost, arrived))
     }
 
     /// True if no request will arrive, waits or is in service.

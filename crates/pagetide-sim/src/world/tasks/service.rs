@@ -47,20 +47,17 @@ impl SimWorld {
         }
     }
 
-    /// Notes that requests arrived faster than they were served, until now.
+    /// Notes that the service could not keep up with its requests until now.
     fn note_overload(&mut self, leader: usize) {
         let task = &self.tasks[leader];
         let results = task.phases.last().and_then(|run| run.served.as_deref());
         let (Some(service), Some(results)) = (&task.service, results) else { return };
-        if service.is_overloaded(results, self.now) {
+        if let Some((lost, arrived)) = service.overload(results, self.now) {
             let name = Owner::new(&task.name).family().name;
-            let threads = match service.arrivals.threads() {
-                1 => "its thread serves".to_owned(),
-                many => format!("its {many} threads serve"),
-            };
+            let percent = (100 * lost).div_ceil(arrived);
             self.results.note(format!(
-                "task `{name}` is overloaded: requests arrive faster than {threads} them, so the \
-                 queue and the latencies grow with the length of the run"
+                "task `{name}` is overloaded: {percent} % of its requests were dropped or still wait, \
+                 so the latencies of the others depend on its queue and on the length of the run"
             ));
         }
     }
