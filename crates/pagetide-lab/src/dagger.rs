@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Marks a value that is not compared.
 pub const DAGGER: &str = "\u{2020}";
 
-fn reason(ended: Incomplete) -> &'static str {
+pub fn reason(ended: Incomplete) -> &'static str {
     match ended {
         Incomplete::OomKilled => "killed by the OOM killer",
         Incomplete::Refused => "out of memory, and no task to kill",

@@ -108,8 +108,15 @@ pub struct FailedRun {
 }
 
 impl Report {
-    /// Gathers `runs`, which are ordered by (variant, seed), as [`crate::execute::execute`] does.
+    /// Gathers `runs` of variants, and notes the variants without any effect.
     pub fn new(plan: RunPlan, runs: &[RunResult]) -> Report {
+        let mut report = Report::gather(plan, runs);
+        report.note_without_effect();
+        report
+    }
+
+    /// Gathers `runs`, which are ordered by (variant, seed), as [`crate::execute::execute`] does.
+    pub fn gather(plan: RunPlan, runs: &[RunResult]) -> Report {
         let names = KeyNames::of_all(plan.scenario.variants.iter().map(|variant| &variant.setup));
         Report::with_names(plan, names, runs)
     }
@@ -186,9 +193,7 @@ impl Report {
             }
         }
         let (version, notes) = (crate::VERSION.to_owned(), notes.lines());
-        let mut report = Report { plan, version, names, keys, columns, notes, failures, cancelled };
-        report.note_without_effect();
-        report
+        Report { plan, version, names, keys, columns, notes, failures, cancelled }
     }
 
     /// Notes the variants that have the same runs as the first.
@@ -351,7 +356,9 @@ mod tests {
             let (a, b) = (runs(2.0), runs(value));
             let sides = [("a", &a), ("b", &b)]
                 .map(|(name, runs)| (name, runs.iter().map(|run| &run[..]).collect::<Vec<_>>()));
-            report_of(&sides).notes
+            let mut report = report_of(&sides);
+            report.note_without_effect();
+            report.notes
         };
         let none = "b: no metric of any run differs from a";
         assert_eq!(notes(2.0), [none]);

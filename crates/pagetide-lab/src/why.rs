@@ -249,7 +249,7 @@ impl Facts<'_> {
         format!("{longest}{about}: waited for memory {}.", waits.join("; "))
     }
 
-    /// `7.4 s of 60 s in none (7.4 s for evicted pages), for disks 20 s (at 1.5 MiB/s), was
+    /// `7.4 s of 60 s in none (7.4 s for evicted pages), for disks 20 s (its throughput 1.5 MiB/s), was
     /// throttled for dirty pages 9 s (by its group's limits)`.
     fn waits(&self, column: usize, task: &Owner) -> String {
         let waited = self.waited(column, task);
@@ -274,7 +274,7 @@ impl Facts<'_> {
             text += &format!(", for disks {}{of}", seconds(reading));
             let rate = self.of_task(column, task, declared::THROUGHPUT);
             if rate > 0.0 {
-                text += &format!(" (at {})", shown(Unit::BytesPerSecond, rate));
+                text += &format!(" (its throughput {})", shown(Unit::BytesPerSecond, rate));
             }
         }
         if let Some(throttled) = self.dirtying(column, task) {

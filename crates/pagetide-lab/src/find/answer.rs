@@ -188,8 +188,8 @@ fn cost(report: &Report, key: &MetricKey) -> Option<MetricCost> {
 
 /// Significantly worse, or incomplete in some runs but not before.
 fn is_worse(cost: &MetricCost) -> bool {
-    if let [before, Some(_)] = cost.ended {
-        return before.is_none();
+    if let [before, Some(after)] = cost.ended {
+        return before.is_none() && after != Incomplete::IncompleteRun;
     }
     let is_more = cost.after.mean > cost.before.mean;
     cost.differs
@@ -283,5 +283,7 @@ mod tests {
         assert_eq!(cost.ended, [None, Some(Incomplete::OomKilled)]);
         assert!(!cost.differs && cost.change == MeanChange::Unknown);
         assert!(is_worse(&cost), "it is among what got worse");
+        let other_work = MetricCost { ended: [None, Some(Incomplete::IncompleteRun)], ..cost };
+        assert!(!is_worse(&other_work), "the work of this metric is complete");
     }
 }

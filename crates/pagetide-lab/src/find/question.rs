@@ -369,6 +369,6 @@ impl Find {
                 runs.push(RunResult { job: plan::RunJob { variant, seed }, outcome });
             }
         }
-        Some(Report::new(plan, &runs))
+        Some(Report::gather(plan, &runs))
     }
 }

@@ -5,12 +5,13 @@ use super::answer::{
 };
 use super::question::Find;
 use super::search::{SearchPlace, SeedCount};
+use crate::dagger;
 use crate::format::{counted, Scale};
 use crate::heading::{self, wrap};
-use crate::report::Report;
+use crate::report::{IncompleteRuns, Report};
 use crate::stats::MeanChange;
 use crate::table;
-use pagetide_scenario::record::Unit;
+use pagetide_scenario::record::{Incomplete, Unit};
 use std::fmt::Write;
 
 const WIDTH: usize = 100;
@@ -297,9 +298,25 @@ pub fn result(find: &Find, answer: &FindAnswer) -> String {
             for cost in &point.prices {
                 write!(text, "; {}", cost_words(cost)).expect("writing to a string");
             }
-            format!("{text}; {effort}")
+            format!("{text}{}; {effort}", incomplete(find, point))
         }
     }
+}
+
+/// `; BUT in 6 of 6 runs with it work is incomplete (killed by the OOM killer)`, also of tasks that
+/// are in no criterion.
+fn incomplete(find: &Find, point: &AnswerPoint) -> String {
+    let Some(report) = find.side_by_side(point.place) else { return String::new() };
+    let at_point = report.columns.last().map(|column| column.name.as_str()).unwrap_or_default();
+    let ended = report
+        .ended_runs()
+        .into_iter()
+        .filter(|it| it.variant == at_point && it.ended != Incomplete::IncompleteRun);
+    let parts = ended.map(|IncompleteRuns { ended, runs, finished, .. }| {
+        let why = dagger::reason(ended);
+        format!("; BUT in {runs} of {finished} runs with it work is incomplete ({why})")
+    });
+    parts.collect()
 }
 
 /// `, with web.latency_p99 from 16.10 to 60.20 ms`: the means of the metrics at the values tried.

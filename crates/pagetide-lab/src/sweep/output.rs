@@ -138,10 +138,11 @@ pub fn csv<'a>(rows: impl Iterator<Item = &'a SweepRow> + Clone) -> String {
     let mut out = join(head.into_iter());
     for row in rows {
         let record = &row.record;
+        let mark = record.mark();
         let seed = record.seed.to_string();
         let mut ended: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (key, metric) in &record.metrics {
-            if let Some(why) = metric.ended {
+            if let Some(why) = metric.ended.or(mark) {
                 ended.entry(why.word().to_owned()).or_default().push(key);
             }
         }
@@ -151,7 +152,7 @@ pub fn csv<'a>(rows: impl Iterator<Item = &'a SweepRow> + Clone) -> String {
         let values: Vec<String> = metrics
             .iter()
             .map(|key| match record.metrics.get(*key) {
-                Some(metric) if metric.ended.is_none() => number(metric.value),
+                Some(metric) if metric.ended.or(mark).is_none() => number(metric.value),
                 _ => String::new(),
             })
             .collect();

@@ -40,7 +40,7 @@ impl Facts<'_> {
         let children: BTreeSet<Owner> =
             (0..setup.groups.len()).filter(is_child).map(family).collect();
         let pages = |group: &Owner| self.stat(column, group, PGSTEAL);
-        let of_children: f64 = children.iter().map(|child| pages(child)).sum();
+        let of_children: f64 = children.iter().map(&pages).sum();
         let own = (pages(group) - of_children).max(0.0);
         own * setup.machine.page_size.bytes() as f64
     }
