@@ -23,7 +23,7 @@ def valid(of, *arguments, cwd):
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
     assert not validator.is_valid({"nonsense": 1})
-    output = printed(*arguments, "--format", "json", cwd=cwd)
+    output = printed(*arguments, "--emit" if of == "find" else "--format", "json", cwd=cwd)
     assert [error.message for error in validator.iter_errors(output)] == []
     return output
 
@@ -43,7 +43,7 @@ def test_runs(place):
 
 
 def test_searches(place):
-    question = ["--knob", "machine.memory=64MiB..128MiB/3", "--want", "batch.walltime < 1h", "--repeats", 2]
+    question = ["--knob", "machine.memory=64MiB..128MiB/3", "--want", "batch.walltime < 1h", "--seeds", 2]
     assert valid("find", "find", "small.toml", *question, cwd=place)["verdict"] == "everything"
 
 

@@ -368,7 +368,7 @@ pub struct SchemaArgs {
 pub enum SchemaOf {
     /// `pagetide run`, `pagetide sweep`
     Run,
-    /// `pagetide find`
+    /// `pagetide find --emit json`
     Find,
     /// `pagetide verify`
     Verify,

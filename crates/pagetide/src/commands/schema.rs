@@ -22,7 +22,7 @@ pub fn schema(
     let schema = match args.of {
         None => schema::schema(&names_of(plugins)),
         Some(SchemaOf::Run) => json::schema::<RunOutput<'_>>("pagetide run --format json"),
-        Some(SchemaOf::Find) => json::schema::<FindOutput<'_>>("pagetide find --format json"),
+        Some(SchemaOf::Find) => json::schema::<FindOutput<'_>>("pagetide find --emit json"),
         Some(SchemaOf::Verify) => json::schema::<VerifyOutput<'_>>("pagetide verify --format json"),
         Some(SchemaOf::Mrc) => json::schema::<CurveOutput<'_>>("pagetide mrc --format json"),
         Some(SchemaOf::Metrics) => {
