@@ -2,8 +2,8 @@
 """Writes python/pagetide/builders.py from the schema of scenario files:
 `pagetide schema | scripts/python_builders.py`.
 
-Creates a class for each table of a scenario and for each workload, with a typed argument for each
-key. The schema is generated from the tables that the loader reads, so the classes cannot differ
+Creates a dataclass for each table of a scenario and for each workload, with a typed attribute for
+each key. The schema is generated from the tables that the loader reads, so the classes cannot differ
 from it; python/tests/test_builders.py checks that the file is up to date.
 """
 
@@ -20,16 +20,24 @@ WIDTH = 110
 HEAD = '''"""Tables of a scenario as typed values: the arguments of `pagetide.Scenario`, as in
 `pagetide.Scenario(machine=..., tasks=[...])`.
 
-Each argument is a key of a scenario file (docs/scenario.md), under the same name; a dot or a dash
-in it is `_`. An omitted argument has the default of the file. The loader checks all values when the
-scenario is built.
+Each attribute is a key of a scenario file (docs/scenario.md), under the same name; a dot or a dash
+in it is `_`. An omitted attribute has the default of the file. The loader checks all values when
+the scenario is built.
 
 Made by scripts/python_builders.py from the schema; do not change it here.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Mapping, Sequence, TypeAlias, Union
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Mapping, Sequence, TypeAlias, Union
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        return lambda of: of
 
 __all__ = [
 @ALL@
@@ -49,28 +57,33 @@ Value: TypeAlias = Union[int, float, str, bool]
 """The text or the number that a control file takes."""
 
 
+def _key(name: str) -> Any:
+    """An omitted attribute whose key has another name."""
+    return field(default=None, metadata={"key": name})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class _Table:
     """A table of a scenario."""
 
     _workload: ClassVar[str | None] = None
-    _keys: ClassVar[Mapping[str, str]] = {}
-    """Keys that are not called as their arguments."""
+
+    def __init_subclass__(cls, workload: str | None = None) -> None:
+        cls._workload = workload
+        dataclass(kw_only=True, repr=False)(cls)
+
+    def _given(self) -> dict[Any, Any]:
+        of: Any = fields(self)  # type: ignore[arg-type]
+        return {it: getattr(self, it.name) for it in of if getattr(self, it.name) is not None}
 
     def to_table(self) -> dict[str, Any]:
         """The keys that are set, as a scenario file has them."""
-        table = {self._keys.get(name, name): value for name, value in vars(self).items() if value is not None}
-        if self._workload is not None:
-            table["workload"] = self._workload
-        return table
+        table = {it.metadata.get("key", it.name): value for it, value in self._given().items()}
+        return table if self._workload is None else {**table, "workload": self._workload}
 
     def __repr__(self) -> str:
-        given = (f"{name}={value!r}" for name, value in vars(self).items() if value is not None)
+        given = (f"{it.name}={value!r}" for it, value in self._given().items())
         return f"{type(self).__name__}({', '.join(given)})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and vars(other) == vars(self)
-
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 '''
 
 NAMES = {"MemoryNode": "Node", "SwapTable": "Swap"}
@@ -123,7 +136,9 @@ class Schema:
         simple = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
         return simple.get(str(kind), "Value")
 
-    def table(self, name: str, table: dict[str, Any], doc: str, workload: str | None = None) -> str:
+    def table(
+        self, name: str, table: dict[str, Any], doc: str, base: str = "_Table", workload: str | None = None
+    ) -> str:
         """The class of a table."""
         keys = {k: v for k, v in table["properties"].items() if k != "workload"}
         # Keys with dots also exist as tables of their parts.
@@ -133,39 +148,21 @@ class Schema:
         order = ["name"] if "name" in keys else []
         order += [key for key in required if key not in order]
         order += [key for key in keys if key not in order]
-        lines = [f"class {name}(_Table):", *quoted(doc, 4), ""]
-        if workload is not None:
-            lines.append(f'    _workload: ClassVar[str | None] = "{workload}"')
-        arguments = {key: argument(key, keys[key]) for key in order}
-        renamed = {own: key for key, own in arguments.items() if own != key}
-        if renamed:
-            lines.append("    _keys: ClassVar[Mapping[str, str]] = {")
-            lines += [f'        "{own}": "{key}",' for own, key in renamed.items()]
-            lines.append("    }")
-        if workload is not None or renamed:
-            lines.append("")
-        lines.append("    def __init__(")
-        lines.append("        self,")
-        if "name" in keys:
-            lines.append("        name: str," if "name" in required else "        name: str | None = None,")
-        if [key for key in order if key != "name"]:
-            lines.append("        *,")
+        bases = base if workload is None else f'{base}, workload="{workload}"'
+        lines = [f"class {name}({bases}):", *quoted(doc, 4)]
         for key in order:
-            if key == "name":
-                continue
-            of = self.type_of(keys[key], key)
-            end = "," if key in required else " | None = None,"
-            lines += broken(f"        {arguments[key]}: {of}{end}")
-        lines.append("    ) -> None:")
-        lines.append('        """')
-        for key in order:
-            text = " ".join(keys[key].get("description", "").split())
-            lines += wrapped(f"{arguments[key]}: {text}".rstrip(": "), 8)
-        lines.append('        """')
-        for key in order:
-            of = "str" if key == "name" else self.type_of(keys[key], key)
-            of = of if key in required else f"{of} | None"
-            lines += broken(f"        self.{arguments[key]}: {of} = {arguments[key]}")
+            of, own = self.type_of(keys[key], key), argument(key, keys[key])
+            if key in required:
+                default = "" if own == key else f' = field(metadata={{"key": "{key}"}})'
+                if key == "name":
+                    default = " = field(kw_only=False)"
+            else:
+                of = f"{of} | None"
+                default = " = None" if own == key else f' = _key("{key}")'
+                if key == "name":
+                    default = " = field(default=None, kw_only=False)"
+            lines += broken(f"    {own}: {of}{default}")
+            lines += quoted(keys[key].get("description", "").replace("\\", "\\\\"), 4)
         return "\n".join(lines)
 
 
@@ -181,28 +178,24 @@ def literal(words: list[str]) -> str:
 
 
 def broken(line: str) -> list[str]:
-    """The lines of an annotation. The words of a long `Literal` get their own lines."""
+    """The lines of an attribute. The words of a long `Literal` get their own lines."""
     if len(line) <= WIDTH:
         return [line]
     start, rest = line.split("[", 1)
     words, end = rest.rsplit("]", 1)
-    fill = textwrap.TextWrapper(WIDTH, initial_indent=" " * 12, subsequent_indent=" " * 12)
-    fill.break_on_hyphens = False
-    return [f"{start}[", *fill.wrap(f"{words},"), f"        ]{end}"]
-
-
-def wrapped(text: str, indent: int) -> list[str]:
-    """Lines of a docstring; lines after the first have an additional indentation."""
-    fill = textwrap.TextWrapper(WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4))
-    return fill.wrap(text.replace("\\", "\\\\"))
+    return [f"{start}[", *filled(f"{words},", 8), f"    ]{end}"]
 
 
 def quoted(text: str, indent: int) -> list[str]:
+    """The lines of a docstring."""
+    text = " ".join(text.split())
+    return filled(f'"""{text}"""', indent) if text else []
+
+
+def filled(text: str, indent: int) -> list[str]:
+    blanks = " " * indent
     return textwrap.wrap(
-        f'"""{" ".join(text.split())}"""',
-        WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * indent,
+        text, WIDTH, initial_indent=blanks, subsequent_indent=blanks, break_on_hyphens=False
     )
 
 
@@ -222,22 +215,23 @@ def render(text: dict[str, Any]) -> str:
         table, name = schema.defs[of], NAMES.get(of, of)
         classes[name] = schema.table(name, table, table["description"])
     task, phase = schema.defs["Task"], schema.defs["Phase"]
-    doc = "A task with several phases, one after the other. A task with one is made by the class of its workload."
-    several = {**task, "required": ["name", "phase"]}
-    classes["Task"] = schema.table("Task", several, doc)
     common = {key: of for key, of in task["properties"].items() if key != "phase"}
-    common["repeat"] = phase["properties"]["repeat"]
-    common["repeat"] = {**common["repeat"], "description": "Of a phase: " + common["repeat"]["description"]}
+    doc = "The keys of all tasks."
+    classes["_Task"] = schema.table("_Task", {"properties": common, "required": ["name"]}, doc)
+    several = {"properties": {"phase": task["properties"]["phase"]}, "required": ["phase"]}
+    doc = "A task with several phases, one after the other. A task with one is made by the class of its workload."
+    classes["Task"] = schema.table("Task", several, doc, "_Task")
+    repeat = phase["properties"]["repeat"]
+    repeat = {"repeat": {**repeat, "description": "Of a phase: " + repeat["description"]}}
+    doc = "A task, or a phase of one, with one workload."
+    classes["_Workload"] = schema.table("_Workload", {"properties": repeat}, doc, "_Task")
     for one in phase["oneOf"]:
         word = one["properties"]["workload"]["const"]
-        table = {
-            "properties": {**one["properties"], **common},
-            "required": ["name", *one["required"]],
-        }
         doc = f"A task, or a phase of one, with the workload `{word}`. {one['description']}"
-        classes[camel(word)] = schema.table(camel(word), table, doc, word)
-    names = "\n".join(f'    "{name}",' for name in sorted(classes))
-    return HEAD.replace("@ALL@", names) + "\n\n" + "\n\n\n".join(classes.values()) + "\n"
+        own = {key: of for key, of in one["properties"].items() if key not in common}
+        classes[camel(word)] = schema.table(camel(word), {**one, "properties": own}, doc, "_Workload", word)
+    names = filled(" ".join(f'"{name}",' for name in sorted(classes) if name[0] != "_"), 4)
+    return HEAD.replace("@ALL@", "\n".join(names)) + "\n\n" + "\n\n\n".join(classes.values()) + "\n"
 
 
 if __name__ == "__main__":

@@ -35,137 +35,37 @@ from ._pagetide import (
     metrics,
     mrc,
 )
-from . import builders, core
-from .builders import (
-    Advise,
-    Build,
-    Cache,
-    Compute,
-    Costs,
-    CreateGroup,
-    Discard,
-    Disk,
-    DiskFaults,
-    Expect,
-    File,
-    FileRead,
-    FileWrite,
-    FreeArea,
-    Group,
-    HighOrder,
-    Interleave,
-    JoinGroup,
-    KernelMemory,
-    KernelObjects,
-    Latency,
-    Lock,
-    Machine,
-    MappedRead,
-    Names,
-    Node,
-    Pipes,
-    Policy,
-    Remove,
-    RemoveGroup,
-    Report,
-    Service,
-    Sleep,
-    Swap,
-    Task,
-    Touch,
-    Trace,
-    Variant,
-    WorkingSet,
-    WriteControl,
-    Zone,
-)
-from .study import find
+from . import core
 
+# fmt: off
 __all__ = [
-    "Advise",
-    "Answer",
-    "Build",
-    "Cache",
-    "Calibration",
-    "Compute",
-    "Costs",
-    "CreateGroup",
-    "Diagnostic",
-    "Discard",
-    "Disk",
-    "DiskFaults",
-    "Expect",
-    "Error",
-    "ExecutorError",
-    "Failure",
-    "File",
-    "FileRead",
-    "FileWrite",
-    "FreeArea",
-    "Group",
-    "HighOrder",
-    "InputError",
-    "Interleave",
-    "Interrupted",
-    "JoinGroup",
-    "KernelMemory",
-    "KernelObjects",
-    "Latency",
-    "Lock",
-    "Machine",
-    "MappedRead",
-    "Names",
-    "Node",
-    "Pipes",
-    "Policy",
-    "Remove",
-    "RemoveGroup",
-    "Report",
-    "Result",
-    "RunError",
-    "Scenario",
-    "ScenarioError",
-    "Service",
-    "Sleep",
-    "StoreError",
-    "Swap",
-    "Sweep",
-    "Table",
-    "Task",
-    "Touch",
-    "Trace",
-    "Variant",
-    "VersionError",
-    "WorkingSet",
-    "WriteControl",
-    "Zone",
-    "__version__",
-    "builders",
-    "calibrate",
-    "core",
-    "experiments",
-    "explain",
-    "find",
-    "load",
-    "metrics",
-    "mrc",
-    "plots",
-    "read_rows",
-    "sweep",
+    "Advise", "Answer", "Build", "Cache", "Calibration", "Compute", "Costs", "CreateGroup", "Diagnostic",
+    "Discard", "Disk", "DiskFaults", "Expect", "Error", "ExecutorError", "Failure", "File", "FileRead",
+    "FileWrite", "FreeArea", "Group", "HighOrder", "InputError", "Interleave", "Interrupted", "JoinGroup",
+    "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
+    "Policy", "Remove", "RemoveGroup", "Report", "Result", "RunError", "Scenario", "ScenarioError", "Service",
+    "Sleep", "StoreError", "Swap", "Sweep", "Table", "Task", "Touch", "Trace", "Variant", "VersionError",
+    "WorkingSet", "WriteControl", "Zone", "__version__", "builders", "calibrate", "core", "experiments",
+    "explain", "find", "load", "metrics", "mrc", "plots", "read_rows", "sweep",
 ]
+# fmt: on
 
 if TYPE_CHECKING:
-    from . import plots
+    from . import builders, plots
+    from .builders import *
     from .calibration import calibrate
     from .fits import Calibration
     from .jsonl import read_rows
+    from .study import find
     from .sweeps import Sweep, sweep
 
 # Imported on first use, to keep `import pagetide` fast.
 _LATER = {
     "Calibration": "fits",
     "Sweep": "sweeps",
+    "builders": "builders",
     "calibrate": "calibration",
+    "find": "study",
     "plots": "plots",
     "read_rows": "jsonl",
     "sweep": "sweeps",
@@ -175,10 +75,12 @@ _LATER = {
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name not in _LATER:
+    if name not in __all__:
         raise AttributeError(f"module 'pagetide' has no attribute {name!r}")
-    module = import_module(f".{_LATER[name]}", __name__)
-    return module if _LATER[name] == name else getattr(module, name)
+    # The other names are the classes of tables.
+    place = _LATER.get(name, "builders")
+    module = import_module(f".{place}", __name__)
+    return module if place == name else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,6 @@
 """The typed tables of scenarios match the schema, and the loader checks them."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -113,3 +114,9 @@ def test_tables_are_values() -> None:
     assert pt.Group("a", copies=2) == pt.Group("a", copies=2) != pt.Group("a")
     assert repr(pt.Group("a", copies=2)) == "Group(name='a', copies=2)"
     assert pt.Group("a", memory_low="1M").to_table() == {"name": "a", "memory.low": "1M"}
+    assert dataclasses.replace(pt.Group("a"), copies=2) == pt.Group("a", copies=2)
+    assert pt.Task("a", phases=[]).to_table() == {"name": "a", "phase": []}
+    assert pt.Sleep("a", duration="1s").to_table() == {"name": "a", "duration": "1s", "workload": "sleep"}
+    for call in (lambda: pt.Disk("sda"), lambda: pt.Group("a", copied=2), lambda: pt.Swap("1GiB")):  # type: ignore
+        with pytest.raises(TypeError, match="argument"):
+            call()
