@@ -34,6 +34,7 @@ from ._pagetide import (
     load,
     metrics,
     mrc,
+    read_rows,
 )
 from . import core
 
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from .builders import *
     from .calibration import calibrate
     from .fits import Calibration
-    from .jsonl import read_rows
     from .study import find
     from .sweeps import Sweep, sweep
 
@@ -67,7 +67,6 @@ _LATER = {
     "calibrate": "calibration",
     "find": "study",
     "plots": "plots",
-    "read_rows": "jsonl",
     "sweep": "sweeps",
 }
 

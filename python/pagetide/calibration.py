@@ -131,11 +131,7 @@ def calibrate(
     metrics = list(dict.fromkeys([*(target.metric for target in wanted), *predict]))
     points = [trial.point for trial in kept]
     all_runs = sweep(scenario, points, seeds=reported, variants=variants, **options)
-    known = [name for name in metrics if any(name in run.metrics for run in all_runs.runs())]
-    for name in metrics:
-        if name not in known:
-            raise InputError(f"no run has the metric {name!r}", "`pagetide.metrics()` lists all metrics")
-    means = all_runs.means(*known)
+    means = all_runs.means(*metrics)
     return Calibration(
         scenario=scenario,
         variant=fitted,
@@ -194,13 +190,7 @@ def _losses(made: Sweep, wanted: list[Target], variant: str) -> dict[tuple[tuple
     Raises ``InputError`` for a target that the runs lack, or that has another unit.
     """
     failed = {_key(dict(failure.knobs)) for failure in made.failed}
-    first = next(made.runs(), None)
-    names = [target.metric for target in wanted]
-    if first is not None:
-        for name in names:
-            if name not in first.metrics:
-                made.means(name)  # raises if no run has the metric
-    means = made.means(*names) if first is not None else {}
+    means = made.means(*(target.metric for target in wanted)) if len(made) else {}
     units = {name: mean.unit for of in means.values() for name, mean in of.items()}
     for target in wanted:
         if target.metric in units:

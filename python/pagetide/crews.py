@@ -13,10 +13,9 @@ Invariant: each unit is answered or reported as lost. A lost unit may be given a
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from importlib import import_module
 from concurrent import futures
+from importlib import import_module
 from typing import Any
 
 from ._errors import ExecutorError
@@ -37,34 +36,6 @@ class Lost(Exception):
     """A worker was lost with its unit."""
 
 
-class Crew(ABC):
-    """Takes units and returns answers. A handle identifies a unit that was given."""
-
-    @property
-    @abstractmethod
-    def slots(self) -> int:
-        """The number of units it performs in parallel, as far as known; may change."""
-
-    @abstractmethod
-    def give(self, unit: Unit) -> Any:
-        """Gives a unit to the crew; returns the handle."""
-
-    @abstractmethod
-    def wait(self, handles: Iterable[Any]) -> set[Any]:
-        """Waits until some of these units are answered."""
-
-    @abstractmethod
-    def answer(self, handle: Any) -> Answer:
-        """The answer. Raises `Lost` if the worker was lost."""
-
-    @abstractmethod
-    def cancel(self, handles: Iterable[Any]) -> None:
-        """Cancels units whose answers are not needed."""
-
-    def close(self) -> None:
-        """No more units will be given."""
-
-
 def crew(executor: Any = None, jobs: int | None = None) -> Crew:
     """The crew of an executor; without one, a crew of `jobs` threads (default: one for each CPU).
 
@@ -79,7 +50,7 @@ def crew(executor: Any = None, jobs: int | None = None) -> Crew:
             "give only one"
         )
     if isinstance(executor, futures.Executor):
-        return _Pool(executor)
+        return Crew(executor)
     module = type(executor).__module__.partition(".")[0]
     if module == "distributed" and hasattr(executor, "scheduler_info"):
         return _Dask(executor)
@@ -99,21 +70,24 @@ def cpus() -> int:
         return os.cpu_count() or 1
 
 
-class _Pool(Crew):
-    """Any ``concurrent.futures.Executor``."""
+class Crew:
+    """Takes units and returns answers; here with any ``concurrent.futures.Executor``. A handle
+    identifies a unit that was given."""
 
-    def __init__(self, executor: futures.Executor) -> None:
+    def __init__(self, executor: Any) -> None:
         self.executor = executor
         #: The pool that replaces a broken one.
         self.replacement: futures.Executor | None = None
         #: Number of breaks since the last answer.
-        self.broken = 0
+        self.broken: int = 0
 
     @property
     def slots(self) -> int:
+        """The number of units it performs in parallel, as far as known; may change."""
         return getattr(self.executor, "_max_workers", None) or cpus()
 
     def give(self, unit: Unit) -> Any:
+        """Gives a unit to the crew; returns the handle."""
         try:
             return (self.replacement or self.executor).submit(perform_unit, unit)
         except futures.BrokenExecutor:
@@ -123,21 +97,34 @@ class _Pool(Crew):
             raise ExecutorError(f"the executor accepts no work: {error}") from error
 
     def wait(self, handles: Iterable[Any]) -> set[Any]:
+        """Waits until some of these units are answered."""
         return futures.wait(handles, return_when=futures.FIRST_COMPLETED).done
 
     def answer(self, handle: Any) -> Answer:
+        """The answer. Raises `Lost` if the worker was lost."""
         try:
-            answer: Answer = handle.result()
-            self.broken = 0
-            return answer
-        except (futures.BrokenExecutor, futures.CancelledError) as error:
-            raise Lost(str(error) or "its worker was lost") from error
+            answer: Answer = self.result(handle)
         except (AttributeError, ModuleNotFoundError, TypeError) as error:
             raise ExecutorError(f"a worker cannot run this: {error}", _INSTALL) from error
+        self.broken = 0
+        return answer
+
+    def result(self, handle: Any) -> Any:
+        """The result of a unit. Raises `Lost`, or what the unit raised."""
+        try:
+            return handle.result()
+        except (futures.BrokenExecutor, futures.CancelledError) as error:
+            raise Lost(str(error) or "its worker was lost") from error
 
     def cancel(self, handles: Iterable[Any]) -> None:
+        """Cancels units whose answers are not needed."""
         for handle in handles:
             handle.cancel()
+
+    def close(self) -> None:
+        """No more units will be given."""
+        if self.replacement is not None:
+            self.replacement.shutdown()
 
     def _replace(self) -> None:
         """Replaces a pool that lost a process, and therefore accepts no work, with a new one of the
@@ -155,12 +142,8 @@ class _Pool(Crew):
             pool._max_workers, pool._mp_context, pool._initializer, pool._initargs
         )
 
-    def close(self) -> None:
-        if self.replacement is not None:
-            self.replacement.shutdown()
 
-
-class _Threads(_Pool):
+class _Threads(Crew):
     """Threads of this process. Runs release the GIL, and a cancelled run ends soon."""
 
     def __init__(self, jobs: int | None) -> None:
@@ -187,8 +170,9 @@ class _Dask(Crew):
     worker."""
 
     def __init__(self, client: Any) -> None:
-        self.module: Any = import_module("distributed")
+        super().__init__(client)
         self.client = client
+        self.module: Any = import_module("distributed")
         if client.asynchronous:
             raise ExecutorError("the Dask client is asynchronous", "create it with Client(..., asynchronous=False)")
         self._check()
@@ -219,17 +203,14 @@ class _Dask(Crew):
             if done:
                 return set(done)
 
-    def answer(self, handle: Any) -> Answer:
+    def result(self, handle: Any) -> Any:
         try:
-            answer: Answer = handle.result()
-            return answer
+            return handle.result()
         except self.module.KilledWorker as error:
             raise Lost(str(error)) from error
         except futures.CancelledError as error:
             self._check()
             raise Lost("it was cancelled in the cluster") from error
-        except (AttributeError, ModuleNotFoundError, TypeError) as error:
-            raise ExecutorError(f"a worker cannot run this: {error}", _INSTALL) from error
 
     def cancel(self, handles: Iterable[Any]) -> None:
         if self.client.status == "running":
@@ -240,6 +221,7 @@ class _Ray(Crew):
     """Ray: a task for each unit, which Ray retries if its worker is lost."""
 
     def __init__(self, ray: Any) -> None:
+        super().__init__(ray)
         self.ray = ray
         if not ray.is_initialized():
             raise ExecutorError("Ray is not initialised", "call ray.init() first")
@@ -258,11 +240,10 @@ class _Ray(Crew):
         more, _ = self.ray.wait(handles, num_returns=len(handles), timeout=0)
         return set(done) | set(more)
 
-    def answer(self, handle: Any) -> Answer:
+    def result(self, handle: Any) -> Any:
         errors = self.ray.exceptions
         try:
-            answer: Answer = self.ray.get(handle)
-            return answer
+            return self.ray.get(handle)
         except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
             raise Lost(str(error)) from error
         except errors.RayError as error:

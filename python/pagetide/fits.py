@@ -14,7 +14,6 @@ from html import escape
 from typing import Any, Union
 
 from . import _pagetide, quantities
-from .frames import Frame
 from .parameters import Choice, Parameter, Range
 from .statistics import Mean, show
 from .targets import Target, check_unit
@@ -143,7 +142,8 @@ class Calibration:
 
     @property
     def predictions(self) -> list[Prediction]:
-        """Every metric in every variant, including the fitted one."""
+        """Every metric in every variant, including the fitted one: a list that polars and pandas
+        take as rows."""
         made = []
         for variant in self.scenario.variants:
             for metric in self.metrics:
@@ -158,17 +158,6 @@ class Calibration:
                     )
                 )
         return made
-
-    def to_frame(self) -> Frame:
-        """`predictions` as rows: variant, metric, unit, value, low, high, deviation, ended."""
-        columns = {"variant": "text", "metric": "text", "unit": "text", "value": "number", "low": "number"}
-        columns |= {"high": "number", "deviation": "number", "ended": "whole"}
-
-        def rows() -> Any:
-            for it in self.predictions:
-                yield (it.variant, it.metric, it.unit, it.value, it.low, it.high, it.deviation, it.ended)
-
-        return Frame(columns, rows)
 
     def against(self, seen: Mapping[str, Mapping[str, Union[str, float]]]) -> str:
         """A table of the predictions next to measured figures: variant -> metric -> figure.
@@ -201,7 +190,7 @@ class Calibration:
         best = self.means[0][self.variant]
         for target in self.targets:
             mean = best.get(target.metric)
-            if mean is None or not mean.count:
+            if mean is None or not mean.runs:
                 rows.append([target.metric, f"{target.value:.4g} ± {target.deviation:.3g}", "none", ""])
                 continue
             seen = show(target.value, target.deviation, mean.unit)

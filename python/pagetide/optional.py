@@ -1,6 +1,6 @@
 """Optional libraries: imported on first use, with an error that says how to install them.
 
-They are extras of the package: ``pip install 'pagetide[store]'``.
+They are extras of the package: ``pip install 'pagetide[plots]'``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from typing import Any, Union
 
 from . import quantities
 from ._errors import InputError
-from .grid import texts_of
 
 __all__ = ["Choice", "Free", "Parameter", "Range", "parameters"]
 
@@ -128,7 +127,7 @@ def _parameter(keys: tuple[str, ...], given: Any) -> Parameter:
             raise InputError(
                 f"{key}: {given!r} is not a choice", "a list needs at least two values; a range is a tuple"
             )
-        values = tuple(text for value in given for text in texts_of({key: value}).values())
+        values = tuple(map(_text, given))
         for at, value in enumerate(values):
             if any(_is_same(value, other) for other in values[:at]):
                 raise InputError(f"{key}: the choice {value} occurs twice", "give each value once")
@@ -155,3 +154,10 @@ def _is_same(one: str, other: str) -> bool:
 def _rounded(value: float) -> float:
     """Rounds to three significant digits."""
     return float(f"{value:.3g}")
+
+
+def _text(value: object) -> str:
+    """A value as scenarios accept it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

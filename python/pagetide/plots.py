@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from . import quantities
 from ._errors import Error, InputError
 from .optional import need
-from .records import Measured
 from .statistics import Mean
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def curve(sweep: Sweep, metric: str, *, knob: str | None = None, ax: Any = None)
     place, is_log = _places(texts)
     scale, word = _scale([mean.mean for line in lines.values() for _, mean in line], unit)
     for at, (name, line) in enumerate(lines.items()):
-        line = sorted((it for it in line if it[1].count), key=lambda it: place[it[0]])
+        line = sorted((it for it in line if it[1].runs), key=lambda it: place[it[0]])
         x = [place[text] for text, _ in line]
         y = [mean.mean / scale for _, mean in line]
         spread = [0.0 if math.isnan(mean.deviation) else mean.deviation / scale for _, mean in line]
@@ -158,13 +157,8 @@ def compare(result: Result, metrics: str | Sequence[str], *, ax: Any = None) -> 
     if not names:
         raise InputError("there are no metrics to compare", "give at least one; `result.metrics` lists all metrics")
     found: dict[tuple[str, str], Mean] = {}
-    for row in result.metrics.to_dicts():
-        if row["metric"] in names:
-            mean = found.setdefault((row["metric"], row["variant"]), Mean(row["unit"]))
-            mean.add(Measured(row["value"], row["unit"], row["ended"]))
-    for name in names:
-        if not any(metric == name for metric, _ in found):
-            raise InputError(f"no run has the metric {name!r}", "`result.metrics` lists all metrics")
+    for row in result.summary(*names):
+        found[row["metric"], row["variant"]] = Mean.of(row)
     ax = _axes(ax)
     variants = list(result.variants)
     single = len(names) == 1
@@ -173,13 +167,13 @@ def compare(result: Result, metrics: str | Sequence[str], *, ax: Any = None) -> 
     for at, variant in enumerate(variants):
         for place, name in enumerate(names):
             mean = found.get((name, variant)) or Mean("")
-            if not mean.count:
+            if not mean.runs:
                 continue
             if single:
                 by, where = scale, float(at)
             else:
                 first = found.get((name, variants[0]))
-                if first is None or not first.count or not first.mean:
+                if first is None or not first.runs or not first.mean:
                     continue
                 by, where = first.mean, place + (at - (len(variants) - 1) / 2) * width
             half = _confidence(mean)
@@ -401,7 +395,7 @@ def _from_zero(ax: Any) -> None:
 
 
 def _confidence(mean: Mean) -> float:
-    freedom = mean.count - 1
+    freedom = mean.runs - 1
     if freedom < 1:
         return math.nan
     t = _T95[freedom - 1] if freedom <= len(_T95) else 1.96 + 2.5 / freedom

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Union
 
-__all__ = ["Bar", "Progress", "bar"]
+__all__ = ["Bar", "Progress", "bar", "told"]
 
 #: Type of ``progress=``.
 Progress = Union[bool, None, Callable[[int, int], object]]
@@ -125,3 +125,17 @@ def bar(progress: Progress, total: int, done: int = 0) -> Bar:
         return _Rich(total, done, import_module("rich.progress").Progress())
     except ImportError:
         return _Lines(total, done) if progress else Bar(total, done)
+
+
+def told() -> Callable[[int, int], None]:
+    """A function of (done, total) that shows the progress of runs in the extension."""
+    shown: list[Bar] = []
+
+    def tell(done: int, total: int) -> None:
+        if not shown:
+            shown.append(bar(True, total))
+        shown[0].add(done - shown[0].done)
+        if done == total:
+            shown[0].close()
+
+    return tell

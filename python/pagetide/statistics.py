@@ -1,60 +1,44 @@
-"""Mean and deviation of a metric over seeds.
-
-Values of incomplete runs (a killed task, a cut run) are not measurements: they are counted
-separately, and the mean excludes them. The mean of a metric with only such values is NaN.
-"""
+"""Mean and deviation of a metric over seeds, and how they are shown."""
 
 from __future__ import annotations
 
 import math
-
-from .records import Measured
+from typing import Any, NamedTuple
 
 __all__ = ["Mean", "scale", "show"]
 
 
-class Mean:
-    """Mean and sample standard deviation, updated for each value (Welford)."""
+class Mean(NamedTuple):
+    """Mean and sample standard deviation of a metric.
 
-    __slots__ = ("_sum", "_sum_squares", "count", "ended", "unit")
+    Values of incomplete runs (a killed task, a cut run) are not measurements: they are counted
+    separately, and the mean excludes them.
+    """
 
-    def __init__(self, unit: str) -> None:
-        self.unit: str = unit
-        #: Runs with a measurement.
-        self.count: int = 0
-        #: Runs without a measurement.
-        self.ended: int = 0
-        self._sum = 0.0
-        self._sum_squares = 0.0
+    unit: str
+    #: NaN without a measurement.
+    mean: float = math.nan
+    #: NaN with fewer than two measurements.
+    deviation: float = math.nan
+    #: Runs with a measurement.
+    runs: int = 0
+    #: Runs without a measurement.
+    ended: int = 0
 
-    def add(self, measured: Measured) -> None:
-        """Adds a run."""
-        if measured.ended is not None or not math.isfinite(measured.value):
-            self.ended += 1
-            return
-        self.count += 1
-        before = measured.value - self._sum
-        self._sum += before / self.count
-        self._sum_squares += before * (measured.value - self._sum)
-
-    @property
-    def mean(self) -> float:
-        """The mean; NaN without a measurement."""
-        return self._sum if self.count else math.nan
-
-    @property
-    def deviation(self) -> float:
-        """The sample standard deviation; NaN with fewer than two measurements."""
-        return math.sqrt(self._sum_squares / (self.count - 1)) if self.count > 1 else math.nan
+    @staticmethod
+    def of(row: dict[str, Any]) -> Mean:
+        """The mean in a row of ``summary``."""
+        mean, deviation = (math.nan if row[it] is None else row[it] for it in ("mean", "deviation"))
+        return Mean(row["unit"], mean, deviation, row["runs"], row["ended"])
 
     @property
     def error(self) -> float:
         """Standard error of the mean; NaN with fewer than two measurements."""
-        return self.deviation / math.sqrt(self.count) if self.count else math.nan
+        return self.deviation / math.sqrt(self.runs) if self.runs else math.nan
 
     def __str__(self) -> str:
         mark = "†" if self.ended else ""
-        return show(self.mean, self.deviation, self.unit) + mark if self.count else mark or "-"
+        return show(self.mean, self.deviation, self.unit) + mark if self.runs else mark or "-"
 
 
 def show(value: float, deviation: float, unit: str) -> str:

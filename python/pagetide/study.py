@@ -15,8 +15,8 @@ from ._errors import Failure, InputError, Interrupted, RunError, ScenarioError
 from ._pagetide import Answer, Scenario
 from .crews import Crew, crew
 from .dispatch import dispatch
-from .grid import Value
 from .progress import Bar, Progress, bar
+from .sweeps import Value
 from .work import Part
 
 __all__ = ["find"]

@@ -119,7 +119,7 @@ def missed(wanted: list[Target], found: Mapping[str, Mean]) -> float:
 
 
 def _missed(target: Target, mean: Mean | None) -> float:
-    if mean is None or not mean.count:
+    if mean is None or not mean.runs:
         return MISSING
     return target.distance(mean.mean) ** 2 / _spread(target, mean)
 
@@ -132,10 +132,10 @@ def _spread(target: Target, mean: Mean) -> float:
 
 def _cost(target: Target, mean: Mean | None) -> float:
     """The cost of a target. Each run without a measurement adds its share of `MISSING`."""
-    if mean is None or not mean.count:
+    if mean is None or not mean.runs:
         return MISSING
     cost = _missed(target, mean) + math.log(_spread(target, mean))
     if cost > LINEAR:
         cost = MISSING - LINEAR**2 / cost
-    share = mean.ended / (mean.count + mean.ended)
+    share = mean.ended / (mean.runs + mean.ended)
     return (1 - share) * cost + share * MISSING

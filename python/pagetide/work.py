@@ -35,6 +35,8 @@ class Part:
     runs: tuple[tuple[str, int], ...]
     #: The traces that the scenario replays.
     traces: tuple[Trace, ...] = ()
+    #: Of runs of a sweep: the digest of its scenario, and the settings of the point.
+    swept: tuple[str, dict[str, str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _perform_part(
     part: Part, scenario: _pagetide.Scenario, latencies: bool, cancel: _pagetide.Cancel | None, answer: Answer
 ) -> None:
     def perform(runs: list[tuple[str, int]]) -> list[bytes]:
-        return _pagetide.perform(scenario, runs, jobs=1, latencies=latencies, cancel=cancel)
+        return _pagetide.perform(scenario, runs, jobs=1, latencies=latencies, cancel=cancel, swept=part.swept)
 
     runs = list(part.runs)
     try:

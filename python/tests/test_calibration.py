@@ -2,6 +2,8 @@
 executor."""
 
 import json
+import math
+import statistics
 
 import pytest
 
@@ -9,7 +11,6 @@ import pagetide as pt
 from pagetide.fits import Trial
 from pagetide.likelihood import limit, moved, outermost
 from pagetide.parameters import parameters
-from pagetide.records import Measured
 from pagetide.statistics import Mean
 from pagetide.targets import loss, missed, targets
 
@@ -79,7 +80,7 @@ def test_what_was_hidden_is_found_and_the_other_variant_predicted(fitted, seen):
     with pytest.raises(pt.InputError, match="'30MiB' is in bytes"):
         fitted.against({"after": {"reader.walltime": "30MiB"}})
     assert "two-passes" in str(fitted) and "<pre style" in fitted._repr_html_()
-    assert fitted.to_frame().to_dicts()[0]["variant"] == "before"
+    assert fitted.predictions[0].variant == "before"
 
 
 def test_what_the_data_do_not_determine_is_said(load, seen):
@@ -125,11 +126,10 @@ def test_noise_is_no_misfit():
 
 
 def test_what_is_reported_is_of_seeds_that_chose_nothing(load, seen, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
     wanted = {name: (seen["before"][name], "10 %") for name in TARGETS}
     found = pt.calibrate(load, FREE, wanted, variant="before", trials=16, seeds=1, store=tmp_path)
-    [file] = tmp_path.glob("*/*.parquet")
-    runs = [(run["variant"], run["seed"], dict(run["knobs"])) for run in parquet.read_table(file).to_pylist()]
+    rows = map(json.loads, (tmp_path / "runs.jsonl").read_bytes().splitlines())
+    runs = [(row["variant"], row["seed"], row["knobs"]) for row in rows]
     good = [fit.point for fit in found.good]
     assert len(found.seeds) == 3 and len(good) < 16
     assert all(point in good for _, seed, point in runs if seed in found.seeds), "no other was looked at with these"
@@ -152,10 +152,10 @@ def test_anybody_makes_the_same_calibration_and_it_is_resumed(load, seen, tmp_pa
     assert (12, 12) in told
     for other in (elsewhere, resumed):
         assert other.trials == alone.trials and other.good == alone.good and str(other) == str(alone)
-    before = [file.stat().st_mtime_ns for file in tmp_path.glob("*/*.parquet")]
+    before = (tmp_path / "runs.jsonl").stat().st_mtime_ns
     again = pt.calibrate(load, FREE, wanted, trials=12, store=tmp_path, **options)
     assert str(again) == str(alone)
-    assert before == [file.stat().st_mtime_ns for file in tmp_path.glob("*/*.parquet")], "nothing was run"
+    assert before == (tmp_path / "runs.jsonl").stat().st_mtime_ns, "nothing was run"
 
 
 def test_only_workload_and_hardware_are_free(load):
@@ -180,7 +180,7 @@ def test_only_workload_and_hardware_are_free(load):
         (FREE, {}, "no targets"),
         (FREE, {"pswpin": "many"}, "is not a figure"),
         (FREE, {"pswpin": (3, 0)}, "is not a deviation"),
-        (FREE, {"pswpinn": 3}, "did you mean 'pswpin'"),
+        (FREE, {"pswpinn": 3}, "did you mean `pswpin`"),
         (
             FREE,
             {"reader.walltime": "30MiB"},
@@ -212,12 +212,8 @@ def test_numbers_that_are_none_are_refused(load, options, error):
 
 
 def mean(*values, killed=0):
-    made = Mean("count")
-    for value in values:
-        made.add(Measured(value, "count", None))
-    for _ in range(killed):
-        made.add(Measured(1.0, "count", "oom-killed"))
-    return made
+    middle = statistics.mean(values) if values else math.nan
+    return Mean("count", middle, statistics.stdev(values) if len(values) > 1 else math.nan, len(values), killed)
 
 
 def test_a_deviation_off_is_one_and_ratios_count():

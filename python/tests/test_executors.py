@@ -13,7 +13,7 @@ from concurrent import futures
 import pytest
 
 import pagetide as pt
-from pagetide import _pagetide, executors, work
+from pagetide import _pagetide, sweeps, work
 from pagetide.crews import Crew, Lost, _Dask
 from pagetide.dispatch import dispatch
 from pagetide.work import Answer, Part, Unit, perform_unit
@@ -236,7 +236,7 @@ def test_a_client_that_is_closed_on_the_way_is_said_and_the_store_has_what_was_m
         pt.sweep(tiny, grid, seeds=4, executor=client, store=tmp_path, progress=close)
     begun = []
     made = pt.sweep(tiny, grid, seeds=4, store=tmp_path, progress=lambda done, _: begun.append(done))
-    assert len(made) == 48 and begun[0] > told[-1] > 0
+    assert len(made) == 48 and begun[0] >= told[-1] > 0
 
 
 def _pretend_to_be_old():
@@ -325,7 +325,7 @@ def test_threads_and_an_executor_are_not_both_taken(tiny):
         with pytest.raises(TypeError, match="jobs= is the number of threads of this process"):
             pt.find(tiny, "vm.swappiness", "pswpout == 0", executor=pool, jobs=1)
         with pytest.raises(TypeError, match="jobs= is the number of threads of this process"):
-            executors.run(tiny, [1], executor=pool, jobs=1)
+            sweeps.run(tiny, [1], executor=pool, jobs=1)
 
 
 def test_an_interrupt_ends_runs_under_way(tmp_path):

@@ -49,7 +49,7 @@ def test_a_heat_map_has_a_cell_for_each_point(alone):
         plots.heat_map(alone, "batch.walltime", x="vm.swappiness", y="vm.swappiness")
     with pytest.raises(pt.InputError, match="no knob 'vm.swapiness'"):
         plots.heat_map(alone, "batch.walltime", x="vm.swapiness")
-    with pytest.raises(pt.InputError, match="did you mean 'batch.walltime'"):
+    with pytest.raises(pt.InputError, match="did you mean `batch.walltime`"):
         plots.heat_map(alone, "batch.waltime")
     with pytest.raises(pt.InputError, match="no variant"):
         plots.heat_map(alone, "batch.walltime", variant="while")
@@ -63,7 +63,7 @@ def test_bars_of_variants_with_confidence(tiny):
     assert labels(ax) == ["before", "after"] and ax.get_ylabel() == "share of before"
     firsts = [bar.get_height() for bar in ax.patches[:2]]
     assert all(math.isclose(height, 1.0) for height in firsts)
-    with pytest.raises(pt.InputError, match="no run has the metric 'nothing'"):
+    with pytest.raises(pt.InputError, match="no run has a metric `nothing`"):
         plots.compare(result, "nothing")
     with pytest.raises(pt.InputError, match="no metrics"):
         plots.compare(result, [])

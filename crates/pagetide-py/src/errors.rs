@@ -69,6 +69,11 @@ pub fn mistake(py: Python<'_>, mistake: Mistake) -> PyErr {
     input(py, in_python(&mistake.message), in_python(&mistake.hint))
 }
 
+/// `StoreError`: a store of runs is unreadable, unwritable, or has other runs.
+pub fn store(py: Python<'_>, mistake: Mistake) -> PyErr {
+    raise(py, "StoreError", (in_python(&mistake.message), in_python(&mistake.hint)))
+}
+
 /// `VersionError`: data belongs to another version, or to another scenario.
 pub fn version(py: Python<'_>, message: impl Into<String>, hint: impl Into<String>) -> PyErr {
     raise(py, "VersionError", (message.into(), hint.into()))

@@ -188,7 +188,7 @@ impl Search {
     fn tell(&self, py: Python<'_>, index: usize, row: &[u8]) -> PyResult<()> {
         let job = self.take(py, index)?;
         let digest = self.scenario.with_sets(py, job.sets.clone())?.0.digest(py)?.to_owned();
-        let record = rows::of_bytes(py, row, &digest)?;
+        let record = rows::of_bytes(py, row, &digest)?.record;
         py.detach(|| {
             self.state().find.add_result(job.place, job.seed, FindResult::Record(Box::new(record)));
         });

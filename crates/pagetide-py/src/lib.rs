@@ -2,9 +2,9 @@
 //!
 //! One file each: [`scenario`] (what to run), [`run`] (runs without the interpreter's lock, which
 //! ^C can end), [`result`] (their results), [`table`] (columns that other libraries read without a
-//! copy), [`rows`] (runs as bytes, for executors), [`errors`], [`values`] (conversion of Python
-//! values), [`command`]; [`machine`] (the memory manager alone), [`simulation`] (a stepped run),
-//! [`buffer`] (arrays without a copy).
+//! copy), [`rows`] (runs as bytes, for executors), [`sweep`] (grids and their stores), [`errors`],
+//! [`values`] (conversion of Python values), [`command`]; [`machine`] (the memory manager alone),
+//! [`simulation`] (a stepped run), [`buffer`] (arrays without a copy).
 //!
 //! Invariants: no input causes a panic. A thread that waits for runs does not block other Python
 //! threads.
@@ -24,6 +24,7 @@ mod run;
 mod scenario;
 mod simulation;
 mod source;
+mod sweep;
 mod table;
 mod timeline;
 mod values;
@@ -40,6 +41,7 @@ fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<find::Answer>()?;
     module.add_class::<find::Search>()?;
     module.add_class::<run::Cancel>()?;
+    module.add_class::<sweep::SweepRuns>()?;
     module.add_class::<machine::Machine>()?;
     module.add_class::<machine::Mapping>()?;
     module.add_class::<machine::Task>()?;
@@ -48,9 +50,9 @@ fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::restore_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::experiments, module)?)?;
     module.add_function(wrap_pyfunction!(rows::perform, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::read_rows, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::explain, module)?)?;
-    module.add_function(wrap_pyfunction!(knobs::knob_values, module)?)?;
     module.add_function(wrap_pyfunction!(run::seeds, module)?)?;
     module.add_function(wrap_pyfunction!(mrc::mrc, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;

@@ -5,6 +5,7 @@
 
 use crate::errors;
 use crate::events::EventCollector;
+use crate::knobs::{self, KnobSettings};
 use crate::rows;
 use crate::run::{self, RunArguments};
 use crate::scenario::Scenario;
@@ -22,7 +23,7 @@ use pagetide_lab::world::{ObserverHandle, Simulator, TracedRun};
 use pagetide_lab::{csv, json, table, why};
 use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::timeline::Timeline;
-use pagetide_scenario::record::RunRecord;
+use pagetide_scenario::record::{RunRecord, Unit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +83,7 @@ impl Result {
         }
     }
 
-    fn new(scenario: Scenario, mut runs: Vec<RunResult>) -> Result {
+    pub fn new(scenario: Scenario, mut runs: Vec<RunResult>) -> Result {
         runs.sort_by_key(|run| run.job);
         Result { scenario, runs, report: OnceLock::new(), looked_at: Mutex::default() }
     }
@@ -171,7 +172,7 @@ impl Result {
         let mut runs: BTreeMap<RunJob, RunResult> = BTreeMap::new();
         for row in rows.try_iter()? {
             let row = row?;
-            let record = rows::of_bytes(py, row.extract()?, digest)?;
+            let record = rows::of_bytes(py, row.extract()?, digest)?.record;
             let variant = rows::variant_index(py, scenario, &record.variant)?;
             let job = RunJob { variant, seed: record.seed };
             let known =
@@ -214,7 +215,7 @@ impl Result {
     #[getter]
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let digest = self.scenario.0.digest(py)?;
-        let bytes = self.finished().map(|record| rows::to_bytes(digest, record.clone()));
+        let bytes = self.finished().map(|record| rows::to_bytes(digest, &NO_KNOBS, record.clone()));
         bytes.map(|bytes| Ok(PyBytes::new(py, &bytes?))).collect()
     }
 
@@ -482,34 +483,70 @@ impl Result {
 }
 
 fn summary(report: &Report, keys: &[MetricKey]) -> PyResult<Table> {
-    let (mut variants, mut metrics, mut units) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut means, mut deviations) = (Vec::new(), Vec::new());
-    let (mut runs, mut ended) = (Vec::new(), Vec::new());
+    let mut rows = SummaryRows::default();
     for column in &report.columns {
         for key in keys {
             let Some(series) = column.series.get(key) else { continue };
-            let all = series.samples.iter();
-            let measured = all.filter(|it| it.ended.is_none() && it.value.is_finite());
-            let values: Vec<f64> = measured.map(|it| it.value).collect();
-            let of = Statistics::of(&values);
-            variants.push(column.name.as_str());
-            metrics.push(report.text(key));
-            units.push(unit_name(series.unit));
-            means.push(Some(of.mean).filter(|_| !values.is_empty()));
-            deviations.push(Some(of.stddev).filter(|_| values.len() > 1));
-            runs.push(values.len() as u64);
-            ended.push((series.samples.len() - values.len()) as u64);
+            let samples = series.samples.iter().map(|it| (it.value, it.ended.is_none()));
+            rows.add((&column.name, &NO_KNOBS), report.text(key), series.unit, samples);
         }
     }
-    Table::new(vec![
-        ("variant", Arc::new(StringArray::from(variants)) as ArrayRef),
-        ("metric", Arc::new(StringArray::from(metrics))),
-        ("unit", Arc::new(StringArray::from(units))),
-        ("mean", Arc::new(Float64Array::from(means))),
-        ("deviation", Arc::new(Float64Array::from(deviations))),
-        ("runs", Arc::new(UInt64Array::from(runs))),
-        ("ended", Arc::new(UInt64Array::from(ended))),
-    ])
+    rows.table(&[])
+}
+
+/// The settings of a run that is of no sweep.
+static NO_KNOBS: KnobSettings = KnobSettings::new();
+
+/// Means of metrics over the seeds.
+#[derive(Default)]
+pub struct SummaryRows<'a> {
+    variants: Vec<&'a str>,
+    settings: Vec<&'a KnobSettings>,
+    metrics: Vec<String>,
+    units: Vec<&'static str>,
+    means: Vec<Option<f64>>,
+    deviations: Vec<Option<f64>>,
+    runs: Vec<u64>,
+    ended: Vec<u64>,
+}
+
+impl<'a> SummaryRows<'a> {
+    /// Adds a metric of a variant with settings: its values, and whether each run was complete.
+    pub fn add(
+        &mut self,
+        (variant, settings): (&'a str, &'a KnobSettings),
+        metric: String,
+        unit: Unit,
+        samples: impl ExactSizeIterator<Item = (f64, bool)>,
+    ) {
+        let nr = samples.len();
+        let measured = samples.filter(|(value, is_complete)| *is_complete && value.is_finite());
+        let of = Statistics::of(&measured.map(|(value, _)| value).collect::<Vec<f64>>());
+        self.variants.push(variant);
+        self.settings.push(settings);
+        self.metrics.push(metric);
+        self.units.push(unit_name(unit));
+        self.means.push(Some(of.mean).filter(|_| of.n > 0));
+        self.deviations.push(Some(of.stddev).filter(|_| of.n > 1));
+        self.runs.push(of.n as u64);
+        self.ended.push((nr - of.n) as u64);
+    }
+
+    /// The table, with columns of these knobs.
+    pub fn table(self, knobs: &[String]) -> PyResult<Table> {
+        let variants = Arc::new(StringArray::from(self.variants)) as ArrayRef;
+        let mut columns = vec![("variant".to_owned(), variants)];
+        columns.extend(knobs::columns(knobs, &self.settings));
+        columns.extend([
+            ("metric".to_owned(), Arc::new(StringArray::from(self.metrics)) as ArrayRef),
+            ("unit".to_owned(), Arc::new(StringArray::from(self.units))),
+            ("mean".to_owned(), Arc::new(Float64Array::from(self.means))),
+            ("deviation".to_owned(), Arc::new(Float64Array::from(self.deviations))),
+            ("runs".to_owned(), Arc::new(UInt64Array::from(self.runs))),
+            ("ended".to_owned(), Arc::new(UInt64Array::from(self.ended))),
+        ]);
+        Table::new(columns)
+    }
 }
 
 fn comparison(report: &Report, a: usize, b: usize, keys: &[MetricKey]) -> PyResult<Table> {
@@ -561,13 +598,28 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[MetricKey]) -> PyResu
 
 /// Every metric of the records, one row each.
 pub fn metrics_of<'a>(records: impl Iterator<Item = &'a RunRecord>) -> PyResult<Table> {
+    let all = records.map(|record| (record, &NO_KNOBS));
+    metrics_with(all, &[], &[])
+}
+
+/// These metrics (if empty: all) of records with their settings of these knobs, one row each.
+pub fn metrics_with<'a>(
+    records: impl Iterator<Item = (&'a RunRecord, &'a KnobSettings)>,
+    knobs: &[String],
+    wanted: &[String],
+) -> PyResult<Table> {
     let mut seeds = Vec::new();
     let mut values = Vec::new();
     let [mut variants, mut names, mut units] = [const { Vec::new() }; 3];
     let mut ended = Vec::new();
-    for record in records {
+    let mut settings = Vec::new();
+    for (record, of) in records {
         let mark = record.mark();
         for (name, metric) in &record.metrics {
+            if !wanted.is_empty() && !wanted.contains(name) {
+                continue;
+            }
+            settings.push(of);
             variants.push(record.variant.as_str());
             seeds.push(record.seed);
             names.push(name.as_str());
@@ -576,12 +628,15 @@ pub fn metrics_of<'a>(records: impl Iterator<Item = &'a RunRecord>) -> PyResult<
             ended.push(metric.ended.or(mark).map(|ended| ended.word()));
         }
     }
-    Table::new(vec![
-        ("variant", Arc::new(StringArray::from(variants)) as ArrayRef),
-        ("seed", Arc::new(UInt64Array::from(seeds))),
-        ("metric", Arc::new(StringArray::from(names))),
-        ("unit", Arc::new(StringArray::from(units))),
-        ("value", Arc::new(Float64Array::from(values))),
-        ("ended", Arc::new(StringArray::from(ended))),
-    ])
+    let variants = Arc::new(StringArray::from(variants)) as ArrayRef;
+    let mut columns = vec![("variant".to_owned(), variants)];
+    columns.extend(knobs::columns(knobs, &settings));
+    columns.extend([
+        ("seed".to_owned(), Arc::new(UInt64Array::from(seeds)) as ArrayRef),
+        ("metric".to_owned(), Arc::new(StringArray::from(names))),
+        ("unit".to_owned(), Arc::new(StringArray::from(units))),
+        ("value".to_owned(), Arc::new(Float64Array::from(values))),
+        ("ended".to_owned(), Arc::new(StringArray::from(ended))),
+    ]);
+    Table::new(columns)
 }

@@ -85,7 +85,7 @@ pub fn progress_callback(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option
         if !progress.extract::<bool>()? {
             return Ok(None);
         }
-        let bar = progress.py().import("pagetide._progress")?.call_method0("bar")?;
+        let bar = progress.py().import("pagetide.progress")?.call_method0("told")?;
         return Ok(Some(bar.unbind()));
     }
     if !progress.is_callable() {
@@ -227,7 +227,7 @@ pub fn records(
 
 /// Runs `work` on another thread without the interpreter's lock, while this thread checks signals
 /// and calls the callback. `cancel` becomes true to end the work.
-fn run_interruptibly(
+pub fn run_interruptibly(
     py: Python<'_>,
     total: usize,
     asked: &RunArguments,

@@ -99,16 +99,12 @@ impl ScenarioInner {
         Ok(self.digest.get_or_init(|| digest))
     }
 
-    /// The scenario with additional changes, or the error text.
-    pub fn reload(&self, sets: &[(String, String)]) -> Result<model::Scenario, String> {
+    /// The scenario with additional changes.
+    pub fn reload(&self, sets: &[(String, String)]) -> Result<model::Scenario, SourceError> {
         let mut overrides = self.overrides.clone();
         overrides.sets.retain(|(key, _)| sets.iter().all(|(other, _)| other != key));
         overrides.sets.extend_from_slice(sets);
-        match self.source.load(&overrides) {
-            Ok(loaded) => Ok(loaded.into_scenario()),
-            Err(SourceError::Mistakes(mistakes)) => Err(mistakes.to_string()),
-            Err(SourceError::Outside(error)) => Err(error.to_string()),
-        }
+        self.source.load(&overrides).map(SourceScenario::into_scenario)
     }
 
     pub fn text(&self) -> &str {
@@ -144,7 +140,7 @@ impl ScenarioInner {
 }
 
 /// Converts an error of `ScenarioSource::load` to an exception.
-fn refused_by(py: Python<'_>, refused: &SourceError) -> PyErr {
+pub fn refused_by(py: Python<'_>, refused: &SourceError) -> PyErr {
     match refused {
         SourceError::Mistakes(diagnostics) => errors::scenario(py, diagnostics),
         SourceError::Outside(error) => errors::external(py, format!("the scenario: {error}")),
@@ -380,7 +376,7 @@ impl Scenario {
     /// list. `variants`: names; default is all. `jobs`: number of threads; default is the number of
     /// CPUs. `progress`: `True` for a bar, or a function called with (done, total). `latencies`:
     /// keep the distributions of latencies, for `html` and `latencies`. `executor`: performs the
-    /// runs instead of threads of this process (see `pagetide.executors`).
+    /// runs instead of threads of this process (see docs/python.md).
     ///
     /// Other Python threads can work during the runs. ^C raises `Interrupted`, a
     /// `KeyboardInterrupt`; its `result` has the finished runs. Raises `RunError` if runs failed;
@@ -430,8 +426,8 @@ impl Scenario {
             if let Some(options) = options {
                 keywords.update(options.as_mapping())?;
             }
-            let executors = py.import("pagetide.executors")?;
-            return executors.call_method("run", (scenario, seeds), Some(&keywords));
+            let sweeps = py.import("pagetide.sweeps")?;
+            return sweeps.call_method("run", (scenario, seeds), Some(&keywords));
         }
         if let Some(unknown) = options.and_then(|options| options.keys().iter().next()) {
             let message = format!("run() has no argument {unknown}");

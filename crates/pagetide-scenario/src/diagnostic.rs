@@ -197,6 +197,15 @@ impl Diagnostics {
         self.list.iter()
     }
 
+    /// Adds the mistakes of another version of the scenario that are not listed yet.
+    pub fn join(&mut self, other: Diagnostics) {
+        for diagnostic in other.list {
+            if !self.list.contains(&diagnostic) {
+                self.list.push(diagnostic);
+            }
+        }
+    }
+
     /// Number of mistakes, including those that are not listed.
     pub fn count(&self) -> usize {
         self.list.len() + self.omitted

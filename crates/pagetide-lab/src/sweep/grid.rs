@@ -4,7 +4,6 @@
 //! the knobs (the last one changes fastest), in each point the variants, in each variant the seeds.
 //! Shard K of N has the runs whose number modulo N is K - 1, so N machines have about equal shares.
 
-use crate::knob::Knob;
 use pagetide_core::units::digest::Digest;
 use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::model::Setup;
@@ -17,18 +16,18 @@ use std::str::FromStr;
 /// Most points of a grid.
 pub const POINTS_MAX: usize = 20_000;
 
-/// All combinations of the knobs' values.
+/// All combinations of the values of knobs.
 /// Fails if a knob is given twice, or there are too many points.
-pub fn points(knobs: &[Knob]) -> Result<Vec<Vec<(String, String)>>, Mistake> {
-    for (at, knob) in knobs.iter().enumerate() {
-        if knobs[..at].iter().any(|other| other.path == knob.path) {
+pub fn points(knobs: &[(String, Vec<String>)]) -> Result<Vec<Vec<(String, String)>>, Mistake> {
+    for (at, (path, _)) in knobs.iter().enumerate() {
+        if knobs[..at].iter().any(|(other, _)| other == path) {
             return Err(Mistake::new(
-                format!("{} is given twice", knob.path),
+                format!("{path} is given twice"),
                 "give each knob once; a list of values is A,B,C",
             ));
         }
     }
-    let number = knobs.iter().try_fold(1usize, |all, knob| all.checked_mul(knob.values.len()));
+    let number = knobs.iter().try_fold(1usize, |all, knob| all.checked_mul(knob.1.len()));
     if number.is_none_or(|number| number > POINTS_MAX) {
         return Err(Mistake::new(
             "the grid has too many points".to_owned(),
@@ -36,13 +35,13 @@ pub fn points(knobs: &[Knob]) -> Result<Vec<Vec<(String, String)>>, Mistake> {
         ));
     }
     let mut points = vec![Vec::new()];
-    for knob in knobs {
+    for (path, values) in knobs {
         points = points
             .into_iter()
             .flat_map(|point: Vec<(String, String)>| {
-                knob.values.iter().map(move |value| {
+                values.iter().map(move |value| {
                     let mut point = point.clone();
-                    point.push((knob.path.clone(), value.text.clone()));
+                    point.push((path.clone(), value.clone()));
                     point
                 })
             })
@@ -173,9 +172,11 @@ mod tests {
 
     #[test]
     fn the_last_knob_changes_fastest() {
-        let setup = scenario(&["a"]).variants.remove(0).setup;
-        let knob = |text| Knob::parse(text, &setup, true).unwrap();
-        let knobs = [knob("vm.swappiness=0,60"), knob("machine.memory=1G,2G,4G")];
+        let knob = |path: &str, values: &[&str]| {
+            (path.to_owned(), values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
+        };
+        let knobs =
+            [knob("vm.swappiness", &["0", "60"]), knob("machine.memory", &["1G", "2G", "4G"])];
         let points = points(&knobs).unwrap();
         assert_eq!(points.len(), 6);
         assert_eq!(points[1][0].1, "0");

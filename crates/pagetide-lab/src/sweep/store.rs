@@ -59,6 +59,9 @@ impl PartialOrd for SweepKey {
 
 /// Numbers before words, by size; equal numbers by their text.
 fn by_size(a: &str, b: &str) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
+    }
     let number = |text: &str| match Quantity::read(text, PageSize::Kib4) {
         Ok(Quantity::Integer(integer)) => Some(integer as f64),
         Ok(Quantity::Decimal(number) | Quantity::Percent(number)) => Some(number),
@@ -143,6 +146,18 @@ struct OwnFile {
     length: u64,
     /// A write failed. Further rows would follow half a line, so none is written.
     is_broken: bool,
+    /// The process that has the lock.
+    process: u32,
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        // Closing is not enough: a child of this process may have the file open, too. Such a child
+        // closes the file, and must not release the lock of its parent.
+        if self.process == std::process::id() {
+            let _ = self.file.unlock();
+        }
+    }
 }
 
 impl SweepStore {
@@ -206,7 +221,8 @@ impl SweepStore {
             let _ = fs::remove_file(&path);
         }
         read?;
-        self.file = Some(OwnFile { path, file, length, is_broken: false });
+        let process = std::process::id();
+        self.file = Some(OwnFile { path, file, length, is_broken: false, process });
         Ok(())
     }
 
@@ -240,11 +256,20 @@ impl SweepStore {
         Ok(())
     }
 
-    /// Sorts the file of this process.
+    /// Closes the file of this process. Further rows are only in memory.
+    pub fn close(&mut self) {
+        self.file = None;
+    }
+
+    /// Sorts the file of this process and closes it.
     /// After an error the file is unchanged.
     pub fn finish(&mut self) -> io::Result<()> {
         let Some(own) = self.file.take() else { return Ok(()) };
+        if self.own.is_sorted_by(|a, b| a < b) {
+            return Ok(());
+        }
         self.own.sort();
+        self.own.dedup();
         write_whole(&own.path, self.own.iter().filter_map(|key| self.rows.get(key)))
     }
 
@@ -304,14 +329,14 @@ impl SweepStore {
             }
         }
         let key = row.key();
+        if is_own {
+            self.own.push(key.clone());
+        }
         if let Some(known) = self.rows.get(&key) {
             if known.line() != row.line() {
                 return Err("two rows of the same run differ".to_owned());
             }
             return Ok(());
-        }
-        if is_own {
-            self.own.push(key.clone());
         }
         self.rows.insert(key, row);
         Ok(())

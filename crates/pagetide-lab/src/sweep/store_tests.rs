@@ -188,6 +188,15 @@ fn a_file_has_one_writer() {
 }
 
 #[test]
+fn a_row_that_a_file_has_twice_is_there_once() {
+    let place = Place::new();
+    let (first, second) = (row("0", 1).line(), row("0", 2).line());
+    fs::write(place.0.join(FILE), [first.as_str(), &second, &first].concat()).unwrap();
+    open(&place).finish().unwrap();
+    assert_eq!(fs::read_to_string(place.0.join(FILE)).unwrap(), first + &second);
+}
+
+#[test]
 fn a_refused_store_gets_no_file() {
     let place = Place::new();
     open(&place).append(row("0", 1)).unwrap();

@@ -107,9 +107,9 @@ fn grid(
     wanted: &[String],
 ) -> Result<GridScenario, CliError> {
     let setup = &scenario.variants[0].setup;
-    let knobs: Result<Vec<Knob>, CliError> =
-        wanted.iter().map(|text| Knob::parse(text, setup, true).map_err(CliError::from)).collect();
-    let points = points(&knobs?)?;
+    let values = |knob: Knob| (knob.path, knob.values.into_iter().map(|it| it.text).collect());
+    let knobs = wanted.iter().map(|text| Knob::parse(text, setup, true).map(values));
+    let points = points(&knobs.collect::<Result<Vec<_>, _>>()?)?;
     let mut variants = Vec::new();
     for point in &points {
         let mut overrides = overrides.clone();
