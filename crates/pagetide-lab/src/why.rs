@@ -155,7 +155,8 @@ impl Facts<'_> {
         WAITS.iter().map(|(metric, _)| self.wait(column, task, metric)).sum()
     }
 
-    /// The task that the table is about: the measured one, or that of the first row of a task.
+    /// The task that the table is about: the measured one, that of the first row of a task, or the
+    /// first service.
     fn subject(&self, tasks: &[Owner]) -> Option<Owner> {
         let rows = rows::rows(self.report);
         let family = |row: &MetricKey| row.scope.owner().map(Owner::family);
@@ -165,7 +166,13 @@ impl Facts<'_> {
             Some(Owner::new(&variant.setup.tasks[task].name).family())
         });
         let named = !self.report.plan.scenario.rows.is_empty();
-        measured.or_else(|| rows.iter().find_map(task).filter(|_| named))
+        let serves = |task: &&Owner| {
+            (0..self.report.columns.len())
+                .any(|it| self.of_task(it, task, declared::REQUESTS) > 0.0)
+        };
+        measured
+            .or_else(|| rows.iter().find_map(task).filter(|_| named))
+            .or_else(|| tasks.iter().find(serves).cloned())
     }
 
     /// Waits of the task that the table is about, of the one that waited longest for memory, of the
