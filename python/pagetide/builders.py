@@ -130,7 +130,7 @@ class Disk(_Table):
 class Latency(_Table):
     """A distribution of latencies: percentiles, or a recorded histogram."""
     file: str | None = None
-    """File with a recorded histogram, relative to the scenario file."""
+    """File with a recorded histogram, relative to the file that names it."""
     max: Time | None = None
     """Longest time (default: the highest percentile)."""
     mean: Time | None = None
@@ -671,7 +671,7 @@ class KernelObjects(_Workload, workload="kernel-objects"):
     """A task, or a phase of one, with the workload `kernel-objects`. Allocates and frees kernel objects like
     recorded work."""
     mix: str
-    """Object mix, relative to the scenario file."""
+    """Object mix, relative to the file that names it."""
     units: int
     """Number of units."""
     compute: Time | None = None
@@ -806,7 +806,7 @@ class Service(_Workload, workload="service"):
 class Trace(_Workload, workload="trace"):
     """A task, or a phase of one, with the workload `trace`. Replays a page trace."""
     path: str
-    """Trace file, relative to the scenario file."""
+    """Trace file, relative to the file that names it."""
     advice: Literal["normal", "random", "sequential"] | None = None
     """Advice on its regions of files (default: normal; for a trace of objects, random)."""
     passes: int | None = None
@@ -816,7 +816,7 @@ class Trace(_Workload, workload="trace"):
 class Build(_Workload, workload="build"):
     """A task, or a phase of one, with the workload `build`. Compiles files, one after another, like make."""
     path: str
-    """Page trace of one compiler, relative to the scenario file."""
+    """Page trace of one compiler, relative to the file that names it."""
     units: int
     """Number of files to compile."""
     header: Size | None = None

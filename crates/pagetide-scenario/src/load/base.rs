@@ -139,7 +139,7 @@ fn knobs_into_set(own: &mut TomlNode) {
             variant.set(TomlEntry { key: "set".to_owned(), key_span: span, node });
         }
         if let Some(set) = variant.get_mut("set").and_then(TomlNode::as_table_mut) {
-            // What the file itself sets is applied last.
+            // The own `set` of the file is applied last.
             set.entries.splice(..0, moved);
         }
     }
