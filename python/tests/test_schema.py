@@ -17,12 +17,24 @@ def printed(*arguments, cwd):
     return json.loads(made.stdout)
 
 
+def undescribed(schema):
+    """Properties without a description; a reference is described where it leads."""
+    if isinstance(schema, list):
+        return [name for part in schema for name in undescribed(part)]
+    if not isinstance(schema, dict):
+        return []
+    properties = schema.get("properties", {}).items()
+    here = [name for name, it in properties if not {"description", "$ref", "anyOf"} & it.keys()]
+    return here + undescribed(list(schema.values()))
+
+
 def valid(of, *arguments, cwd):
     """The output of a command, if it is valid by the schema of `of`."""
     schema = printed("schema", "--of", of, cwd=cwd)
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
     assert not validator.is_valid({"nonsense": 1})
+    assert undescribed(schema) == []
     output = printed(*arguments, "--emit" if of == "find" else "--format", "json", cwd=cwd)
     assert [error.message for error in validator.iter_errors(output)] == []
     return output

@@ -73,7 +73,9 @@ impl TopicKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TopicChoice {
+    /// The value, key or function.
     pub name: String,
+    /// One sentence.
     pub about: String,
 }
 
@@ -81,8 +83,10 @@ pub struct TopicChoice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Topic {
+    /// The name that is explained.
     pub name: String,
     pub kind: TopicKind,
+    /// One sentence.
     pub about: String,
     /// Unit of a metric.
     #[serde(skip_serializing_if = "String::is_empty")]

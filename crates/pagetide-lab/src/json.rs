@@ -136,6 +136,7 @@ fn difference(difference: &Difference) -> DifferenceOutput {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunOutput<'a> {
+    /// Name of the scenario.
     scenario: &'a str,
     /// Version of Pagetide.
     version: &'a str,
@@ -144,8 +145,11 @@ pub struct RunOutput<'a> {
     pub scenario_digest: Option<&'a str>,
     /// Seed of the first run of each variant.
     seed: u64,
+    /// Seeds of each variant.
     repeats: u32,
+    /// In the order of the scenario, or of the grid.
     pub variants: Vec<VariantOutput<'a>>,
+    /// Remarks of the runs, each once.
     notes: &'a [String],
     /// A verdict on each variant but the first; not of sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,6 +162,7 @@ pub struct RunOutput<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct VariantOutput<'a> {
+    /// The variant, or the point of a sweep.
     name: &'a str,
     /// The variant of the scenario; of sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,6 +174,7 @@ pub struct VariantOutput<'a> {
     /// the runs used the sourced table. Not of sweeps.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     costs_ns: BTreeMap<&'static str, u64>,
+    /// By key.
     metrics: BTreeMap<&'a str, MetricOutput>,
 }
 
@@ -191,6 +197,7 @@ struct MetricOutput {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct VerdictOutput<'a> {
+    /// The variant that is compared.
     variant: &'a str,
     /// Why work ended early, or why runs did not finish.
     ended: &'a [String],
@@ -202,12 +209,14 @@ struct VerdictOutput<'a> {
     less_work: Vec<DifferenceOutput>,
     /// Number of comparisons that p is corrected for.
     comparisons: usize,
+    /// The verdict in words.
     sentence: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct DifferenceOutput {
+    /// Key of the metric.
     metric: String,
     unit: Unit,
     /// Mean of the first variant.
@@ -225,17 +234,22 @@ struct DifferenceOutput {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ExpectationOutput<'a> {
+    /// The expectation in words.
     text: &'a str,
+    /// Its criterion.
     that: String,
     /// Whether it holds in every run of its variants.
     holds: bool,
+    /// The variants that it is about.
     variants: Vec<ExpectationRuns>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ExpectationRuns {
+    /// Name of the variant.
     variant: String,
+    /// Number of finished runs.
     runs: usize,
     /// Seeds of the runs that do not meet it.
     failed: Vec<u64>,

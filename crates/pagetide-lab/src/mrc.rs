@@ -58,9 +58,11 @@ pub struct MissRatioCurve {
 /// A size, and what a variant misses with it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CurvePoint {
+    /// Name of the variant.
     pub variant: String,
     /// Bytes of the cache.
     pub size: u64,
+    /// Pages of the cache.
     pub pages: u64,
     /// Requests of the trace: for objects, or to pages.
     pub requests: u64,
@@ -68,6 +70,7 @@ pub struct CurvePoint {
     pub references: u64,
     /// References that waited for a read in the simulator.
     pub misses: u64,
+    /// Misses divided by references.
     pub miss_ratio: f64,
     /// Caches of the same size, one for each [`ReferencePolicy`].
     #[serde(skip)]

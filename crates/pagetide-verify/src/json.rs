@@ -43,6 +43,7 @@ pub fn render(comparison: &Comparison, sides: &ComparedSides) -> String {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct VerifyOutput<'a> {
+    /// Name of the scenario.
     scenario: &'a str,
     /// Version of Pagetide.
     version: &'a str,
@@ -58,9 +59,11 @@ pub struct VerifyOutput<'a> {
     costs_ns: &'a BTreeMap<&'static str, u64>,
     /// Parts of the scenario that Linux and Pagetide cannot do alike.
     not_comparable: &'a [String],
+    /// Remarks on the comparison.
     notes: &'a [String],
     /// Of the variants that are alike.
     summary: SummaryOutput,
+    /// In the order of the scenario.
     variants: Vec<ComparedVariantOutput<'a>>,
 }
 
@@ -79,9 +82,11 @@ struct SummaryOutput {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ScoreOutput {
+    /// Number of counters.
     counters: usize,
     /// 0.05 is 5 %.
     median_error: Option<Number>,
+    /// The counter that is off by the largest factor.
     worst: Option<RatioOutput>,
     /// Counters that are off by a large factor, worst first.
     beyond: Vec<RatioOutput>,
@@ -90,28 +95,39 @@ struct ScoreOutput {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct RatioOutput {
+    /// Key of the metric.
     key: String,
+    /// Pagetide divided by Linux.
     ratio: Number,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct SurplusOutput {
+    /// Key of the metric.
     key: String,
+    /// Value on Linux.
     linux: Number,
+    /// Value in Pagetide.
     pagetide: Number,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ComparedVariantOutput<'a> {
+    /// Name of the variant.
     name: &'a str,
     /// Whether it is in the summary: the kernel behaves as the simulated one.
     alike: bool,
+    /// Number of runs on Linux.
     linux_runs: usize,
+    /// Number of runs in Pagetide.
     pagetide_runs: usize,
+    /// Remarks on the variant.
     notes: &'a [String],
+    /// By key.
     metrics: BTreeMap<&'a str, CounterOutput>,
+    /// If the scenario has any (`[[expect]]`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expectations: Vec<ComparedExpectationOutput<'a>>,
 }
@@ -120,35 +136,46 @@ struct ComparedVariantOutput<'a> {
 #[schemars(deny_unknown_fields)]
 struct CounterOutput {
     unit: Unit,
+    /// How the counter is judged, for example `repeats`.
     judgement: &'static str,
     /// null if the side does not have the metric.
     linux: Option<SideOutput>,
     /// null if the side does not have the metric.
     pagetide: Option<SideOutput>,
+    /// Pagetide divided by Linux; null if there is none.
     ratio: Option<Number>,
+    /// Result of the comparison, for example `off`.
     verdict: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct SideOutput {
+    /// Mean over the runs.
     mean: Number,
+    /// Sample standard deviation over the runs.
     stddev: Number,
+    /// Number of runs that have the metric.
     n: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ComparedExpectationOutput<'a> {
+    /// The expectation in words.
     text: &'a str,
+    /// Its criterion.
     that: &'a str,
+    /// Runs on Linux.
     linux: JudgedRunsOutput,
+    /// Runs in Pagetide.
     pagetide: JudgedRunsOutput,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct JudgedRunsOutput {
+    /// Number of runs.
     runs: usize,
     /// Seeds of the runs that do not meet it.
     failed: Vec<u64>,

@@ -15,15 +15,19 @@ use std::collections::BTreeMap;
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FindOutput<'a> {
+    /// Name of the scenario.
     scenario: &'a str,
     /// Version of Pagetide.
     version: &'a str,
     /// The command line.
     command: &'a str,
+    /// The machine in words.
     machine: &'a str,
+    /// The tasks in words.
     load: &'a str,
     /// The knob that is searched.
     knobs: [KnobOutput<'a>; 1],
+    /// The criterion that is wanted.
     criterion: String,
     /// The wanted value: least or most.
     wanted: &'static str,
@@ -34,20 +38,24 @@ pub struct FindOutput<'a> {
     points: Vec<PointOutput<'a>>,
     /// In the unchanged scenario.
     before: SeedCount,
+    /// Metrics of the criterion in the unchanged scenario.
     before_measured: BTreeMap<String, MeasuredOutput>,
     /// The values tried, ascending.
     looked_at: Vec<TriedOutput<'a>>,
     /// Number of values tried, including the unchanged scenario.
     values: usize,
+    /// Number of runs.
     runs: usize,
     /// Runs that cannot meet the criterion: a task was killed, the run was cut, a metric is missing.
     unfinished: usize,
+    /// The answer in one line.
     result: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct KnobOutput<'a> {
+    /// Path of the knob.
     path: &'a str,
     /// The grid, as it was asked for.
     values: &'a str,
@@ -60,6 +68,7 @@ type SettingOutput<'a> = BTreeMap<&'a str, &'a str>;
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct PointOutput<'a> {
+    /// The value of the knob.
     set: SettingOutput<'a>,
     /// On the shared seeds.
     shared: SeedCount,
@@ -80,6 +89,7 @@ struct PointOutput<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct FailingOutput<'a> {
+    /// The value of the knob.
     value: &'a str,
     seeds: SeedCount,
 }
@@ -88,9 +98,12 @@ struct FailingOutput<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct CostOutput<'a> {
+    /// Key of the metric.
     metric: &'a str,
     unit: Unit,
+    /// In the unchanged scenario.
     before: MeanOutput,
+    /// At the point.
     after: MeanOutput,
     /// Change of the means; null if the first is zero.
     change_percent: Option<f64>,
@@ -103,21 +116,27 @@ struct CostOutput<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct EndedOutput {
+    /// In the unchanged scenario.
     before: Option<Incomplete>,
+    /// At the point.
     after: Option<Incomplete>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct MeanOutput {
+    /// Mean over the seeds.
     mean: Number,
+    /// Sample standard deviation over the seeds.
     stddev: Number,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct MeasuredOutput {
+    /// Mean over the seeds.
     mean: Number,
+    /// Sample standard deviation over the seeds.
     stddev: Number,
     unit: Unit,
 }
@@ -125,6 +144,7 @@ struct MeasuredOutput {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct TriedOutput<'a> {
+    /// The value of the knob.
     set: SettingOutput<'a>,
     seeds: SeedCount,
     /// The metrics of the criterion.

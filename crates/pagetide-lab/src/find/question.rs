@@ -241,6 +241,23 @@ impl Find {
         all
     }
 
+    /// The number of runs with a value in which any work is incomplete, by the first reason, and the
+    /// number of all its runs.
+    pub fn incomplete_runs(&self, place: SearchPlace) -> (BTreeMap<Incomplete, usize>, usize) {
+        let (mut incomplete, mut all) = (BTreeMap::new(), 0);
+        for ((of, _), told) in &self.records {
+            let FindResult::Record(record) = told else { continue };
+            if *of == place {
+                all += 1;
+                let ends = record.metrics.values().filter_map(|metric| metric.ended);
+                if let Some(why) = ends.filter(|ended| ended.is_of_run()).min() {
+                    *incomplete.entry(why).or_default() += 1;
+                }
+            }
+        }
+        (incomplete, all)
+    }
+
     /// Whether a foreground task was killed, or the run was cut, unlike in the unchanged scenario
     /// with this seed.
     fn is_stopped(&self, run: &RunRecord, before: Option<&RunRecord>) -> bool {

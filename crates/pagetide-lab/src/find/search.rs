@@ -73,6 +73,7 @@ pub enum SearchStep {
 /// Number of runs in which the criterion held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SeedCount {
+    /// Runs in which the criterion holds.
     pub held: u32,
     /// All runs.
     pub of: u32,

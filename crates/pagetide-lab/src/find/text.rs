@@ -8,10 +8,10 @@ use super::search::{SearchPlace, SeedCount};
 use crate::dagger;
 use crate::format::{counted, Scale};
 use crate::heading::{self, wrap};
-use crate::report::{IncompleteRuns, Report};
+use crate::report::Report;
 use crate::stats::MeanChange;
 use crate::table;
-use pagetide_scenario::record::{Incomplete, Unit};
+use pagetide_scenario::record::Unit;
 use std::fmt::Write;
 
 const WIDTH: usize = 100;
@@ -306,15 +306,10 @@ pub fn result(find: &Find, answer: &FindAnswer) -> String {
 /// `; BUT in 6 of 6 runs with it work is incomplete (killed by the OOM killer)`, also of tasks that
 /// are in no criterion.
 fn incomplete(find: &Find, point: &AnswerPoint) -> String {
-    let Some(report) = find.side_by_side(point.place) else { return String::new() };
-    let at_point = report.columns.last().map(|column| column.name.as_str()).unwrap_or_default();
-    let ended = report
-        .ended_runs()
-        .into_iter()
-        .filter(|it| it.variant == at_point && it.ended != Incomplete::IncompleteRun);
-    let parts = ended.map(|IncompleteRuns { ended, runs, finished, .. }| {
+    let (ended, all) = find.incomplete_runs(SearchPlace::At(point.place));
+    let parts = ended.into_iter().map(|(ended, runs)| {
         let why = dagger::reason(ended);
-        format!("; BUT in {runs} of {finished} runs with it work is incomplete ({why})")
+        format!("; BUT in {runs} of {all} runs with it work is incomplete ({why})")
     });
     parts.collect()
 }

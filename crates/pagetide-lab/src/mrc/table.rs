@@ -151,10 +151,13 @@ impl MissRatioCurve {
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct CurveOutput<'a> {
+    /// The trace.
     trace: &'a str,
     /// Version of Pagetide.
     version: &'a str,
+    /// Seed of the runs.
     seed: u64,
+    /// In the order of the sizes, variant by variant.
     points: Vec<CurvePointOutput<'a>>,
 }
 

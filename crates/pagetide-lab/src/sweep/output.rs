@@ -142,12 +142,13 @@ pub fn csv<'a>(rows: impl Iterator<Item = &'a SweepRow> + Clone) -> String {
         let seed = record.seed.to_string();
         let mut ended: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (key, metric) in &record.metrics {
-            if let Some(why) = metric.ended.or(mark) {
+            if let Some(why) = metric.ended {
                 ended.entry(why.word().to_owned()).or_default().push(key);
             }
         }
-        let ended: Vec<String> =
+        let mut ended: Vec<String> =
             ended.iter().map(|(why, keys)| format!("{why}: {}", keys.join(" "))).collect();
+        ended.extend(mark.map(|mark| format!("{}: all others", mark.word())));
         let ended = ended.join("; ");
         let values: Vec<String> = metrics
             .iter()

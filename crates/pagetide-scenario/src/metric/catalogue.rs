@@ -26,6 +26,7 @@ pub struct MetricEntry {
     pub of: Vec<ScopeKind>,
     /// Where Linux reports it; "Pagetide" if Linux does not.
     pub source: &'static str,
+    /// One sentence.
     pub about: Cow<'static, str>,
 }
 
