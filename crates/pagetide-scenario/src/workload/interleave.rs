@@ -13,6 +13,8 @@ table! {
         pages: Spanned<Int<1, { REGION_PAGES_MAX as i64 }>> => required "16384",
         /// File to map, with at least `pages` pages; it is unmapped when the phase ends.
         file: Spanned<NameKey> => required "\"data\"",
+        /// Whether the file stays mapped until the task ends (default false).
+        keep_mapped: bool,
         /// Anonymous region; phases of a task that name the same region share it (default anon).
         region: Spanned<NameKey>,
     }
@@ -24,8 +26,10 @@ pub struct Interleave {
     /// Name of the anonymous region, shared between phases.
     pub region: String,
     pub pages: u64,
-    /// Index into [`Setup::files`](crate::model::Setup::files); unmapped when the phase ends.
+    /// Index into [`Setup::files`](crate::model::Setup::files).
     pub file: usize,
+    /// The file stays mapped when the phase ends.
+    pub keep_mapped: bool,
 }
 
 impl WorkloadSpec for Interleave {
@@ -54,7 +58,8 @@ impl WorkloadSpec for Interleave {
         let mapping = format!("{}#{}", name.value.0, phases.regions.len());
         let mapping = Spanned { value: NameKey(mapping), span: name.span };
         phases.use_region(&mapping, Some(file), Advice::Random, pages, span, sink)?;
-        Some(Interleave { region: region.value.0, pages, file })
+        let keep_mapped = keys.keep_mapped.unwrap_or(false);
+        Some(Interleave { region: region.value.0, pages, file, keep_mapped })
     }
 
     fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
@@ -68,7 +73,11 @@ impl WorkloadSpec for Interleave {
             let (anon, file) = (state.number(anon), state.number(file));
             Box::new(Turns { anon, file, turn: 0, turns }).into()
         });
-        vec![PhaseStage::Map(anon), PhaseStage::Map(file), run, PhaseStage::Unmap(file)]
+        let mut stages = vec![PhaseStage::Map(anon), PhaseStage::Map(file), run];
+        if !self.keep_mapped {
+            stages.push(PhaseStage::Unmap(file));
+        }
+        stages
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {

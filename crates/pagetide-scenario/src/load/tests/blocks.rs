@@ -56,8 +56,12 @@ fn kernel_memory_has_defaults_and_keys() {
 #[test]
 fn interleaving_has_keys() {
     let keys = "workload = \"interleave\"\npages = 16384\nfile = \"data\"\n";
-    let interleave =
-        Workload::Interleave(Interleave { region: "anon".into(), pages: 16384, file: 0 });
+    let interleave = Workload::Interleave(Interleave {
+        region: "anon".into(),
+        pages: 16384,
+        file: 0,
+        keep_mapped: false,
+    });
     assert_eq!(workload(keys), interleave);
 }
 

@@ -74,8 +74,14 @@ fn the_generator_of_blocks_goes_on_in_later_phases() {
 
 #[test]
 fn interleaving_takes_turns_and_unmaps_the_file() {
-    let interleave =
-        || Workload::Interleave(Interleave { region: "anon".into(), pages: 2, file: 0 });
+    let interleave = || {
+        Workload::Interleave(Interleave {
+            region: "anon".into(),
+            pages: 2,
+            file: 0,
+            keep_mapped: false,
+        })
+    };
     let files = vec![file("data", 3 * 4096)];
     let ops = run(files, vec![interleave(), interleave()]);
     let map =
@@ -129,7 +135,12 @@ fn advice_stays_with_the_region() {
     let advice = Advice::Huge;
     let sequential = touched("anon", 1, PageOrder::Sequential);
     let huge = Workload::Touch(TouchWorkload { advice, ..sequential });
-    let interleave = Workload::Interleave(Interleave { region: "anon".into(), pages: 1, file: 0 });
+    let interleave = Workload::Interleave(Interleave {
+        region: "anon".into(),
+        pages: 1,
+        file: 0,
+        keep_mapped: false,
+    });
     let set = Workload::WorkingSet(working_set(1, 0, 1));
     let ops = run(vec![file("data", 4096)], vec![huge, interleave, set]);
     let maps: Vec<Advice> = ops
