@@ -390,11 +390,9 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         .map_err(|(name, error)| SimError::Cache { name, error })?;
     let effects = machine.apply_writes(&setup.sysctls).map_err(SimError::Control)?;
     effects.drain_into(&mut boot_effects);
-    // These kswapd variants are of kernels without writeback throttling in the block layer.
-    let before_4_10 = match setup.policies.of().unwrap_or_default() {
-        KswapdPolicy::Linux2637 | KswapdPolicy::Linux45 => true,
-        KswapdPolicy::Linux61 => false,
-    };
+    // The other kswapd variants are of kernels without writeback throttling in the block layer.
+    let kswapd: KswapdPolicy = setup.policies.of().unwrap_or_default();
+    let before_4_10 = kswapd != KswapdPolicy::Linux61;
     let disks: Vec<Disk> = setup
         .machine
         .disks

@@ -12,6 +12,7 @@ use crate::ageing::lruvec::Lru;
 use crate::ageing::pagevec::PAGEVEC_SIZE;
 use crate::ageing::Ageing;
 use crate::frames::page::{PageFlags, Place};
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::groups::memcg::ROOT;
 use crate::interface::kernel::Kernel;
 use crate::interface::planted::Defect;
@@ -53,6 +54,8 @@ impl Kernel {
             self.lruvec_add(pfn);
             if self.mem.pages[pfn].has(PageFlags::MLOCKED) {
                 self.mem.note_culled(pfn);
+            } else {
+                self.note_added(pfn);
             }
         }
         self.lru_batches[cpu].add = batch;
@@ -90,11 +93,21 @@ impl Kernel {
                 self.lruvec_remove(pfn);
                 self.mem.pages[pfn].set(PageFlags::ACTIVE);
                 self.lruvec_add(pfn);
+                self.note_added(pfn);
                 self.mem.vmstat.add(Event::Pgactivate, nr);
                 self.groups.memcgs[memcg].events.add(Event::Pgactivate, nr);
             }
         }
         self.lru_batches[cpu].activate = batch;
+    }
+
+    /// Before 5.8 a page that enters a list counts as scanned, and as rotated if the list is active
+    /// (Linux `update_page_reclaim_stat`).
+    fn note_added(&mut self, pfn: Pfn) {
+        let page = &self.mem.pages[pfn];
+        let (memcg, at, file) = (page.memcg, (page.node(), page.zone()), page.is_file_lru());
+        let rotated = u64::from(page.has(PageFlags::ACTIVE));
+        self.note_recent(memcg, at, file, 1, rotated);
     }
 
     /// Called when a page was used by read(), or through a mapping that is being removed (Linux
@@ -277,7 +290,7 @@ impl Kernel {
 
     /// A page from swap was mapped again: some eras activate it, as a new one.
     pub(crate) fn activate_swapped_in(&mut self, cpu: Cpu, pfn: Pfn) {
-        if self.era.activates_new_anon && !self.mem.pages[pfn].has(PageFlags::ACTIVE) {
+        if self.era.activates_swapped_in && !self.mem.pages[pfn].has(PageFlags::ACTIVE) {
             self.activate_page(cpu, pfn);
         }
     }
@@ -337,11 +350,13 @@ impl Kernel {
     /// number.
     pub(crate) fn reparent_lruvec(&mut self, id: MemcgId, parent: MemcgId, node: NodeId) -> u64 {
         let mut moved = 0;
-        for lru in Lru::ALL {
+        for (lru, zone) in
+            Lru::ALL.into_iter().flat_map(|lru| (0..MAX_NR_ZONES).map(move |zone| (lru, zone)))
+        {
             loop {
                 let pages = &mut self.mem.pages;
                 let lruvec = &mut self.groups.memcgs[id].lruvecs[node];
-                let pfn = lruvec.list(lru).head;
+                let pfn = lruvec.list(lru, zone).head;
                 if pfn.is_none() {
                     break;
                 }

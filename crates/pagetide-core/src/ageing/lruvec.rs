@@ -147,10 +147,10 @@ pub struct Lruvec {
 }
 
 impl Lruvec {
-    /// Empty lists.
-    pub const fn new() -> Lruvec {
+    /// Empty lists. `by_zone`: each zone has its own (up to 4.7).
+    pub fn new(by_zone: bool) -> Lruvec {
         Lruvec {
-            ageing: Ageing::TwoLists(TwoLists::new()),
+            ageing: Ageing::TwoLists(TwoLists::new(by_zone)),
             unevictable: List::new(),
             zone_sizes: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
             nonresident_age: 0,
@@ -162,27 +162,58 @@ impl Lruvec {
         }
     }
 
-    /// A list.
+    /// The list with the pages of a zone.
     #[inline]
-    pub fn list(&self, lru: Lru) -> &List {
+    pub fn list(&self, lru: Lru, zone: usize) -> &List {
         let Ageing::TwoLists(two) = &self.ageing;
-        two.lists.get(lru as usize).unwrap_or(&self.unevictable)
+        two.of_zone(zone).lists.get(lru as usize).unwrap_or(&self.unevictable)
+    }
+
+    /// Zones with lists of their own; 1 where lists belong to nodes.
+    fn nr_sets(&self) -> usize {
+        let Ageing::TwoLists(two) = &self.ageing;
+        1 + two.upper.len()
+    }
+
+    /// Whether each zone has lists of its own.
+    pub(crate) fn has_zone_lists(&self) -> bool {
+        self.nr_sets() > 1
+    }
+
+    /// Gives each zone lists of its own, or the node one set of lists. Every list keeps its order.
+    pub(crate) fn set_zone_lists(&mut self, pages: &mut PageArray, by_zone: bool) {
+        let Ageing::TwoLists(two) = &mut self.ageing;
+        let mut new =
+            TwoLists { costs: two.costs, refaults: two.refaults, ..TwoLists::new(by_zone) };
+        for set in [&mut two.first].into_iter().chain(&mut two.upper) {
+            for (list, lru) in set.lists.iter_mut().zip(Lru::EVICTABLE) {
+                while list.tail.is_some() {
+                    let pfn = list.tail;
+                    list.remove(pages, pfn);
+                    let lists = &mut new.of_zone_mut(pages[pfn].zone()).lists;
+                    lists[lru as usize].push_head(pages, pfn, lru.place());
+                }
+            }
+        }
+        *two = new;
     }
 
     /// Number of entries on all lists: a huge page is one.
     pub(crate) fn nr_entries(&self) -> u64 {
-        self.lists().map(|list| list.len).sum()
+        self.lists().map(|(_, list)| list.len).sum()
     }
 
-    /// All lists.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = &List> {
-        Lru::ALL.iter().map(|&lru| self.list(lru))
+    /// All lists, each with its name.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (Lru, &List)> {
+        let evictable = (0..self.nr_sets())
+            .flat_map(|zone| Lru::EVICTABLE.map(|lru| (lru, self.list(lru, zone))));
+        evictable.chain([(Lru::Unevictable, &self.unevictable)])
     }
 
     #[inline]
-    fn list_mut(&mut self, lru: Lru) -> &mut List {
+    fn list_mut(&mut self, lru: Lru, zone: usize) -> &mut List {
         let Ageing::TwoLists(two) = &mut self.ageing;
-        two.lists.get_mut(lru as usize).unwrap_or(&mut self.unevictable)
+        two.of_zone_mut(zone).lists.get_mut(lru as usize).unwrap_or(&mut self.unevictable)
     }
 
     /// Pages on a list.
@@ -198,7 +229,15 @@ impl Lruvec {
 
     /// Sizes of the lists of the group itself.
     pub(crate) fn sizes(&self) -> LruSizes {
-        LruSizes(Lru::ALL.map(|lru| self.size(lru)))
+        self.sizes_of(None)
+    }
+
+    /// Sizes of the lists of the group itself, in one zone or in all.
+    pub(crate) fn sizes_of(&self, zone: Option<usize>) -> LruSizes {
+        match zone {
+            Some(zone) => LruSizes(self.zone_sizes[zone]),
+            None => LruSizes(Lru::ALL.map(|lru| self.size(lru))),
+        }
     }
 
     /// The largest number of pages that one scan can choose from: a scan at priority `p` finds
@@ -223,9 +262,9 @@ impl Lruvec {
     #[inline]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
         let page = &pages[pfn];
-        let lru = Lru::of(page);
-        self.zone_sizes[page.zone()][lru as usize] += page.nr_pages();
-        self.list_mut(lru).push_head(pages, pfn, lru.place());
+        let (lru, zone) = (Lru::of(page), page.zone());
+        self.zone_sizes[zone][lru as usize] += page.nr_pages();
+        self.list_mut(lru, zone).push_head(pages, pfn, lru.place());
         lru
     }
 
@@ -233,9 +272,9 @@ impl Lruvec {
     #[inline]
     pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
         let page = &pages[pfn];
-        let lru = Lru::of(page);
-        self.zone_sizes[page.zone()][lru as usize] += page.nr_pages();
-        self.list_mut(lru).push_tail(pages, pfn, lru.place());
+        let (lru, zone) = (Lru::of(page), page.zone());
+        self.zone_sizes[zone][lru as usize] += page.nr_pages();
+        self.list_mut(lru, zone).push_tail(pages, pfn, lru.place());
         lru
     }
 
@@ -243,20 +282,16 @@ impl Lruvec {
     #[inline]
     pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn, lru: Lru) {
         let page = &pages[pfn];
-        self.zone_sizes[page.zone()][lru as usize] -= page.nr_pages();
-        self.list_mut(lru).remove(pages, pfn);
+        let zone = page.zone();
+        self.zone_sizes[zone][lru as usize] -= page.nr_pages();
+        self.list_mut(lru, zone).remove(pages, pfn);
     }
 
     /// Adds a part of a huge page that is being split to the huge page's list, towards the head.
     pub(crate) fn add_split(&mut self, pages: &mut PageArray, head: Pfn, pfn: Pfn) {
         if let Some(lru) = Lru::on(&pages[head]) {
-            self.list_mut(lru).insert_before(pages, head, pfn, lru.place());
+            let zone = pages[head].zone();
+            self.list_mut(lru, zone).insert_before(pages, head, pfn, lru.place());
         }
-    }
-}
-
-impl Default for Lruvec {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -18,6 +18,7 @@ pub(crate) use violation::check;
 use crate::ageing::lruvec::{Lru, NR_LRU_LISTS};
 use crate::config::era::Era;
 use crate::frames::page::{PageFlags, Place};
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -56,9 +57,8 @@ impl Kernel {
         let mut seen: IdVec<Pfn, bool> = vec![false; pages.len()].into();
         for (id, memcg) in self.groups.memcgs.iter().enumerate() {
             for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
-                for lru in Lru::ALL {
-                    let list = lruvec.list(lru);
-                    let mut zones = [0u64; crate::frames::zone_type::MAX_NR_ZONES];
+                let mut sizes = [[0u64; NR_LRU_LISTS]; MAX_NR_ZONES];
+                for (lru, list) in lruvec.lists() {
                     let mut previous = Pfn::NONE;
                     let mut entries = 0;
                     for pfn in list.iter(pages) {
@@ -76,20 +76,25 @@ impl Kernel {
                             "{pfn:?} is on the lruvec of another group or node"
                         );
                         check!(Lru::of(page) == lru, "{pfn:?} on {lru:?}, flags {:?}", page.flags);
-                        zones[page.zone()] += page.nr_pages();
+                        let zone = page.zone();
+                        let its = lruvec.list(lru, zone);
+                        check!(core::ptr::eq(its, list), "{pfn:?} is on {lru:?} of another zone");
+                        sizes[zone][lru as usize] += page.nr_pages();
                         entries += 1;
                         previous = pfn;
                     }
                     check!(list.tail == previous, "{lru:?}: tail is not the last page");
                     check!(list.len == entries, "{lru:?}: wrong length");
-                    for (zone, &count) in zones.iter().enumerate() {
-                        check!(
-                            lruvec.zone_sizes[zone][lru as usize] == count,
-                            "{lru:?} zone {zone}: size {} but {count} pages",
-                            lruvec.zone_sizes[zone][lru as usize]
-                        );
-                    }
                 }
+                check!(
+                    lruvec.zone_sizes == sizes,
+                    "sizes {:?}, but the lists have {sizes:?} pages",
+                    lruvec.zone_sizes
+                );
+                check!(
+                    lruvec.has_zone_lists() == self.era.lists_by_zone,
+                    "the lists of zones do not follow the era"
+                );
             }
         }
         for (cpu, batches) in self.lru_batches.iter().enumerate() {

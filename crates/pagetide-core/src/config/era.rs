@@ -2,7 +2,7 @@
 //!
 //! Linux has no such table. A policy ([`crate::config`]) names a kernel; the era lists how that
 //! kernel differs. Code of the core reads the era, never the policy. An algorithm that differs as a
-//! whole has its own file: `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37}.rs`,
+//! whole has its own file: `reclaim/{kswapd_by_zone,write_2_6_37}.rs`,
 //! `ageing/two_lists/rotation_balance.rs`, `frames/slowpath/old.rs`,
 //! `compaction/compaction_4_5.rs`.
 //!
@@ -58,24 +58,29 @@ macro_rules! era {
 era! {
     of config {
         let kswapd_2_6_37 = config.kswapd == KswapdPolicy::Linux2637;
+        let kswapd_3_3 = config.kswapd == KswapdPolicy::Linux33;
+        let lists_by_zone = config.kswapd != KswapdPolicy::Linux61;
         let background = config.background_compaction;
         let old_direct = config.direct_reclaim != DirectReclaimPolicy::Linux61;
-        let old_lru = match config.lru {
-            LruPolicy::Linux61 | LruPolicy::Linux612 => false,
-            LruPolicy::Linux54 | LruPolicy::Linux33 => true,
-        };
+        let lru_3_3 = matches!(config.lru, LruPolicy::Linux33 | LruPolicy::Linux2637);
+        let lru_4_5 = lru_3_3 || config.lru == LruPolicy::Linux45;
+        let lru_5_4 = lru_4_5 || config.lru == LruPolicy::Linux54;
+        let lru_5_8 = lru_5_4 || config.lru == LruPolicy::Linux58;
         let compaction_4_5 = config.compaction == CompactionPolicy::Linux45;
     }
 
     // ---- kswapd ----
-    /// kswapd balances zone by zone (4.5). Linux 6.1 (since 4.8): the whole node, with one goal.
-    kswapd_by_zone: bool = config.kswapd == KswapdPolicy::Linux45;
-    /// A node is balanced when all its zones are (2.6.37). Linux 6.1: when one zone is.
+    /// Each zone has lists of its own; kswapd and tasks reclaim zone by zone (up to 4.7). Linux
+    /// 6.1: a node has one set of lists, and kswapd has one goal for it.
+    lists_by_zone: bool = lists_by_zone;
+    /// A node is balanced when all its zones are, at any order; a zone is scanned up to eight times
+    /// its high watermark (2.6.37). Up to 4.7: for blocks a quarter of the node is enough, and the
+    /// gap is small. Linux 6.1: one zone is enough.
     kswapd_wants_every_zone: bool = kswapd_2_6_37;
-    /// A round of kswapd has no goal: after 32 freed pages it starts again at the lowest scan
-    /// priority (2.6.37). Linux 6.1: the goal is the sum of the high watermarks, and the priority
-    /// keeps rising until the goal is met.
-    kswapd_restarts: bool = kswapd_2_6_37;
+    /// A scan by kswapd has no goal; after 32 freed pages kswapd starts again at the first scan
+    /// priority (2.6.37, 3.3). Linux 6.1: the goal is the sum of the high watermarks, and the
+    /// priority keeps falling until the goal is met.
+    kswapd_restarts: bool = kswapd_2_6_37 || kswapd_3_3;
     /// kswapd compacts at the end of its rounds (up to 4.5). Linux 6.1: kcompactd does.
     kswapd_compacts: bool = background == BackgroundCompaction::Kswapd;
     /// There is no kcompactd (up to 4.5). Linux 6.1: one per node.
@@ -86,9 +91,9 @@ era! {
     /// kcompactd is woken when kswapd goes to full sleep (the patch of March 2016). Linux 6.1
     /// (since 4.6): before kswapd's short nap.
     kcompactd_after_nap: bool = background != BackgroundCompaction::KcompactdEarly;
-    /// A request that cannot compact for itself wakes no daemon if the node is balanced (2.6.37,
-    /// 4.5). Linux 6.1: it wakes kcompactd.
-    wakers_spare_kcompactd: bool = config.kswapd != KswapdPolicy::Linux61;
+    /// A request that cannot compact for itself wakes no daemon if the node is balanced (up to
+    /// 4.7). Linux 6.1: it wakes kcompactd.
+    wakers_spare_kcompactd: bool = lists_by_zone;
 
     // ---- reclaim ----
     /// kswapd writes any dirty file page and skips pages under writeback (2.6.37). Linux 6.1 (since
@@ -97,11 +102,14 @@ era! {
     kswapd_writes_files: bool = kswapd_2_6_37;
     /// A task in direct reclaim writes file pages, too (2.6.37, 2.6.35). Linux 6.1 (since 3.2): it
     /// never does.
-    tasks_write_files: bool = old_direct;
+    tasks_write_files: bool = old_direct && config.direct_reclaim != DirectReclaimPolicy::Linux33;
+    /// Below priority 10 kswapd writes any dirty file page (3.2 to 3.10). Linux 6.1: see
+    /// `kswapd_writes_files`.
+    kswapd_writes_files_late: bool = kswapd_3_3;
     /// When a task sleeps because its reclaim frees little.
     congestion_nap: CongestionNap = match config.direct_reclaim {
         DirectReclaimPolicy::Linux61 => CongestionNap::Never,
-        DirectReclaimPolicy::Linux2637 => CongestionNap::IfCongested,
+        DirectReclaimPolicy::Linux33 | DirectReclaimPolicy::Linux2637 => CongestionNap::IfCongested,
         DirectReclaimPolicy::Linux2635 => CongestionNap::Always,
     };
     /// If direct reclaim has freed pages but the task then finds no free block, pages on per-CPU
@@ -109,7 +117,22 @@ era! {
     leaves_cpu_lists: bool = config.direct_reclaim == DirectReclaimPolicy::Linux2635;
     /// A task that must continue to reclaim does so before it checks the free lists (up to 4.6).
     /// Linux 6.1: it checks the free lists first.
-    reclaims_again_at_once: bool = old_direct;
+    reclaims_again_at_once: bool = old_direct || lists_by_zone;
+    /// No task waits for kswapd to refill the reserves (up to 3.5). Linux 6.1: a task waits while
+    /// they are below half of the min watermarks.
+    reserves_unguarded: bool = old_direct;
+    /// A scan ends as soon as it has freed enough, except at the first priority (up to 3.9). Linux
+    /// 6.1: the other kind is still scanned to the same share.
+    scans_until_enough: bool = lru_3_3;
+    /// Reclaim for a group scans 32 pages of a list that is too small for the priority, times the
+    /// share of the kind (3.3). Linux 6.1: none.
+    forces_small_scans: bool = lru_3_3;
+    /// Reclaim for a group that has nothing to scan at the priority scans up to 32 pages of each
+    /// list, times the share of the kind (3.10 to 4.11). Linux 6.1: nothing.
+    forces_idle_scans: bool = config.lru == LruPolicy::Linux45;
+    /// Pages of a list that are too few for a batch of 32 are saved for a later scan (up to
+    /// 2.6.39). Linux 6.1: they are scanned as a smaller batch.
+    saves_scans: bool = config.lru == LruPolicy::Linux2637;
     /// Tasks in direct reclaim share one walk over the groups and leave it when they have enough
     /// (since 6.8). Linux 6.1: each task visits every group.
     shares_walks: bool = config.group_walk == GroupWalkPolicy::Shared;
@@ -124,39 +147,66 @@ era! {
     /// swap share a counter (cgroup version 1; Linux `do_memsw_account`). Version 2: a slot is
     /// charged while it is in use.
     counts_memory_and_swap: bool = config.cgroup == CgroupVersion::V1;
+    /// A dirty page that reclaim may not write, and a page under writeback, stay on the inactive
+    /// list (up to 4.10). Linux 6.1: they are activated, out of the way.
+    keeps_unwritten: bool = lru_4_5;
     /// Reclaim for read-ahead may enter file systems, so it also frees dentries and inodes (up to
     /// 5.7). Linux 6.1: it may not.
-    readahead_enters_fs: bool = old_lru;
-    /// The soft-limit stage works zone by zone (2.6.37). Linux 6.1: once per node.
-    soft_limits_by_zone: bool = kswapd_2_6_37;
+    readahead_enters_fs: bool = lru_5_4;
+    /// Only kswapd has a soft-limit stage, and it does not count the pages that this frees
+    /// (2.6.37). Linux 6.1: direct reclaim has one, too, and the pages count.
+    soft_limits_only_in_kswapd: bool = kswapd_2_6_37;
     /// A group's shrink priority is applied before its protection is computed (the patch posted in
     /// 2019). Linux 6.1 has no shrink priority. All other variants of the policy compute the
     /// protection first.
     gates_before_protection: bool = config.shrink_priority == ShrinkPriorityPolicy::Posted;
 
+    /// Requests are spread over the zones of a node in proportion to the distance of their
+    /// watermarks (3.12 to 4.7). Linux 6.1: the highest zone comes first.
+    spreads_over_zones: bool = config.kswapd == KswapdPolicy::Linux45;
+
     // ---- ageing ----
-    /// New and swapped-in anonymous pages start active, and one reference activates (up to 5.8).
-    /// Linux 6.1: they start inactive, and the second reference activates.
-    activates_new_anon: bool = old_lru;
-    /// Each group's own lists decide whether its active pages are deactivated (5.4). Linux 6.1: the
-    /// lists of the target group decide, once per pass.
-    ages_by_own_lists: bool = old_lru;
+    /// New anonymous pages start active, and one reference activates (up to 5.8). Linux 6.1: they
+    /// start inactive, and the second reference activates.
+    activates_new_anon: bool = lru_5_8;
+    /// A swapped-in page is activated when it is mapped (3.17 to 5.8). Linux 6.1, and before 3.17:
+    /// it starts inactive.
+    activates_swapped_in: bool = lru_5_8 && !lru_3_3;
+    /// Each group's own lists decide whether its active pages are deactivated (up to 5.7). Linux
+    /// 6.1: the lists of the target group decide, once per pass.
+    ages_by_own_lists: bool = lru_5_4;
+    /// A file's active pages are deactivated while they are more than its inactive ones (up to
+    /// 4.6). Linux 6.1: the wanted ratio depends on their number, as for anonymous memory.
+    halves_file_lists: bool = lru_4_5;
+    /// Refaults do not make reclaim deactivate active pages (up to 4.11). Linux 6.1: they do.
+    ages_without_refaults: bool = lru_4_5;
+    /// Page cache is not preferred while there is enough cold page cache, all lists are scanned at
+    /// priority 0 only in their shares, and each share is larger by one (up to 3.9). Linux 6.1: it
+    /// is preferred.
+    keeps_cold_cache: bool = lru_3_3;
     /// The rate of rotated pages decides how page cache and anonymous memory share the pressure (up
     /// to 5.7). Linux 6.1: the cost of reclaim decides.
-    balances_by_rotation: bool = old_lru;
+    balances_by_rotation: bool = lru_5_4;
     /// A huge page is split before it is swapped out (up to 4.12). Linux 6.1: it is swapped out in
     /// one piece if adjacent slots are free.
-    splits_before_swap: bool = compaction_4_5 || config.lru == LruPolicy::Linux33;
+    splits_before_swap: bool = compaction_4_5 || lru_4_5;
     /// Evicted anonymous pages leave no shadow (up to 5.8). Linux 6.1: they do.
-    forgets_anon: bool = old_lru;
+    forgets_anon: bool = lru_5_8;
     /// Evicted pages of files leave no shadow (up to 3.14). Linux 6.1: they do.
-    forgets_files: bool = config.lru == LruPolicy::Linux33;
+    forgets_files: bool = lru_3_3;
     /// References through mappings with advice random do not count (since 6.3). Linux 6.1: only
     /// references through mappings with advice sequential do not count.
     forgets_random: bool = config.lru == LruPolicy::Linux612;
     /// A fault that drops its lock and is retried counts once (since 6.4). Linux 6.1: each attempt
     /// counts.
     counts_faults_once: bool = config.faults == FaultPolicy::Linux612;
+
+    /// A fault keeps its lock while it starts a read (up to 5.0). Linux 6.1: it drops the lock, and
+    /// is retried.
+    reads_under_lock: bool = config.faults == FaultPolicy::Linux50;
+    /// Pages that reclaim for a group frees count in `pgsteal_*` of the machine (up to 3.4). Linux
+    /// 6.1: they do not, and neither do pages scanned.
+    counts_all_steals: bool = lru_3_3;
 
     // ---- blocks of high order ----
     /// A light compaction precedes every reclaim (4.5). Linux 6.1: only the first one, and only for
@@ -197,7 +247,7 @@ era! {
     /// and drains after a failure.
     kcompactd_is_plain: bool = compaction_4_5;
     /// kcompactd compacts on request only (up to 5.8). Linux 6.1: also when memory is fragmented.
-    no_proactive_compaction: bool = compaction_4_5;
+    no_proactive_compaction: bool = config.compaction != CompactionPolicy::Linux61;
 }
 
 #[cfg(test)]

@@ -183,15 +183,22 @@ tunables! {
                 /// stops when any zone is balanced. It respects watermark boosts and counts its
                 /// failures.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 4.5 and 4.6: kswapd works zone by zone at the requested order, up to the
-                /// high watermark of each. For orders above 0 a node is balanced when a quarter of
+                /// Linux 4.5 and 4.6: each zone has LRU lists of its own, as in all kernels up to
+                /// 4.7. kswapd and tasks reclaim zone by zone, kswapd at the requested order, up to
+                /// the high watermark of each zone. Requests for single pages are spread over the
+                /// zones. For orders above 0 a node is balanced when a quarter of
                 /// its memory is. The block layer does not throttle writeback yet; that throttling
                 /// came with 4.10.
                 Linux45 = 2, "linux-4.5";
-                /// Linux 2.6.37, the kernel that the tunable-watermarks patch changed: kswapd
-                /// brings every zone to its high watermark. Each time it has freed 32 pages, it
-                /// starts again at the first priority. Below priority 10 it naps while disks are
-                /// congested. Writeback is not throttled either.
+                /// Linux 3.2 and 3.3: kswapd brings every zone to its high watermark. A scan of a
+                /// zone has no goal. Each time kswapd has freed 32 pages, it starts again at the
+                /// first priority. Below priority 10 it writes dirty file pages, and naps while
+                /// disks are congested. Writeback is not throttled.
+                Linux33 = 3, "linux-3.3";
+                /// Linux 2.6.37, the kernel that the tunable-watermarks patch changed: as
+                /// linux-3.3, but kswapd scans a zone up to eight times its high watermark, writes
+                /// dirty file pages at every priority, and does not count pages that soft limits
+                /// gave. Only kswapd respects soft limits.
                 Linux2637 = 1, "linux-2.6.37";
             }
             /// How an allocating task reclaims for itself.
@@ -199,8 +206,10 @@ tunables! {
                 /// The task never writes file pages. It sleeps only if it is throttled because
                 /// kswapd cannot keep up.
                 Linux61 = 0, "linux-6.1", linux;
-                /// The task writes dirty file pages itself. Below priority 10 it naps if a disk is
-                /// congested and it met pages of that disk while scanning.
+                /// Linux 3.2 and 3.3: the task never writes file pages. Below priority 10 it naps
+                /// if a disk is congested and it met pages of that disk while scanning.
+                Linux33 = 3, "linux-3.3";
+                /// As linux-3.3, but the task writes dirty file pages itself.
                 Linux2637 = 1, "linux-2.6.37";
                 /// As 2.6.37, but the task naps even if no disk is congested, and does not drain
                 /// the per-CPU lists (it does since 2.6.36).
@@ -212,14 +221,22 @@ tunables! {
                 /// tested like those of page cache: the refault distance decides whether the page
                 /// is activated. The costs of reclaiming each kind decide the balance.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 3.15 to 5.7: new anonymous pages start on the active list, and one
-                /// reference brings them back to it. Only refaults of page cache are tested. The
-                /// numbers of scanned and rotated pages decide the balance; cold page cache is
-                /// reclaimed first.
+                /// Linux 5.8: as 6.1, but new anonymous pages start on the active list, one
+                /// reference brings them back to it, and only refaults of page cache are tested.
+                Linux58 = 4, "linux-5.8";
+                /// Linux 4.12 to 5.7: as linux-5.8, but the numbers of scanned and rotated pages
+                /// decide the balance, and each group's own lists decide whether its active pages
+                /// are deactivated.
                 Linux54 = 1, "linux-5.4";
-                /// Up to 3.14: as linux-5.4, but no refault is tested, and cold page cache is not
-                /// preferred.
+                /// Linux 3.15 to 4.6: as linux-5.4, but a file's active pages are deactivated only
+                /// while they are more than the inactive ones, and refaults do not change this.
+                Linux45 = 5, "linux-4.5";
+                /// Linux 3.3 to 3.14: as linux-4.5, but no refault is tested, cold page cache is
+                /// not preferred, and a scan ends as soon as it has freed enough.
                 Linux33 = 2, "linux-3.3";
+                /// Up to 2.6.39: as linux-3.3, but pages that are too few for a batch of 32 are
+                /// scanned later.
+                Linux2637 = 6, "linux-2.6.37";
                 /// Linux 6.12 (since 6.3): as 6.1, but references through mappings with random
                 /// advice are ignored.
                 Linux612 = 3, "linux-6.12";
@@ -291,6 +308,9 @@ tunables! {
                 Linux61 = 0, "linux-6.1", linux;
                 /// Linux 6.12 (since 6.4): each fault counts once, however often it is retried.
                 Linux612 = 1, "linux-6.12";
+                /// Up to 5.0: as linux-6.1, but a fault keeps its lock while it starts a read. It
+                /// is retried only if it then has to wait for the page.
+                Linux50 = 2, "linux-5.0";
             }
             /// Version of the cgroup interface, which changes a few decisions of reclaim.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
@@ -342,8 +362,11 @@ tunables! {
             Compaction = "compaction" => compaction: CompactionPolicy = Linux61 {
                 /// Linux 6.1.
                 Linux61 = 0, "linux-6.1", linux;
+                /// Linux 5.1 to 5.8: as 6.1, but kcompactd compacts on request only.
+                Linux58 = 2, "linux-5.8";
                 /// Linux 4.5: compaction is asynchronous before every reclaim and synchronous after
-                /// it. It is successful only if the low watermark is met as well.
+                /// it. It is successful only if the low watermark is met as well. Nor does
+                /// kcompactd compact without a request.
                 Linux45 = 1, "linux-4.5";
             }
             /// Whether a compacting task captures the block it has made before the block is free.

@@ -6,73 +6,166 @@
 //!
 //! Invariant: a set names at most one variant of a policy, and no default variant.
 
-use super::{FallbackPolicy, FaultPolicy, GroupWalkPolicy, LruPolicy, PolicyChoice};
+use super::{
+    BackgroundCompaction, CgroupVersion, CompactionPolicy, DirectReclaimPolicy, FallbackPolicy,
+    FaultPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy, PcpPolicy, PolicyChoice, SlabAccounting,
+    SlubPolicy, Sysctl, WatermarkPolicy,
+};
 use core::fmt;
 
-/// A kernel release, described by policies.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum PolicySet {
-    /// Linux 6.1: every policy's default.
-    #[default]
-    Linux61,
-    /// Linux 6.12.
-    Linux612,
+/// A kernel release: major, minor and patch number.
+type Release = (u32, u32, u32);
+
+/// The parts of a set.
+struct SetParts {
+    name: &'static str,
+    /// The release.
+    since: Release,
+    doc: &'static str,
+    choices: &'static [PolicyChoice],
+}
+
+macro_rules! sets {
+    ($($(#[doc = $doc:literal])+ $set:ident $(($default:ident))? = $name:literal, since $since:expr
+        $(, $policy:ident($variant:expr))*;)+) => {
+        /// A kernel release, described by policies.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+        pub enum PolicySet {
+            $( $(#[doc = $doc])+ $(#[$default])? $set, )+
+        }
+
+        impl PolicySet {
+            /// All sets, oldest first.
+            pub const ALL: &'static [PolicySet] = &[$(PolicySet::$set),+];
+
+            const fn parts(self) -> SetParts {
+                match self {
+                    $( PolicySet::$set => SetParts {
+                        name: $name,
+                        since: $since,
+                        doc: concat!($($doc),+).trim_ascii(),
+                        choices: &[$(PolicyChoice::$policy($variant)),*],
+                    }, )+
+                }
+            }
+        }
+    };
+}
+
+sets! {
+    /// Linux 2.6.37: no compaction in the background, no memory accounting of slabs, and dirty
+    /// pages are written by reclaim and by the tasks that dirty them.
+    Linux2637 = "linux-2.6.37", since (2, 6, 37),
+        Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637),
+        Kswapd(KswapdPolicy::Linux2637), DirectReclaim(DirectReclaimPolicy::Linux2637),
+        Lru(LruPolicy::Linux2637), Cgroup(CgroupVersion::V1),
+        BackgroundCompaction(BackgroundCompaction::Off), Compaction(CompactionPolicy::Linux45),
+        SlabAccounting(SlabAccounting::Off), Slub(SlubPolicy::Linux55),
+        Faults(FaultPolicy::Linux50);
+    /// Linux 3.3: global reclaim walks the lists of all groups, and does not write dirty pages of
+    /// files while the pressure is mild.
+    Linux33 = "linux-3.3", since (3, 3, 0),
+        Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637),
+        Kswapd(KswapdPolicy::Linux33), DirectReclaim(DirectReclaimPolicy::Linux33),
+        Lru(LruPolicy::Linux33), Cgroup(CgroupVersion::V1),
+        BackgroundCompaction(BackgroundCompaction::Off), Compaction(CompactionPolicy::Linux45),
+        SlabAccounting(SlabAccounting::Off), Slub(SlubPolicy::Linux55),
+        Faults(FaultPolicy::Linux50);
+    /// Linux 4.5: kswapd has a goal for each zone, and compacts; refaults of page cache are tested;
+    /// each group has caches of its own.
+    Linux45 = "linux-4.5", since (4, 5, 0),
+        Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637),
+        Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45),
+        BackgroundCompaction(BackgroundCompaction::Kswapd), Compaction(CompactionPolicy::Linux45),
+        SlabAccounting(SlabAccounting::PerGroupCaches), Slub(SlubPolicy::Linux55),
+        Faults(FaultPolicy::Linux50);
+    /// Linux 4.6: as linux-4.5, but kcompactd compacts, and vm.watermark_scale_factor sets the
+    /// distance of the watermarks.
+    Linux46 = "linux-4.6", since (4, 6, 0),
+        PerCpuLists(PcpPolicy::Linux2637), Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45),
+        Compaction(CompactionPolicy::Linux45), SlabAccounting(SlabAccounting::PerGroupCaches),
+        Slub(SlubPolicy::Linux55),
+        Faults(FaultPolicy::Linux50);
+    /// Linux 5.4: nodes have LRU lists, reclaim has one goal for a node, and the watermarks of a
+    /// fragmented zone are boosted.
+    Linux54 = "linux-5.4", since (5, 4, 0),
+        PerCpuLists(PcpPolicy::Linux2637), Lru(LruPolicy::Linux54),
+        Compaction(CompactionPolicy::Linux58),
+        SlabAccounting(SlabAccounting::PerGroupCachesReparent), Slub(SlubPolicy::Linux55);
+    /// Linux 5.8: the cost of reclaim decides between page cache and anonymous memory.
+    Linux58 = "linux-5.8", since (5, 8, 0),
+        PerCpuLists(PcpPolicy::Linux2637), Lru(LruPolicy::Linux58),
+        Compaction(CompactionPolicy::Linux58),
+        SlabAccounting(SlabAccounting::PerGroupCachesReparent), Slub(SlubPolicy::Linux55);
+    /// Linux 5.9: new anonymous pages start on the inactive list and refault, groups share the slab
+    /// caches, and kcompactd also compacts without a request.
+    Linux59 = "linux-5.9", since (5, 9, 0),
+        PerCpuLists(PcpPolicy::Linux2637), Slub(SlubPolicy::Linux55);
+    /// Every policy's default.
+    Linux61(default) = "linux-6.1", since (6, 1, 0);
+    /// Linux 6.12: references through mappings with random advice are ignored (since 6.3), a
+    /// retried fault counts once (6.4), tasks in direct reclaim share one position in the walk over
+    /// groups (6.8), a fallback takes only the pages it needs (6.10).
+    Linux612 = "linux-6.12", since (6, 12, 0),
+        Lru(LruPolicy::Linux612), Faults(FaultPolicy::Linux612),
+        Fallback(FallbackPolicy::Linux612), GroupWalk(GroupWalkPolicy::Shared);
 }
 
 impl PolicySet {
-    /// All sets, oldest first.
-    pub const ALL: [PolicySet; 2] = [PolicySet::Linux61, PolicySet::Linux612];
-
     /// Its name in a scenario.
     pub const fn name(self) -> &'static str {
-        match self {
-            PolicySet::Linux61 => "linux-6.1",
-            PolicySet::Linux612 => "linux-6.12",
-        }
+        self.parts().name
     }
 
     /// The set with this name.
     pub fn find(name: &str) -> Option<PolicySet> {
-        PolicySet::ALL.into_iter().find(|set| set.name() == name)
+        PolicySet::ALL.iter().copied().find(|set| set.name() == name)
     }
 
     /// Its documentation.
     pub const fn doc(self) -> &'static str {
-        match self {
-            PolicySet::Linux61 => "Every policy's default.",
-            PolicySet::Linux612 => {
-                "Linux 6.12: references through mappings with random advice are ignored (since 6.3), a retried fault \
-                 counts once (6.4), tasks in direct reclaim share one position in the walk over groups (6.8), a \
-                 fallback takes only the pages it needs (6.10)."
-            }
-        }
+        self.parts().doc
     }
 
     /// The variants that differ from Linux 6.1.
     pub const fn choices(self) -> &'static [PolicyChoice] {
-        match self {
-            PolicySet::Linux61 => &[],
-            PolicySet::Linux612 => &[
-                PolicyChoice::Lru(LruPolicy::Linux612),
-                PolicyChoice::Faults(FaultPolicy::Linux612),
-                PolicyChoice::Fallback(FallbackPolicy::Linux612),
-                PolicyChoice::GroupWalk(GroupWalkPolicy::Shared),
-            ],
+        self.parts().choices
+    }
+
+    /// Control files whose mechanism the release does not have yet, with the value that turns the
+    /// mechanism off.
+    pub fn switched_off(self) -> &'static [(Sysctl, u64)] {
+        let since = self.parts().since;
+        if since >= (5, 0, 0) {
+            &[]
+        } else if since >= (3, 15, 0) {
+            &[(Sysctl::WatermarkBoostFactor, 0)]
+        } else {
+            &[(Sysctl::WatermarkBoostFactor, 0), (Sysctl::FaultAroundBytes, 4096)]
         }
     }
 
     /// The newest set that is not newer than a release such as `6.12.95+deb12-cloud-amd64`; the
     /// oldest set if all are newer.
     pub fn of_release(release: &str) -> PolicySet {
-        let mut numbers = release
-            .split(|c: char| !c.is_ascii_digit())
-            .map(|number| number.parse::<u32>().unwrap_or(0));
-        let release = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        match release >= (6, 12) {
-            true => PolicySet::Linux612,
-            false => PolicySet::Linux61,
-        }
+        let release = parse_release(release);
+        let sets = PolicySet::ALL.iter().copied();
+        let known = sets.rev().find(|set| set.parts().since <= release);
+        known.unwrap_or(PolicySet::ALL[0])
     }
+
+    /// Whether a release is older than the oldest set.
+    pub fn is_too_old(release: &str) -> bool {
+        parse_release(release) < PolicySet::ALL[0].parts().since
+    }
+}
+
+fn parse_release(release: &str) -> Release {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse::<u32>().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next(), next())
 }
 
 /// Prints the set's name.
@@ -89,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_set_names_what_is_otherwise_and_once() {
-        for set in PolicySet::ALL {
+        for &set in PolicySet::ALL {
             assert_eq!(PolicySet::find(set.name()), Some(set));
             let policies: BTreeSet<_> =
                 set.choices().iter().map(|choice| choice.policy()).collect();
@@ -106,10 +199,19 @@ mod tests {
             ("6.11.10", PolicySet::Linux61),
             ("6.12.95+deb12-cloud-amd64", PolicySet::Linux612),
             ("7.0-rc1", PolicySet::Linux612),
-            ("4.19.0", PolicySet::Linux61),
-            ("", PolicySet::Linux61),
+            ("5.15.0-119-generic", PolicySet::Linux59),
+            ("5.8.18", PolicySet::Linux58),
+            ("5.4.286", PolicySet::Linux54),
+            ("4.19.0", PolicySet::Linux46),
+            ("4.5.0", PolicySet::Linux45),
+            ("3.10.0-1160.el7", PolicySet::Linux33),
+            ("4.1.27", PolicySet::Linux33),
+            ("2.6.39", PolicySet::Linux2637),
+            ("2.6.16.60", PolicySet::Linux2637),
+            ("", PolicySet::Linux2637),
         ] {
             assert_eq!(PolicySet::of_release(release), set, "{release}");
+            assert_eq!(PolicySet::is_too_old(release), ["2.6.16.60", ""].contains(&release));
         }
     }
 }

@@ -9,6 +9,7 @@
 use super::error::{quoted, ControlError};
 use crate::config::era::Era;
 use crate::config::{Policy, PolicyChoice};
+use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effects;
 use crate::interface::kernel::Kernel;
@@ -93,6 +94,15 @@ impl<O: Owners> Manager<O> {
         let before = core::mem::replace(&mut self.kernel.era, Era::of(&self.kernel.config));
         if before.counts_memory_and_swap != self.era.counts_memory_and_swap {
             self.recount_cached_swap();
+        }
+        self.mem.spreads_over_zones = self.era.spreads_over_zones;
+        if before.lists_by_zone != self.era.lists_by_zone {
+            let by_zone = self.era.lists_by_zone;
+            let Memory { pages, .. } = &mut self.kernel.mem;
+            for lruvec in self.kernel.groups.memcgs.iter_mut().flat_map(|group| &mut group.lruvecs)
+            {
+                lruvec.set_zone_lists(pages, by_zone);
+            }
         }
         if !before.no_group_writeback && self.era.no_group_writeback {
             for id in 1..self.groups.memcgs.len() {

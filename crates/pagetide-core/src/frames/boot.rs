@@ -152,6 +152,7 @@ impl Memory {
             nr_cpus,
             wakeups: Vec::new(),
             last_freed: LastFreed::guess(),
+            spreads_over_zones: false,
             defrag_mode: false,
         })
     }

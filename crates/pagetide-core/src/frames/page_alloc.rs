@@ -61,6 +61,9 @@ pub struct Memory {
     pub(crate) wakeups: Vec<Wakeup>,
     #[state(skip)] // a guess without effect
     pub(crate) last_freed: LastFreed,
+    /// Requests are spread over the zones of a node in proportion to their watermarks (3.12 to 4.7),
+    /// a copy of the era's field.
+    pub(crate) spreads_over_zones: bool,
     /// `vm.defrag_mode`, a copy of [`crate::config::Config::defrag_mode`].
     pub(crate) defrag_mode: bool,
 }
@@ -113,7 +116,7 @@ impl Memory {
     /// slow path). `None`: the slow path must continue.
     #[inline]
     pub fn alloc_fast(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
-        if order == 0 {
+        if order == 0 && !self.spreads_over_zones {
             let pfn = self.alloc_hot(cpu, node, gfp);
             if pfn.is_some() {
                 return pfn;
@@ -150,7 +153,42 @@ impl Memory {
     fn alloc_walk(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
         let nofragment = self.defrag_mode || self.zonelists[node][gfp.highest_zone()].nofragment;
         let flags = AllocFlags { nofragment, ..AllocFlags::fast(gfp) };
+        if self.spreads_over_zones && order <= MAX_PAGE_ORDER {
+            let (highest_zoneidx, mt) = (gfp.highest_zone(), gfp.migrate_type());
+            let attempt = Attempt { cpu, order, gfp, highest_zoneidx, mt, flags };
+            if let Some(pfn) = self.walk_fairly(node, &attempt) {
+                return Some(pfn);
+            }
+        }
         self.get_page_from_freelist(cpu, node, order, gfp, flags)
+    }
+
+    /// Takes a block from a zone of the node that has not used up its share of allocations yet. If
+    /// there is none, all shares begin again (Linux `ALLOC_FAIR`, `reset_alloc_batches`, 4.5).
+    fn walk_fairly(&mut self, node: NodeId, attempt: &Attempt) -> Option<Pfn> {
+        let highest = attempt.highest_zoneidx;
+        let mut has_skipped = false;
+        let mut nr = 0;
+        while let Some(&at) = self.zonelists[node][highest].zones.get(nr) {
+            nr += 1;
+            if at.node != node {
+                break;
+            }
+            if self.nodes[node].zones[usize::from(at.zone)].alloc_batch <= 0 {
+                has_skipped = true;
+                continue;
+            }
+            let pfn = self.try_zone(at, attempt);
+            if pfn.is_some() {
+                let zone = &mut self.nodes[node].zones[usize::from(at.zone)];
+                zone.alloc_batch -= 1 << attempt.order;
+                return pfn;
+            }
+        }
+        if has_skipped {
+            self.nodes[node].zones[..=highest].iter_mut().for_each(Zone::reset_alloc_batch);
+        }
+        None
     }
 
     /// Takes a block from the first zone in `node`'s zonelist that stays above the watermark of

@@ -95,6 +95,9 @@ pub struct Zone {
     pub compaction: ZoneCompaction,
     /// Per-CPU free lists, one for each CPU of the machine.
     pub pcps: IdVec<Cpu, Pcp>,
+    /// Pages of this zone that are still to be allocated before others get their turn, where
+    /// requests are spread over zones (Linux `NR_ALLOC_BATCH`, 3.12 to 4.7).
+    pub alloc_batch: i64,
     /// A fallback has boosted the watermarks, and kswapd has not been woken yet
     /// (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
@@ -136,6 +139,7 @@ impl Zone {
             pageblocks: vec![MigrateType::Movable; nr_blocks],
             compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
             pcps: vec![Pcp::new(); nr_cpus.into()].into(),
+            alloc_batch: 0,
             boosted: false,
             reclaim_active: false,
         }
@@ -187,6 +191,11 @@ impl Zone {
     /// Pages on per-CPU lists.
     pub fn pcp_pages(&self) -> u64 {
         self.pcps.iter().map(|pcp| u64::from(pcp.count)).sum()
+    }
+
+    /// Gives the zone a new share of allocations.
+    pub(crate) fn reset_alloc_batch(&mut self) {
+        self.alloc_batch = (self.watermark_high - self.watermark_low) as i64;
     }
 
     /// Whether the zone has memory (Linux `managed_zone`).

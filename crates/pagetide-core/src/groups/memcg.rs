@@ -139,8 +139,8 @@ pub struct Memcg {
 pub const ROOT: MemcgId = MemcgId(0);
 
 impl Memcg {
-    /// An empty group with lists on `nr_nodes` nodes.
-    pub fn new(name: String, parent: MemcgId, nr_nodes: usize) -> Memcg {
+    /// An empty group with lists on `nr_nodes` nodes; `by_zone`: each zone has its own.
+    pub fn new(name: String, parent: MemcgId, nr_nodes: usize, by_zone: bool) -> Memcg {
         Memcg {
             name,
             online: true,
@@ -151,7 +151,7 @@ impl Memcg {
             last_child: MemcgId::NONE,
             prev_sibling: MemcgId::NONE,
             next_sibling: MemcgId::NONE,
-            lruvecs: alloc::vec![Lruvec::new(); nr_nodes].into(),
+            lruvecs: alloc::vec![Lruvec::new(by_zone); nr_nodes].into(),
             charged: 0,
             memory: PageCounter::default(),
             swap: PageCounter::default(),

@@ -42,9 +42,10 @@ pub struct Groups {
 }
 
 impl Groups {
-    pub(crate) fn new(nr_nodes: usize, nr_cpus: u16) -> Groups {
+    pub(crate) fn new(nr_nodes: usize, nr_cpus: u16, by_zone: bool) -> Groups {
+        let root = Memcg::new("root".into(), MemcgId::NONE, nr_nodes, by_zone);
         Groups {
-            memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)].into(),
+            memcgs: alloc::vec![root].into(),
             parents: alloc::vec![MemcgId::NONE].into(),
             free_memcgs: Vec::new(),
             idle_groups: IdleGroups::new(nr_nodes),

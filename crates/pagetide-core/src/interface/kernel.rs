@@ -109,6 +109,7 @@ impl Kernel {
         let page_size = mem.page_size;
         crate::frames::watermark::boot(&mut mem.nodes, &mut config.watermarks, page_size);
         mem.defrag_mode = config.defrag_mode;
+        mem.spreads_over_zones = Era::of(&config).spreads_over_zones;
         let has_thp = config.thp.is_on();
         let inputs = &mut config.watermarks;
         crate::frames::watermark::switch_thp(&mut mem.nodes, inputs, false, has_thp, page_size);
@@ -120,7 +121,7 @@ impl Kernel {
             era,
             mem,
             config,
-            groups: Groups::new(nr_nodes, nr_cpus),
+            groups: Groups::new(nr_nodes, nr_cpus, era.lists_by_zone),
             slabs,
             swap: SwapAreas::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),

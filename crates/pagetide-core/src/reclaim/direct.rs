@@ -16,6 +16,7 @@ use crate::compaction::CompactResult;
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::page_alloc::Memory;
 use crate::frames::watermark::zone_watermark_ok;
+use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::groups::memcg::MemcgPosition;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
@@ -24,11 +25,15 @@ use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
+use crate::reclaim::kswapd_compacts::balance_gap;
 use crate::reclaim::plugin::PolicyFault;
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::Event;
 use crate::units::digest::State;
 use crate::units::{NodeId, Order, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX, TICK};
+
+/// Lists of a node, or of one zone where zones have lists of their own.
+type ListsAt = (NodeId, Option<usize>);
 
 /// A direct reclaim in progress.
 #[derive(Clone, Debug, State)]
@@ -36,7 +41,7 @@ pub struct DirectReclaim {
     sc: ScanControl,
     /// The group to reclaim from; `None`: the machine.
     target: Option<MemcgPosition>,
-    /// Position in the node order of the current round.
+    /// Position in the order of nodes, or of zones, in the current round.
     at: usize,
     pass: Option<ShrinkNode>,
     round_scanned: u64,
@@ -63,7 +68,7 @@ impl DirectReclaim {
         reclaim.target = Some(target);
         reclaim.sc.goal.target = Some(target.id);
         reclaim.sc.goal.nr_to_reclaim = nr.max(SWAP_CLUSTER_MAX);
-        reclaim.sc.goal.reclaim_idx = crate::frames::zone_type::MAX_NR_ZONES - 1;
+        reclaim.sc.goal.reclaim_idx = MAX_NR_ZONES - 1;
         reclaim
     }
 
@@ -100,12 +105,19 @@ impl Kernel {
     /// Whether every zone of the node that the request may use is ready for compaction, so that
     /// reclaim can stop there (Linux `compaction_ready`). A single such zone is enough to end
     /// reclaim after this round.
-    fn is_compaction_ready(&self, node: NodeId, sc: &mut ScanControl) -> bool {
+    fn is_compaction_ready(&self, (node, zone): ListsAt, sc: &mut ScanControl) -> bool {
         if sc.goal.order <= PAGE_ALLOC_COSTLY_ORDER || sc.goal.is_for_group() {
             return false;
         }
         let mut all = true;
-        for zone in &self.mem.nodes[node].zones[..=sc.goal.reclaim_idx] {
+        let zones = &self.mem.nodes[node].zones;
+        let zones = match zone {
+            Some(zone) => &zones[zone..=zone],
+            None => &zones[..=sc.goal.reclaim_idx],
+        };
+        // 4.5 checks each zone as for a request that can use only the lowest.
+        let classzone = if self.era.compacts_to_low_mark { 0 } else { sc.goal.reclaim_idx };
+        for zone in zones {
             if !zone.is_populated() {
                 continue;
             }
@@ -116,7 +128,7 @@ impl Kernel {
                 &self.era,
                 sc.goal.order,
                 flags,
-                sc.goal.reclaim_idx,
+                classzone,
             ) {
                 CompactResult::Success => true,
                 CompactResult::Skipped => false,
@@ -125,15 +137,32 @@ impl Kernel {
                 | CompactResult::Complete
                 | CompactResult::PartialSkipped
                 | CompactResult::Contended => {
-                    let mark = zone.wmark(Watermark::High) + compact_gap(sc.goal.order);
+                    let gap = if self.era.compacts_to_low_mark { balance_gap(zone) } else { 0 };
+                    let mark = zone.wmark(Watermark::High) + gap + compact_gap(sc.goal.order);
                     let flags = AllocFlags::at(Watermark::High);
-                    zone_watermark_ok(zone, 0, mark, sc.goal.reclaim_idx, flags)
+                    zone_watermark_ok(zone, 0, mark, classzone, flags)
                 }
             };
             sc.found.compaction_ready |= ready;
             all &= ready;
         }
         all
+    }
+
+    /// The next lists of the round. The task's own node comes first, then the others by number;
+    /// where zones have lists of their own, the highest zone of a node comes first.
+    fn lists_to_shrink(&self, state: &DirectReclaim, first: NodeId) -> Option<ListsAt> {
+        let nr_nodes = self.mem.pgdat.len();
+        let nodes = (0..nr_nodes).map(|i| NodeId(((first.idx() + i) % nr_nodes) as u8));
+        let by_zone = self.era.lists_by_zone;
+        let lists = nodes.flat_map(|node| {
+            let zones = &self.mem.nodes[node].zones[..=state.sc.goal.reclaim_idx];
+            let zones = zones.iter().rev().filter(|zone| zone.is_populated());
+            zones
+                .take(if by_zone { MAX_NR_ZONES } else { 1 })
+                .map(move |zone| (node, by_zone.then_some(zone.index)))
+        });
+        lists.into_iter().nth(state.at)
     }
 
     /// Drops one exception for the next descent, after a descent that freed nothing. Returns false
@@ -190,7 +219,7 @@ impl Kernel {
     /// Whether the task must wait until kswapd has refilled the reserves (Linux
     /// `throttle_direct_reclaim`).
     pub(crate) fn throttle_direct_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Sleep> {
-        if self.allow_direct_reclaim(ctx.node) {
+        if self.era.reserves_unguarded || self.allow_direct_reclaim(ctx.node) {
             return None;
         }
         self.mem.vmstat.count(Event::PgscanDirectThrottle);
@@ -224,28 +253,20 @@ impl<O: Owners> Manager<O> {
     }
 
     fn direct_reclaim_batch(&mut self, state: &mut DirectReclaim, ctx: &Ctx) -> Step<u64> {
-        let node_order = |at: usize, machine: &Manager<O>| -> Option<NodeId> {
-            // The task's own node first, then the others by number.
-            (0..machine.mem.pgdat.len())
-                .map(|i| NodeId(((ctx.node.idx() + i) % machine.mem.pgdat.len()) as u8))
-                .filter(|node| {
-                    machine.mem.nodes[*node].zones[..=state.sc.goal.reclaim_idx]
-                        .iter()
-                        .any(|zone| zone.is_populated())
-                })
-                .nth(at)
-        };
         if state.target.is_some_and(|target| self.groups.at_position(target).is_none()) {
             return Step::Done(state.sc.found.nr_reclaimed);
         }
         let pass = match &mut state.pass {
             Some(pass) => pass,
-            None => match node_order(state.at, self) {
-                Some(node) if self.is_compaction_ready(node, &mut state.sc) => {
+            None => match self.lists_to_shrink(state, ctx.node) {
+                Some(lists) if self.is_compaction_ready(lists, &mut state.sc) => {
                     state.at += 1;
                     return Step::Continue;
                 }
-                Some(node) => state.pass.insert(ShrinkNode::new(node)),
+                Some((node, zone)) => {
+                    state.sc.rules.only_zone = zone;
+                    state.pass.insert(ShrinkNode::new(node))
+                }
                 None => return self.direct_reclaim_round_end(state, ctx),
             },
         };

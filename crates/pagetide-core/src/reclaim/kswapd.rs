@@ -10,7 +10,7 @@
 
 mod balance_pgdat;
 
-use super::kswapd_4_5::{Kswapd45State, ZoneDescent};
+use super::kswapd_by_zone::{ZoneDescent, ZoneKswapdState};
 use super::kswapd_compacts::CompactZones;
 use super::shrink_node::ShrinkNode;
 use super::{Reclaimer, ScanControl};
@@ -43,15 +43,8 @@ enum KswapdStage {
     Shrink(Box<ShrinkNode>),
     /// Compacting at the end of a round.
     Compact(CompactZones),
-    /// In a descent of Linux 4.5.
+    /// In a descent by zone (up to Linux 4.7).
     Balance(Box<ZoneDescent>),
-}
-
-/// State that only kswapd of Linux 2.6.37 has.
-#[derive(Clone, Copy, Debug, Default, State)]
-pub(super) struct Kswapd2637State {
-    /// Pages reclaimed before the present descent began.
-    pub reclaimed_before: u64,
 }
 
 /// Scan control of a kswapd. A step takes it out, so that the machine can be borrowed at the same
@@ -121,8 +114,7 @@ pub struct Kswapd {
     /// This kswapd compacts, the round needs a block, and no zone has such a block.
     needs_compaction: bool,
     /// State of older kernels.
-    pub(super) of_2_6_37: Kswapd2637State,
-    pub(super) of_4_5: Kswapd45State,
+    pub(super) by_zone: ZoneKswapdState,
 }
 
 impl Kswapd {
@@ -143,8 +135,7 @@ impl Kswapd {
             round_reclaimed: 0,
             raise_priority: true,
             needs_compaction: false,
-            of_2_6_37: Kswapd2637State::default(),
-            of_4_5: Kswapd45State::default(),
+            by_zone: ZoneKswapdState::default(),
         }
     }
 }

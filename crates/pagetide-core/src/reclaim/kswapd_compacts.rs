@@ -6,7 +6,7 @@
 //! the kswapd of 6.1 this models patch 0004 of kernels/linux-6.1. That kernel does not reclaim from
 //! zones with enough pages for compaction, and a descent with nothing to reclaim is not a failure.
 //!
-//! Invariant: `of_4_5.compacting` is set exactly while a compaction run of kswapd is open.
+//! Invariant: `by_zone.compacting` is set exactly while a compaction run of kswapd is open.
 
 mod compact_pgdat;
 

@@ -15,8 +15,7 @@
 pub mod direct;
 pub(crate) mod group_policy;
 pub mod kswapd;
-mod kswapd_2_6_37;
-mod kswapd_4_5;
+mod kswapd_by_zone;
 mod kswapd_compacts;
 pub(crate) mod plan;
 pub mod plugin;
@@ -149,8 +148,7 @@ pub struct ReclaimFindings {
 /// State that only older kernels and the proposals have.
 #[derive(Clone, Copy, Debug, Default, State)]
 pub struct OtherRules {
-    /// Only pages of this zone: the soft-limit tree's stage before 4.8, when zones had their own
-    /// lists.
+    /// The zone whose lists the pass scans, where zones have lists of their own (up to 4.7).
     pub only_zone: Option<usize>,
     /// Last resort: ignore shrink priorities.
     pub ignore_shrink_priority: bool,

@@ -22,7 +22,7 @@ use crate::interface::owners::Owners;
 use crate::interface::owners::{BackingStore, OwnerSlot, UnmapTarget};
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::Event;
-use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
+use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, DEF_PRIORITY, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 
 /// Counts of a batch (Linux `struct reclaim_stat`).
@@ -80,11 +80,21 @@ impl Kernel {
         None
     }
 
+    /// Where a page goes that cannot be freed before its write has ended.
+    fn spared_for_write(&self) -> ShrinkVerdict {
+        match self.era.keeps_unwritten {
+            true => ShrinkVerdict::Keep,
+            false => ShrinkVerdict::Activate,
+        }
+    }
+
     /// Whether reclaim itself may write a dirty file page. Only kswapd may, if it meets the page
     /// again and the node has only dirty pages at the tail.
     fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
         let page = &self.mem.pages[pfn];
+        let is_late = sc.goal.priority < DEF_PRIORITY - 2;
         self.writes_files(&sc.goal)
+            || (self.era.kswapd_writes_files_late && sc.goal.is_kswapd() && is_late)
             || (sc.goal.is_kswapd()
                 && page.has(PageFlags::RECLAIM)
                 && self.mem.pgdat[page.node()].dirty)
@@ -145,7 +155,7 @@ impl<O: Owners> Manager<O> {
         let events = &mut self.kernel.groups.memcgs[memcg].events;
         let event = if sc.goal.is_kswapd() { Event::PgstealKswapd } else { Event::PgstealDirect };
         events.add(event, nr_reclaimed);
-        if !sc.goal.is_for_group() {
+        if !sc.goal.is_for_group() || self.kernel.era.counts_all_steals {
             self.kernel.mem.vmstat.add(event, nr_reclaimed);
         }
         events.add(Event::Pgactivate, stat.activate);
@@ -154,7 +164,8 @@ impl<O: Owners> Manager<O> {
             .vmstat
             .add(if file { Event::PgstealFile } else { Event::PgstealAnon }, nr_reclaimed);
         self.lru_note_cost(memcg, node, file, stat.pageout);
-        self.note_recent(memcg, node, file, nr_taken, stat.activate);
+        let zone = sc.rules.only_zone.unwrap_or(0);
+        self.note_recent(memcg, (node, zone), file, nr_taken, stat.activate);
         if stat.unqueued_dirty == nr_taken {
             O::wake_writeback(self);
         }
@@ -306,7 +317,7 @@ impl<O: Owners> Manager<O> {
                 page.set(PageFlags::RECLAIM);
                 stat.writeback += page.nr_pages();
             }
-            return ShrinkVerdict::Activate;
+            return self.spared_for_write();
         }
         let references = self.check_references(pfn, sc);
         match references {
@@ -342,7 +353,7 @@ impl<O: Owners> Manager<O> {
                 // The writeback thread will write it; free the page as soon as it has.
                 self.mem.vmstat.count(Event::NrVmscanImmediateReclaim);
                 self.mem.pages[pfn].set(PageFlags::RECLAIM);
-                return ShrinkVerdict::Activate;
+                return self.spared_for_write();
             }
             let may_enter_fs = sc.goal.gfp.has(Gfp::FS) || (!file && sc.goal.gfp.has(Gfp::IO));
             if references == PageVerdict::ReclaimClean || !may_enter_fs || !sc.may.writepage {

@@ -8,9 +8,10 @@
 //! machine, the group with the largest excess and its descendants are scanned at priority 0 until a
 //! quarter of the excess is gone. The regular reclaim that follows visits all groups.
 //!
-//! Before 4.8 (policy `kswapd = linux-2.6.37`) zones had their own lists. The stage ran for every
-//! zone, each time to take a quarter of the whole excess, even from a zone with very little memory
-//! of the group.
+//! Up to 4.7 zones have lists of their own. The stage runs for every zone, each time to take a
+//! quarter of the whole excess, even from a zone with very little memory of the group.
+//!
+//! Differs from Linux: up to 4.7 each zone has a tree; here a node has one.
 //!
 //! Invariant: a group's lruvec has a key exactly while the group is on the node's tree.
 
@@ -30,8 +31,6 @@ pub(crate) struct SoftLimitTrees {
     arrivals: u64,
     /// A soft limit was set: from then on charges are counted.
     in_use: bool,
-    /// Offset in a zone, in frames, at which the next scan of only that zone continues.
-    pub zone_cursor: u32,
 }
 
 impl SoftLimitTrees {
@@ -40,7 +39,6 @@ impl SoftLimitTrees {
             trees: alloc::vec![BTreeMap::new(); nr_nodes].into(),
             arrivals: 0,
             in_use: false,
-            zone_cursor: 0,
         }
     }
 
@@ -69,10 +67,6 @@ pub(crate) struct SoftReclaim {
     /// Groups tried so far, and the next one if the last freed nothing.
     tried: u32,
     next: Option<MemcgPosition>,
-    /// Bitmap of small zones that still need a stage of their own, before the stage of the node.
-    zones_left: u8,
-    /// Pages freed in the present zone.
-    zone_reclaimed: u64,
     /// Pages that the whole stage has freed and scanned.
     pub nr_reclaimed: u64,
     pub nr_scanned: u64,

@@ -3,7 +3,7 @@
 use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
-    KswapdPolicy, LruPolicy, PcpPolicy, Thp, ThpDefrag,
+    KswapdPolicy, LruPolicy, PcpPolicy, PolicySet, Thp, ThpDefrag,
 };
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::NodeSpec;
@@ -299,6 +299,7 @@ proptest! {
     fn random_operations_keep_every_invariant(
         operations in proptest::collection::vec(operation(), 1..300),
         old in any::<bool>(),
+        kernel in proptest::sample::select(PolicySet::ALL),
         huge in any::<bool>(),
         page_cluster in 0..4u32,
         fail_every in prop_oneof![Just(0u64), 2..20u64],
@@ -314,7 +315,7 @@ proptest! {
             (BackgroundCompaction::Kswapd, CompactionPolicy::Linux45, CompactionCapture::Off),
         ][compaction];
         let of_2016 = compaction == CompactionPolicy::Linux45 && !old;
-        let config = Config {
+        let mut config = Config {
             page_cluster,
             watermarks: WatermarkInputs { pcp, ..WatermarkInputs::default() },
             background_compaction: background,
@@ -333,6 +334,9 @@ proptest! {
             thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
             ..Config::default()
         };
+        if fail_every % 3 == 1 {
+            kernel.choices().iter().for_each(|&choice| config.choose(choice));
+        }
         run_operations(&operations, config, fail_every, None);
     }
 
@@ -341,13 +345,13 @@ proptest! {
     fn strange_policies_keep_every_invariant(
         operations in proptest::collection::vec(operation(), 1..200),
         huge in any::<bool>(),
-        lru in 0..3usize,
+        lru in proptest::sample::select(LruPolicy::ALL),
         fail_every in prop_oneof![Just(0u64), 2..20u64],
         kind in 0..crate::strange::KINDS,
         seed in any::<u64>(),
     ) {
         let config = Config {
-            lru: [LruPolicy::Linux61, LruPolicy::Linux54, LruPolicy::Linux33][lru],
+            lru,
             thp: if huge { Thp::Always } else { Thp::Never },
             thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
             ..Config::default()

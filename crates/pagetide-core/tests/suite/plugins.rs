@@ -71,7 +71,7 @@ impl GroupPolicy for Echo {
 
 #[test]
 fn plugins_that_agree_with_the_built_in_rules_change_nothing() {
-    for lru in [LruPolicy::Linux61, LruPolicy::Linux54, LruPolicy::Linux33] {
+    for &lru in LruPolicy::ALL {
         let plugins = Plugins::new().groups("echo", Echo::default());
         let files = [None, Some("echo")].map(|policy| {
             let config = Config { lru, ..Config::default() };

@@ -23,7 +23,7 @@ use crate::model::policies::PolicyChoices;
 use crate::names::{DiskModel, ZoneName};
 pub use crate::op::{Advice, BlockRequest};
 pub use crate::workload::*;
-use pagetide_core::config::{CgroupVersion, ControlOrigin};
+use pagetide_core::config::{CgroupVersion, ControlOrigin, PolicyVariant};
 use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};
 pub use pagetide_core::frames::boot::free_lists::FreeLists;
 use pagetide_core::frames::node::ZoneSpec;
@@ -387,7 +387,7 @@ impl Setup {
 
     /// Version of the cgroup interface that the groups need: 1 if a control is written that only
     /// version 1 has, else 2. A control of a patch has the version of its patch, but may be
-    /// combined with others of version 2.
+    /// combined with others of version 2. Without controls, it is the chosen kernel's.
     pub fn cgroup_version(&self) -> CgroupVersion {
         let is_of_patch =
             |control: &GroupControl| matches!(control.file().since, ControlOrigin::Patch(_));
@@ -401,7 +401,10 @@ impl Setup {
         } else {
             of_linux().find(|version| *version == CgroupVersion::V1)
         };
-        first.unwrap_or_default()
+        let has_controls = self.group_controls().next().is_some();
+        let kernel = self.policies.kernel().filter(|_| !has_controls).unwrap_or_default();
+        let of_kernel = || kernel.choices().iter().find_map(|&choice| CgroupVersion::of(choice));
+        first.or_else(of_kernel).unwrap_or_default()
     }
 
     /// The group that is charged for a group's tasks: itself or its nearest ancestor with a memory

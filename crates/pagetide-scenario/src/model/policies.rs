@@ -31,13 +31,14 @@ impl PolicyChoices {
         }
     }
 
-    /// Chooses a kernel: its variants replace defaults, not explicitly chosen variants.
+    /// Chooses a kernel: its variants replace defaults, not explicitly chosen variants. Policies
+    /// that follow from other keys are not among them.
     pub fn follow(&mut self, kernel: PolicySet) {
         self.kernel = Some(kernel);
         for &choice in kernel.choices() {
             let policy = choice.policy();
             let is_default = self.get(policy).is_none_or(PolicyChoice::is_default);
-            if is_default && !self.named.contains(&policy) {
+            if is_default && !policy.is_implied() && !self.named.contains(&policy) {
                 self.put(choice);
             }
         }

@@ -27,7 +27,7 @@ fn policies() -> String {
     let mut table = String::from("| key | value | meaning |\n|---|---|---|\n");
     let what = "The kernel whose behaviour is the default of the other keys.";
     writeln!(table, "| **`kernel`** | | {what} |").unwrap();
-    for set in PolicySet::ALL {
+    for &set in PolicySet::ALL {
         let default = if set == PolicySet::default() { " (default)" } else { "" };
         writeln!(table, "| | `{set}`{default} | {} |", set.doc()).unwrap();
     }

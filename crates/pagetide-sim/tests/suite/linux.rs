@@ -7,6 +7,7 @@
 //! entry fails. `cargo test -p pagetide-sim --test linux -- --nocapture` prints every counter.
 
 use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,10 +39,22 @@ const JUDGED: [&str; 22] = [
 ];
 
 /// Seeds of the simulated runs.
-const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
-fn truth() -> PathBuf {
+pub fn truth() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/truth")
+}
+
+/// Mean of a metric over runs. `pgscan_total` and `pgsteal_total` are sums over kswapd and tasks.
+pub fn simulated(records: &[RunRecord], key: &str) -> Option<f64> {
+    let mean = |key: &str| {
+        let values = records.iter().map(|record| Some(record.metrics.get(key)?.value));
+        values.sum::<Option<f64>>().map(|sum| sum / records.len() as f64)
+    };
+    match key.strip_suffix("_total").filter(|base| base.contains("pgs")) {
+        Some(base) => Some(mean(&format!("{base}_kswapd"))? + mean(&format!("{base}_direct"))?),
+        None => mean(key),
+    }
 }
 
 /// Runs a variant of a case. Returns the ratio simulated / Linux of every judged counter above
@@ -64,18 +77,7 @@ fn ratios(case: &str, variant: Option<&str>) -> BTreeMap<String, f64> {
             continue;
         }
         let (phase, counter) = (fields[3], fields[4]);
-        let ours = |counter: &str| {
-            let key = format!("{phase}.{counter}");
-            let values = records.iter().map(|record| Some(record.metrics.get(&key)?.value));
-            values.sum::<Option<f64>>().map(|sum| sum / SEEDS.len() as f64)
-        };
-        let ours = match counter {
-            "pgscan_total" => ours("pgscan_kswapd").zip(ours("pgscan_direct")).map(|(k, d)| k + d),
-            "pgsteal_total" => {
-                ours("pgsteal_kswapd").zip(ours("pgsteal_direct")).map(|(k, d)| k + d)
-            }
-            counter => ours(counter),
-        };
+        let ours = simulated(&records, &format!("{phase}.{counter}"));
         let linux: f64 = fields[6].parse().unwrap();
         let Some(ours) = ours else { continue };
         if linux > 1000.0 {
@@ -119,7 +121,7 @@ fn factor(ratio: f64) -> f64 {
 
 /// Whether a bound on an error is exceeded, or wider than what is reached by more than half and 3
 /// per cent.
-fn is_outdated(bound: f64, reached: f64) -> bool {
+pub fn is_outdated(bound: f64, reached: f64) -> bool {
     reached > bound || (bound > reached * 1.5 + 0.03 && bound != reached)
 }
 

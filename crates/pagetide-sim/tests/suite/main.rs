@@ -7,6 +7,7 @@ mod dirty;
 mod ended;
 mod golden;
 mod groups;
+mod kernels;
 mod linux;
 mod liveness;
 mod page_size;

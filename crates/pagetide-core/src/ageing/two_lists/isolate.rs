@@ -23,9 +23,6 @@ pub(in crate::ageing::two_lists) struct IsolatedBatch {
     pub nr_taken: u64,
 }
 
-/// Zones of at most this many frames are searched by frame.
-const SMALL_ZONE: u32 = 4096;
-
 impl Kernel {
     /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`. A huge
     /// page is one entry and counts all its pages. `nr_scanned` includes pages of zones above the
@@ -39,16 +36,14 @@ impl Kernel {
         sc: &ScanControl,
         taken: &mut Vec<Pfn>,
     ) -> IsolatedBatch {
-        if let Some(zone) = sc.rules.only_zone {
-            return self.isolate_pages_of_zone(lru, nr, memcg, node, zone, taken);
-        }
+        let lists_of = sc.rules.only_zone.unwrap_or(0);
         let reclaim_idx = sc.goal.reclaim_idx;
         let lruvec = &mut self.groups.memcgs[memcg].lruvecs[node];
         let pages = &mut self.mem.pages;
         let mut isolated = IsolatedBatch { nr_scanned: 0, nr_taken: 0 };
         let mut skipped: Vec<Pfn> = Vec::new();
         while isolated.nr_taken < nr {
-            let pfn = lruvec.list(lru).tail;
+            let pfn = lruvec.list(lru, lists_of).tail;
             if pfn.is_none() {
                 break;
             }
@@ -80,62 +75,5 @@ impl Kernel {
         }
         self.subtree_sizes_changed(memcg, node, lru, -(isolated.nr_taken as i64));
         isolated
-    }
-
-    /// Takes up to `nr` pages of one zone off a list. (Before 4.8 every zone had its own lists.)
-    /// Searching the node's list for the few pages of a small zone would be slow. So the frames of
-    /// a small zone are searched in order, from where the last call stopped.
-    fn isolate_pages_of_zone(
-        &mut self,
-        lru: Lru,
-        nr: u64,
-        memcg: MemcgId,
-        node: NodeId,
-        zone: usize,
-        taken: &mut Vec<Pfn>,
-    ) -> IsolatedBatch {
-        let span = &self.mem.nodes[node].zones[zone];
-        let (start, spanned) = (span.start_pfn.0, span.spanned as u32);
-        let lruvec = &mut self.groups.memcgs[memcg].lruvecs[node];
-        let pages = &mut self.mem.pages;
-        let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
-        let cursor = self.groups.soft_limit_trees.zone_cursor % spanned.max(1);
-        let mut nr_taken = 0;
-        let mut at = lruvec.list(lru).tail;
-        while spanned > SMALL_ZONE && nr_taken < nr && at.is_some() {
-            // Most pages of the list are in a large zone. Take the oldest first; pages of other
-            // zones stay.
-            let pfn = at;
-            let page = &pages[pfn];
-            at = page.prev;
-            if page.zone() == zone {
-                nr_taken += page.nr_pages();
-                lruvec.remove(pages, pfn, lru);
-                pages[pfn].place = Place::Isolated;
-                taken.push(pfn);
-            }
-        }
-        for step in 0..spanned {
-            if nr_taken >= nr || spanned > SMALL_ZONE {
-                break;
-            }
-            let at = (cursor + step) % spanned;
-            let pfn = Pfn(start + at);
-            // A block that was never used has no page on a list.
-            let Some(page) = pages.get(pfn.idx()) else { continue };
-            if Lru::on(page) == Some(lru) && page.memcg == memcg {
-                nr_taken += page.nr_pages();
-                lruvec.remove(pages, pfn, lru);
-                pages[pfn].place = Place::Isolated;
-                taken.push(pfn);
-                self.groups.soft_limit_trees.zone_cursor = at + 1;
-            }
-        }
-        let state = &mut self.mem.pgdat[node];
-        state.zone_lru[zone][lru as usize] -= nr_taken;
-        state.stats[lru as usize] -= nr_taken;
-        self.subtree_sizes_changed(memcg, node, lru, -(nr_taken as i64));
-        self.mem.work.pages_scanned += taken.len() as u32;
-        IsolatedBatch { nr_scanned: nr_taken, nr_taken }
     }
 }

@@ -25,8 +25,8 @@ impl Kernel {
 
     /// Whether a walk has to age a group's anonymous memory even if it takes no page: its active
     /// list has outgrown its inactive one.
-    pub(crate) fn must_age_anon(&self, memcg: MemcgId, node: NodeId) -> bool {
-        self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false)
+    pub(crate) fn must_age_anon(&self, memcg: MemcgId, node: NodeId, zone: Option<usize>) -> bool {
+        self.can_age_anon_pages() && self.inactive_is_low(memcg, node, zone, false)
     }
 }
 
@@ -35,7 +35,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn kswapd_age_node(&mut self, sc: &ScanControl, ctx: &Ctx) {
         let node = ctx.node;
         let each = self.era.ages_by_own_lists;
-        if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, false)) {
+        if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, None, false)) {
             return;
         }
         self.mem.events.priority = sc.goal.priority;
@@ -46,7 +46,7 @@ impl<O: Owners> Manager<O> {
             if !sc.rules.ignore_shrink_priority && self.shrink_priority(memcg) < sc.goal.priority {
                 continue;
             }
-            if each && !self.inactive_is_low(memcg, node, false) {
+            if each && !self.inactive_is_low(memcg, node, sc.rules.only_zone, false) {
                 continue;
             }
             self.shrink_active_list(Lru::ActiveAnon, SWAP_CLUSTER_MAX, memcg, node, sc, ctx);
@@ -113,7 +113,8 @@ impl<O: Owners> Manager<O> {
         }
         taken.clear();
         self.step.scratch = taken;
-        self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_referenced);
+        let zone = sc.rules.only_zone.unwrap_or(0);
+        self.note_recent(memcg, (node, zone), lru.is_file(), nr_taken, nr_referenced);
         self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
         let events = &mut self.groups.memcgs[memcg].events;
         events.add(Event::Pgrefill, nr_scanned);

@@ -26,6 +26,8 @@ pub(crate) struct LruvecScan {
     /// Scan the targets completely, so that both kinds feel equal pressure: direct reclaim at the
     /// mildest priority does this.
     proportional: bool,
+    /// Stop with the first round over the lists that has freed enough (up to 3.9).
+    until_enough: bool,
     /// List of the next batch.
     at: usize,
     /// Priority of the group's plan, for the event log.
@@ -72,7 +74,10 @@ impl LruvecScan {
                 // A round over all lists is complete.
                 self.at = 0;
                 if self.nr_reclaimed >= self.nr_to_reclaim && !self.proportional {
-                    self.balance_targets();
+                    match self.until_enough {
+                        true => return None,
+                        false => self.balance_targets(),
+                    }
                 }
             }
             // Pages left on the active anonymous list alone do not go on.

@@ -6,7 +6,7 @@
 //! swap, and in the priority and protection that policies gave them. All arithmetic is integer, in
 //! the kernel's order.
 
-use crate::ageing::lruvec::{Lru, Lruvec, NR_EVICTABLE_LISTS};
+use crate::ageing::lruvec::{Lru, LruSizes, Lruvec, NR_EVICTABLE_LISTS};
 use crate::ageing::Ageing;
 use crate::frames::gfp::Watermark;
 use crate::frames::page_alloc::Memory;
@@ -34,6 +34,21 @@ pub(in crate::ageing::two_lists) enum ScanBalance {
     File,
 }
 
+impl ScanBalance {
+    /// The share of each list in the pages to scan.
+    fn share_out(self, scans: ScanCounts) -> ScanCounts {
+        match self {
+            ScanBalance::Equal => scans,
+            ScanBalance::Anon => [scans[0], scans[1], 0, 0],
+            ScanBalance::File => [0, 0, scans[2], scans[3]],
+            ScanBalance::Fract { anon, file, denominator } => Lru::EVICTABLE.map(|lru| {
+                let fraction = if lru.is_file() { file } else { anon };
+                scans[lru as usize] * fraction / denominator
+            }),
+        }
+    }
+}
+
 impl Groups {
     /// Saves the counts of refault activations, so that the next pass can recognize new ones.
     pub(crate) fn snapshot_refaults(&mut self, target: Option<MemcgId>, node: NodeId) {
@@ -58,29 +73,48 @@ impl Memory {
         inactive * ratio < active
     }
 
-    /// Whether the node could not be balanced even if all its page cache were freed.
+    /// Whether the node, or the zone, could not be balanced even if all its page cache were freed.
     pub(in crate::ageing::two_lists) fn is_page_cache_tiny(
         &self,
         node: NodeId,
+        zone: Option<usize>,
         free: impl Fn(&Zone) -> u64,
     ) -> bool {
-        let zones = &self.nodes[node].zones;
+        let zones = match zone {
+            Some(zone) => &self.nodes[node].zones[zone..=zone],
+            None => &self.nodes[node].zones[..],
+        };
         let free: u64 = zones.iter().map(free).sum();
         let high: u64 = zones
             .iter()
             .filter(|zone| zone.is_populated())
             .map(|zone| zone.wmark(Watermark::High))
             .sum();
-        self.node_lru_sizes(node).file() + free <= high
+        let sizes = match zone {
+            Some(zone) => LruSizes(self.pgdat[node].zone_lru[zone]),
+            None => self.node_lru_sizes(node),
+        };
+        sizes.file() + free <= high
     }
 }
 
 impl Kernel {
     /// Whether the inactive list of one kind of a group's pages is too small for its active list.
-    pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
-        let [inactive_anon, active_anon, inactive_file, active_file, _] =
-            self.lru_sizes_below(memcg, node).0;
+    /// `zone`: the lists of only this zone.
+    pub(crate) fn inactive_is_low(
+        &self,
+        memcg: MemcgId,
+        node: NodeId,
+        zone: Option<usize>,
+        file: bool,
+    ) -> bool {
+        let sizes = match self.era.ages_by_own_lists {
+            true => self.groups.lruvec(memcg, node).sizes_of(zone),
+            false => self.lru_sizes_below(memcg, node),
+        };
+        let [inactive_anon, active_anon, inactive_file, active_file, _] = sizes.0;
         match file {
+            true if self.era.halves_file_lists => active_file > inactive_file,
             true => self.mem.inactive_is_short(inactive_file, active_file),
             false => self.mem.inactive_is_short(inactive_anon, active_anon),
         }
@@ -98,13 +132,13 @@ impl Kernel {
         found.may_deactivate = [false, true].map(|file| {
             sc.may.force_ageing
                 || activated[usize::from(file)] != seen[usize::from(file)]
-                || self.inactive_is_low(target, node, file)
+                || self.inactive_is_low(target, node, None, file)
         });
         let sizes = self.lru_sizes_below(target, node);
         let [may_age_anon, may_age_file] = found.may_deactivate;
         found.cache_trim_mode = sizes.cold_file() >> sc.goal.priority > 0 && !may_age_file;
         found.file_is_tiny = sc.goal.target.is_none()
-            && self.mem.is_page_cache_tiny(node, |zone| zone.free_pages_counted())
+            && self.mem.is_page_cache_tiny(node, None, |zone| zone.free_pages_counted())
             && !may_age_anon
             && sizes.cold_anon() >> sc.goal.priority > 0;
     }
@@ -161,7 +195,10 @@ impl Kernel {
             } else {
                 size
             };
-            size >> plan.priority
+            match size >> plan.priority {
+                0 if self.era.forces_small_scans && sc.goal.is_for_group() => SWAP_CLUSTER_MAX,
+                scan => scan,
+            }
         });
         let balance = if self.era.balances_by_rotation {
             // The recent counts must age even if there is nothing to scan.
@@ -173,14 +210,21 @@ impl Kernel {
         } else {
             self.balance(memcg, sc, plan)
         };
-        match balance {
-            ScanBalance::Equal => scans,
-            ScanBalance::Anon => [scans[0], scans[1], 0, 0],
-            ScanBalance::File => [0, 0, scans[2], scans[3]],
-            ScanBalance::Fract { anon, file, denominator } => Lru::EVICTABLE.map(|lru| {
-                let fraction = if lru.is_file() { file } else { anon };
-                scans[lru as usize] * fraction / denominator
-            }),
+        let mut counts = balance.share_out(scans);
+        if self.era.forces_idle_scans && sc.goal.is_for_group() && counts == [0; 4] {
+            let lruvec = self.groups.lruvec(memcg, node);
+            let sizes = lruvec.sizes_of(sc.rules.only_zone);
+            let scans = Lru::EVICTABLE.map(|lru| sizes.on(lru).min(SWAP_CLUSTER_MAX));
+            counts = balance.share_out(scans);
         }
+        if self.era.saves_scans {
+            let Ageing::TwoLists(two) = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
+            let saved = &mut two.of_zone_mut(sc.rules.only_zone.unwrap_or(0)).saved_scan;
+            for (count, saved) in counts.iter_mut().zip(saved) {
+                *saved += *count;
+                *count = if *saved < SWAP_CLUSTER_MAX { 0 } else { core::mem::take(saved) };
+            }
+        }
+        counts
     }
 }

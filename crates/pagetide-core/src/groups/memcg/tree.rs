@@ -130,7 +130,8 @@ impl Kernel {
             return Err(Errno::Enospc);
         }
         let nr_nodes = self.mem.pgdat.len();
-        let mut group = Memcg::new(name, parent, nr_nodes);
+        let by_zone = self.era.lists_by_zone;
+        let mut group = Memcg::new(name, parent, nr_nodes, by_zone);
         group.swappiness = self.groups.memcgs[parent].swappiness;
         let id = match self.groups.free_memcgs.pop() {
             Some(id) => {
@@ -218,8 +219,11 @@ impl Kernel {
         let mut events = group.events;
         events.add_all(&group.removed_events);
         let generation = group.generation + 1;
-        self.groups.memcgs[id] =
-            Memcg { online: false, generation, ..Memcg::new(String::new(), MemcgId::NONE, 0) };
+        self.groups.memcgs[id] = Memcg {
+            online: false,
+            generation,
+            ..Memcg::new(String::new(), MemcgId::NONE, 0, false)
+        };
         self.groups.parents[id] = MemcgId::NONE;
         self.groups.memcgs[parent].removed_events.add_all(&events);
         self.groups.free_memcgs.push(id);

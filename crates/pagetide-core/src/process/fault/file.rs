@@ -100,7 +100,7 @@ impl Machine {
                         }
                     };
                     if let Some(window) = window {
-                        fault.dropped_lock = !fault.tried;
+                        fault.dropped_lock = !fault.tried && !self.era.reads_under_lock;
                         fault.stage = FaultStage::Readahead(window);
                         return None;
                     }
@@ -129,7 +129,7 @@ impl Machine {
         if !page.has(PageFlags::READAHEAD) {
             return None;
         }
-        fault.dropped_lock = true;
+        fault.dropped_lock = !self.kernel.era.reads_under_lock;
         if page.has(PageFlags::WRITEBACK) {
             return None;
         }
@@ -237,7 +237,7 @@ impl Machine {
             fault.stage = FaultStage::File;
             return None;
         }
-        fault.dropped_lock |= !fault.tried;
+        fault.dropped_lock |= !fault.tried && !self.era.reads_under_lock;
         fault.read_alone = true;
         self.submit_file_read(file, index, index + 1);
         self.fault_file_cached(fault, pfn, ctx)

@@ -3,7 +3,7 @@
 //! Linux: `wakeup_kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `prepare_kswapd_sleep`
 //! (mm/vmscan.c, 6.1).
 
-use super::{Kswapd2637State, KswapdStage, MAX_RECLAIM_RETRIES, NAP};
+use super::{KswapdStage, MAX_RECLAIM_RETRIES, NAP};
 use crate::config::Config;
 use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::page_alloc::Memory;
@@ -12,12 +12,12 @@ use crate::frames::zone::Zone;
 use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::interface::ctx::Ctx;
 use crate::interface::daemon::{Daemon, DaemonRest};
-use crate::interface::effect::{Effect, Sleep, Step, Token};
+use crate::interface::effect::{Effect, Step, Token};
 use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
-use crate::reclaim::kswapd_4_5::ZoneDescent;
+use crate::reclaim::kswapd_by_zone::ZoneDescent;
 use crate::reclaim::plugin::PolicyFault;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
 use crate::reclaim::{Reclaimer, ScanControl};
@@ -75,7 +75,6 @@ impl Memory {
         }
         kswapd.nr_boost_reclaim = kswapd.boosts.iter().sum();
         kswapd.round_reclaimed = 0;
-        kswapd.of_2_6_37 = Kswapd2637State::default();
     }
 }
 
@@ -116,7 +115,7 @@ impl Kernel {
             return;
         }
         let hopeless = kswapd.failures >= MAX_RECLAIM_RETRIES;
-        let balanced = if self.era.kswapd_by_zone {
+        let balanced = if self.era.lists_by_zone {
             self.node_balanced_for_waker(node, order, highest_zoneidx)
         } else {
             self.pgdat_balanced(node, order, highest_zoneidx)
@@ -153,11 +152,8 @@ impl Kernel {
         order: Order,
         highest_zoneidx: usize,
     ) -> bool {
-        if self.era.kswapd_by_zone {
-            return self.pgdat_balanced_4_5(node, order, highest_zoneidx);
-        }
-        if self.era.kswapd_wants_every_zone {
-            return self.pgdat_balanced_2_6_37(node, order, highest_zoneidx);
+        if self.era.lists_by_zone {
+            return self.pgdat_balanced_by_zone(node, order, highest_zoneidx);
         }
         let mut populated = self.mem.nodes[node].zones[..=highest_zoneidx]
             .iter()
@@ -261,15 +257,11 @@ impl Kernel {
         }
     }
 
-    /// After a node pass: the next stage, and a wait.
-    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (KswapdStage, Option<Sleep>) {
+    /// After a node pass: the next stage.
+    fn kswapd_round_end(&mut self, ctx: &Ctx) -> KswapdStage {
         let node = ctx.node;
         if self.mem.pgdat[node].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
             self.wake_throttled(node, Throttle::Reserves);
-        }
-        if self.era.kswapd_restarts {
-            let (more, sleep) = self.kswapd_round_end_2_6_37(ctx);
-            return (self.kswapd_next(node, more), sleep);
         }
         let kswapd = &mut self.mem.pgdat[node].kswapd;
         let sc = &mut kswapd.sc;
@@ -283,10 +275,10 @@ impl Kernel {
         kswapd.nr_boost_reclaim -= kswapd.nr_boost_reclaim.min(reclaimed);
         if kswapd.needs_compaction && sc.goal.order > 0 && reclaimed > sc.goal.nr_to_reclaim {
             let order = sc.goal.order;
-            return (KswapdStage::Compact(self.mem.kswapd_begins_to_compact(node, order)), None);
+            return KswapdStage::Compact(self.mem.kswapd_begins_to_compact(node, order));
         }
         let more = self.kswapd_lower_priority(node);
-        (self.kswapd_next(node, more), None)
+        self.kswapd_next(node, more)
     }
 
     /// The end of a round: lowers the priority or stops. Returns whether to continue.
@@ -394,20 +386,24 @@ impl<O: Owners> Manager<O> {
                 }
                 KswapdStage::Begin => {
                     self.mem.kswapd_begin(node);
-                    stage = if self.era.kswapd_by_zone {
-                        let zoneidx = self.mem.pgdat[node].kswapd.zoneidx;
+                    stage = if self.era.lists_by_zone {
+                        let laptop = self.config.laptop_mode != 0;
+                        let kswapd = &mut self.mem.pgdat[node].kswapd;
+                        kswapd.sc.may.writepage = !laptop;
+                        let zoneidx = kswapd.zoneidx;
                         KswapdStage::Balance(Box::new(ZoneDescent::new(zoneidx)))
                     } else {
                         KswapdStage::Round
                     };
                 }
-                KswapdStage::Balance(ref mut balance) => match self.balance_pgdat_4_5(balance, ctx)
+                KswapdStage::Balance(ref mut balance) => match self
+                    .balance_pgdat_by_zone(balance, ctx)
                 {
                     Step::Continue => break (stage, Step::Continue),
                     Step::Wait(wait) => break (stage, Step::Wait(wait)),
                     Step::Done(()) => {
                         let end_zone = balance.end_zoneidx();
-                        let again = self.kswapd_end_4_5(node, end_zone);
+                        let again = self.kswapd_end_by_zone(node, end_zone);
                         let next = if again { KswapdStage::Begin } else { KswapdStage::TrySleep };
                         break (next, Step::Continue);
                     }
@@ -438,8 +434,8 @@ impl<O: Owners> Manager<O> {
                         NodeStep::Continue => break (stage, Step::Continue),
                         NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
                         NodeStep::Done(wait) => {
-                            let (next, sleep) = self.kswapd_round_end(ctx);
-                            break match wait.or(sleep) {
+                            let next = self.kswapd_round_end(ctx);
+                            break match wait {
                                 Some(wait) => (next, Step::Wait(wait)),
                                 None => (next, Step::Continue),
                             };
@@ -481,9 +477,6 @@ impl<O: Owners> Manager<O> {
             .filter(|zone| zone.is_populated())
             .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
             .sum();
-        if self.kernel.era.kswapd_restarts {
-            kswapd.sc.goal.nr_to_reclaim = u64::MAX;
-        }
         let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
         kswapd.needs_compaction = compacts;
         let sc = *self.mem.pgdat[ctx.node].kswapd.sc;

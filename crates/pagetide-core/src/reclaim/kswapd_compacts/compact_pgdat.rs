@@ -39,7 +39,7 @@ impl Memory {
         order: Order,
     ) -> CompactZones {
         self.vmstat.count(Event::CompactKswapd);
-        self.pgdat[node].kswapd.of_4_5.compacting = true;
+        self.pgdat[node].kswapd.by_zone.compacting = true;
         CompactZones { order, zone: 0, run: None }
     }
 }
@@ -47,7 +47,7 @@ impl Memory {
 impl Kernel {
     /// Whether the node's kswapd is compacting.
     pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
-        self.mem.pgdat.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
+        self.mem.pgdat.get(node.idx()).is_some_and(|node| node.kswapd.by_zone.compacting)
     }
 
     /// Whether the zone has a block of `order`, or compaction could make one.
@@ -108,7 +108,7 @@ impl<O: Owners> Manager<O> {
         let CompactZones { order, zone, run } = at;
         let order = *order;
         // 4.5 checks the low watermark as for a request that may use only the lowest zone.
-        let by_zone = self.era.kswapd_by_zone;
+        let by_zone = self.era.lists_by_zone;
         if let Some(id) = *run {
             match self.compact_step(id, ctx) {
                 Step::Continue => return Step::Continue,
@@ -147,7 +147,7 @@ impl<O: Owners> Manager<O> {
             }
             *zone += 1;
         }
-        self.mem.pgdat[node].kswapd.of_4_5.compacting = false;
+        self.mem.pgdat[node].kswapd.by_zone.compacting = false;
         Step::Done(())
     }
 }

@@ -96,6 +96,7 @@ impl Kernel {
         self.groups.idle_groups.rules == Some(self.rules_of_walks())
             && goal.priority >= 0
             && !self.era.balances_by_rotation
+            && !self.era.lists_by_zone
             && self.config.soft_limit != SoftLimitPolicy::TwoPass
             && self.plugin.policy.is_none()
     }
@@ -161,7 +162,7 @@ impl Kernel {
         let must_look = memcg == ROOT
             || self.groups.idle_groups.has_rules[place]
             || kept.nr_unused() > 0
-            || self.must_age_anon(memcg, node);
+            || self.must_age_anon(memcg, node, None);
         (!must_look).then_some((lruvec.largest_evictable(), departures))
     }
 

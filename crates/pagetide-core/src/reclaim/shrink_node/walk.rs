@@ -108,7 +108,7 @@ impl Kernel {
     /// In version 1 tasks that dirty the pages of a group are not throttled. So reclaim for such a
     /// group waits for a page that it meets a second time under writeback. (kswapd waits for any
     /// write.)
-    fn legacy_wait(&mut self, goal: &ReclaimGoal, node: NodeId) -> NodeStep {
+    pub(in crate::reclaim) fn legacy_wait(&mut self, goal: &ReclaimGoal, node: NodeId) -> NodeStep {
         match self.step.legacy_wait.take() {
             None => NodeStep::Continue,
             Some(_) if goal.is_kswapd() => {
@@ -246,6 +246,10 @@ impl<O: Owners> Manager<O> {
         let mut visits = 0;
         loop {
             match &mut pass.stage {
+                // A kswapd that works by zone runs the soft-limit stage itself.
+                NodePassStage::New if self.era.lists_by_zone && sc.goal.is_kswapd() => {
+                    self.shrink_node_begin(pass, sc);
+                }
                 NodePassStage::New => match self.begin_soft_reclaim(pass.node, sc) {
                     Some(soft) => pass.stage = NodePassStage::Soft(Box::new(soft)),
                     None => self.shrink_node_begin(pass, sc),
@@ -308,7 +312,9 @@ impl<O: Owners> Manager<O> {
                     let wanted = sc.goal.nr_to_reclaim;
                     let scan = self.plan_scan(memcg, pass.node, sc, plan, wanted);
                     // Small groups have nothing to scan at mild priorities, and there may be many.
-                    if memcg != ROOT && scan.is_empty() && !self.must_age_anon(memcg, pass.node) {
+                    let zone = sc.rules.only_zone;
+                    let must_age = self.must_age_anon(memcg, pass.node, zone);
+                    if memcg != ROOT && scan.is_empty() && !must_age {
                         let priority = self.slab_priority(memcg, sc);
                         if let Some(slab) =
                             self.begin_shrink_slab(memcg, pass.node, priority, sc.goal.gfp)

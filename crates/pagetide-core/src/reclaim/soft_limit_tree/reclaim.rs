@@ -4,7 +4,6 @@
 //! (mm/memcontrol.c, 6.1).
 
 use crate::config::SoftLimitPolicy;
-use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
@@ -83,7 +82,7 @@ impl Groups {
     /// Puts the group back with its present excess. Returns whether the stage is over.
     fn soft_reclaim_of_top_ended(&mut self, state: &mut SoftReclaim) -> bool {
         let Some((top, _)) = state.top.take() else { return true };
-        state.zone_reclaimed += state.total;
+        state.nr_reclaimed += state.total;
         // If the group freed nothing, the stage tries the next one.
         let next = if state.total == 0 { self.largest_soft_limit(state.node) } else { None };
         state.next = next.map(|next| self.position_of(next));
@@ -93,7 +92,7 @@ impl Groups {
             self.put_on_tree(top, state.node, excess);
         }
         state.tried += 1;
-        if state.zone_reclaimed > 0 {
+        if state.nr_reclaimed > 0 {
             return true;
         }
         let over = next.is_none() || state.tried > MAX_SOFT_LIMIT_RECLAIM_LOOPS;
@@ -105,17 +104,6 @@ impl Groups {
             }
         }
         over
-    }
-}
-
-impl Memory {
-    /// Bitmap of the zones with memory, without the largest. The scan of the node's lists covers
-    /// the largest zone.
-    fn small_zones(&self, node: NodeId) -> u8 {
-        let zones = &self.nodes[node].zones;
-        let largest = zones.iter().map(|zone| zone.managed).max().unwrap_or(0);
-        let small = zones.iter().filter(|zone| zone.is_populated() && zone.managed < largest);
-        small.fold(0, |bits, zone| bits | 1 << zone.index)
     }
 }
 
@@ -186,6 +174,7 @@ impl Kernel {
         let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
             && sc.goal.target.is_none()
             && sc.goal.order == 0
+            && (sc.goal.is_kswapd() || !self.era.soft_limits_only_in_kswapd)
             && !self.groups.soft_limit_trees.trees[node].is_empty();
         if !wanted {
             return None;
@@ -195,12 +184,7 @@ impl Kernel {
         inner.goal.priority = 0;
         inner.may.overrule_plugins = sc.may.overrule_plugins;
         inner.goal.reclaim_idx = crate::frames::zone_type::MAX_NR_ZONES - 1;
-        let mut zones_left = 0;
-        if self.era.soft_limits_by_zone {
-            zones_left = self.mem.small_zones(node);
-            inner.rules.only_zone = (zones_left != 0).then(|| zones_left.trailing_zeros() as usize);
-            zones_left &= zones_left.saturating_sub(1);
-        }
+        inner.rules.only_zone = sc.rules.only_zone;
         Some(SoftReclaim {
             node,
             top: None,
@@ -210,8 +194,6 @@ impl Kernel {
             total: 0,
             tried: 0,
             next: None,
-            zones_left,
-            zone_reclaimed: 0,
             nr_reclaimed: 0,
             nr_scanned: 0,
         })
@@ -265,24 +247,6 @@ impl Kernel {
 impl<O: Owners> Manager<O> {
     /// One batch of the stage. Returns whether it is over.
     pub(crate) fn soft_reclaim_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
-        if !self.soft_reclaim_zone_step(state, ctx) {
-            return false;
-        }
-        state.nr_reclaimed += core::mem::take(&mut state.zone_reclaimed);
-        if state.sc.rules.only_zone.is_none() {
-            return true;
-        }
-        // The next zone starts the whole search again.
-        let zones = state.zones_left;
-        state.sc.rules.only_zone = (zones != 0).then(|| zones.trailing_zeros() as usize);
-        state.zones_left &= zones.saturating_sub(1);
-        state.top = None;
-        state.next = None;
-        state.tried = 0;
-        false
-    }
-
-    fn soft_reclaim_zone_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
         loop {
             if let Some((at, lruvec)) = &mut state.victim {
                 let Some(victim) = self.groups.at_position(*at) else {

@@ -6,7 +6,7 @@
 
 use crate::world::TestWorld;
 use pagetide_core::config::{
-    CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, Thp, ThpDefrag,
+    CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, PolicySet, Thp, ThpDefrag,
 };
 use pagetide_core::frames::gfp::Gfp;
 use pagetide_core::frames::node::NodeSpec;
@@ -419,7 +419,7 @@ fn config_of(dice: &mut TestWorld) -> Config {
     let old = dice.draw(4) == 0;
     let thp = [Thp::Never, Thp::Always, Thp::Madvise][dice.draw(3) as usize];
     let defrag = [ThpDefrag::Always, ThpDefrag::Madvise, ThpDefrag::Never][dice.draw(3) as usize];
-    Config {
+    let mut config = Config {
         page_cluster: dice.draw(4) as u32,
         read_ahead_pages: [32, 8, 0][dice.draw(3) as usize],
         thp,
@@ -433,5 +433,10 @@ fn config_of(dice: &mut TestWorld) -> Config {
             false => DirectReclaimPolicy::Linux61,
         },
         ..Config::default()
+    };
+    if dice.draw(3) == 0 {
+        let kernel = PolicySet::ALL[dice.draw(PolicySet::ALL.len() as u64) as usize];
+        kernel.choices().iter().for_each(|&choice| config.choose(choice));
     }
+    config
 }

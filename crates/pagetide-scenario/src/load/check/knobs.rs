@@ -12,7 +12,7 @@ use crate::load::BUILT_IN;
 use crate::model::policies::PolicyChoices;
 use pagetide_core::config::{
     BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, Policy,
-    PolicyChoice, Sysctl, WatermarkPolicy,
+    PolicyChoice, PolicySet, Sysctl, WatermarkPolicy,
 };
 use pagetide_core::control::{
     cache_and_file, kernel_number, CacheControl, ControlWrite, GroupControl, GroupControlWrite,
@@ -122,7 +122,12 @@ pub(super) fn sysctls(
             _ => last = Some((mark, value, span)),
         }
     }
-    checked.into_iter().map(|(write, _)| write).collect()
+    let switched_off = policies.kernel().map_or(&[][..], PolicySet::switched_off).iter();
+    let switched_off = switched_off
+        .filter(|(sysctl, _)| !writes.iter().any(|write| write.name.value == sysctl.name()));
+    let switched_off = switched_off
+        .map(|&(sysctl, value)| ControlWrite::Sysctl(sysctl, ControlValue::Number(value.into())));
+    switched_off.chain(checked.into_iter().map(|(write, _)| write)).collect()
 }
 
 /// The writes to the files of a group when it is created.

@@ -68,7 +68,7 @@ pub(crate) fn policies() -> Schema {
 /// Schema of `[policy] kernel`.
 fn kernels() -> Value {
     let one = |set: PolicySet| json!({ "const": set.name(), "description": set.doc() });
-    let all = PolicySet::ALL.map(one);
+    let all: Vec<Value> = PolicySet::ALL.iter().copied().map(one).collect();
     let description = format!("{} Default: {}.", KERNEL_KEY.1, PolicySet::default());
     json!({ "type": "string", "description": description, "oneOf": all })
 }

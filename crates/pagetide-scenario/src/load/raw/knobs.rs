@@ -73,7 +73,7 @@ fn decode_kernel(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<Po
     let text = String::decode(&entry.node, sink)?;
     let kernel = PolicySet::find(&text);
     if kernel.is_none() {
-        let names = PolicySet::ALL.into_iter().map(PolicySet::name);
+        let names = PolicySet::ALL.iter().map(|set| set.name());
         unknown_name("kernel", &text, entry.node.span, names, sink);
     }
     Some(Spanned { value: kernel?, span: entry.node.span })

@@ -260,6 +260,7 @@ pub fn add_blocks(setup: &mut Setup, seed: u64) {
                 })],
                 _ => vec![
                     Workload::Interleave(Interleave {
+                        keep_mapped: false,
                         region: region.clone(),
                         pages: 1 + draw.below(pages[file].min(1000)),
                         file,

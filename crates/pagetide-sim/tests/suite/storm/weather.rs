@@ -2,7 +2,7 @@
 //! policies, files, and programs.
 
 use super::more;
-use pagetide_core::config::KswapdPolicy;
+use pagetide_core::config::{KswapdPolicy, PolicySet};
 use pagetide_core::control::ControlWrite;
 use pagetide_scenario::build::Builder;
 use pagetide_scenario::draws::prng::SplitMix64;
@@ -208,16 +208,25 @@ pub fn setup(seed: u64) -> Setup {
     more::compact(&mut setup, seed);
     more::advise_and_lock(&mut setup, seed);
     more::write_to_groups(&mut setup, seed);
+    follow_a_kernel(&mut setup, seed);
     cut_short(&mut setup);
     setup
 }
 
-/// Shortens storms with a kswapd that may spin. kswapd of 4.5 never gives up (since 4.12 it does).
+/// A third of the storms run on the policies of a kernel, where nothing else has been chosen.
+fn follow_a_kernel(setup: &mut Setup, seed: u64) {
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x6b65_726e_656c_2121));
+    if draw.one_in(3) {
+        setup.policies.follow(draw.of(PolicySet::ALL));
+    }
+}
+
+/// Shortens storms with a kswapd that may spin. Up to 4.11 kswapd never gives up.
 /// While a zone has pages that count as reclaimable but are not scanned (lists of one page, groups
 /// without swap), it goes through all priorities again and again, which is also slow to simulate. A
 /// service gives it time to spin, because its threads wait for requests.
 fn cut_short(setup: &mut Setup) {
-    if setup.policies.of() == Some(KswapdPolicy::Linux45) {
+    if setup.policies.of().unwrap_or(KswapdPolicy::Linux61) != KswapdPolicy::Linux61 {
         let phases = setup.tasks.iter().flat_map(|task| &task.phases);
         let mut services = phases.filter(|phase| matches!(phase.workload, Workload::Service(_)));
         let most = if services.next().is_some() { 100_000_000 } else { 1_000_000_000 };

@@ -49,10 +49,18 @@ impl Kernel {
         nr_to_reclaim: u64,
     ) -> LruvecScan {
         let nr = self.get_scan_count(memcg, node, sc, plan);
-        let proportional =
-            !sc.goal.is_kswapd() && sc.goal.target.is_none() && plan.priority == DEF_PRIORITY;
-        let (nr_reclaimed, at, priority) = (0, 0, plan.priority);
-        LruvecScan { nr, targets: nr, nr_reclaimed, nr_to_reclaim, proportional, at, priority }
+        let until_enough = self.era.scans_until_enough;
+        let spares_none = until_enough || !sc.goal.is_kswapd() && sc.goal.target.is_none();
+        LruvecScan {
+            nr,
+            targets: nr,
+            nr_reclaimed: 0,
+            nr_to_reclaim,
+            proportional: spares_none && plan.priority == DEF_PRIORITY,
+            until_enough,
+            at: 0,
+            priority: plan.priority,
+        }
     }
 }
 
@@ -68,7 +76,7 @@ impl<O: Owners> Manager<O> {
     ) -> ScanBatch {
         let Some((lru, nr)) = scan.next() else {
             // Keep the anonymous lists in balance, even without inactive pages to scan.
-            if self.must_age_anon(memcg, node) {
+            if self.must_age_anon(memcg, node, sc.rules.only_zone) {
                 let nr = SWAP_CLUSTER_MAX;
                 self.shrink_active_list(Lru::ActiveAnon, nr, memcg, node, sc, ctx);
             }
@@ -83,7 +91,8 @@ impl<O: Owners> Manager<O> {
             return ScanBatch::Evict(EvictionBatch { file, nr_scanned, nr_taken, taken });
         }
         let is_aged = if self.era.ages_by_own_lists {
-            sc.may.force_ageing || self.is_to_be_aged(memcg, node, lru.is_file())
+            sc.may.force_ageing
+                || self.is_to_be_aged(memcg, node, sc.rules.only_zone, lru.is_file())
         } else {
             sc.found.lists.may_deactivate[usize::from(lru.is_file())]
         };

@@ -39,10 +39,10 @@ fn a_quarter_of_a_node_is_enough_for_blocks_and_all_of_it_is_wanted_for_pages() 
         exhaust(&mut machine, Gfp::KERNEL.with(Gfp::DMA32), 1);
         // A zone without pages to reclaim counts as balanced, so give one some.
         machine.mem.pgdat[0].zone_lru[1][2] = 1000;
-        machine.mem.pgdat[0].kswapd.of_4_5.pages_scanned = [0; MAX_NR_ZONES];
-        assert!(!machine.pgdat_balanced_4_5(NODE, 0, 1), "{mib} MiB");
+        machine.mem.pgdat[0].kswapd.by_zone.pages_scanned = [0; MAX_NR_ZONES];
+        assert!(!machine.pgdat_balanced_by_zone(NODE, 0, 1), "{mib} MiB");
         let dma_only = machine.mem.nodes[0].zones[0].free_pages() > 1000;
-        assert_eq!(machine.pgdat_balanced_4_5(NODE, 3, 1), enough && dma_only, "{mib} MiB");
+        assert_eq!(machine.pgdat_balanced_by_zone(NODE, 3, 1), enough && dma_only, "{mib} MiB");
         // Since 4.8 one balanced zone is enough for both.
         machine.set_policy("kswapd", "linux-6.1").unwrap().discard();
         assert_eq!(machine.pgdat_balanced(NODE, 0, 1), dma_only, "{mib} MiB");
