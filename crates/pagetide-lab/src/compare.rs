@@ -134,11 +134,7 @@ fn warnings(a: &PrintedResult, b: &PrintedResult, is_paired: bool) -> Vec<String
 fn records(of: &PrintedResult, variant: &Variant) -> Vec<RunRecord> {
     let nr_runs = variant.metrics.values().map(|metric| metric.samples.len()).max().unwrap_or(0);
     let record = |at: usize| RunRecord {
-        scenario: of.document.scenario.clone(),
-        variant: variant.name.clone(),
-        seed: of.document.seed.saturating_add(at as u64),
         version: of.document.version.clone(),
-        page_size: 4096,
         metrics: variant
             .metrics
             .iter()
@@ -149,12 +145,11 @@ fn records(of: &PrintedResult, variant: &Variant) -> Vec<RunRecord> {
                 Some((key.clone(), Metric { ended, ..Metric::new(value, metric.unit) }))
             })
             .collect(),
-        digest: 0,
-        elapsed_ns: 0,
-        notes: Vec::new(),
-        files: Vec::new(),
-        timeline: None,
-        latencies: Vec::new(),
+        ..RunRecord::new(
+            &of.document.scenario,
+            &variant.name,
+            of.document.seed.saturating_add(at as u64),
+        )
     };
     (0..nr_runs).map(record).collect()
 }

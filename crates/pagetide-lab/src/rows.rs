@@ -149,30 +149,14 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{report, with_setup};
+    use crate::testing::{report, task, with_setup};
     use pagetide_scenario::build::Builder;
-    use pagetide_scenario::model::{Phase, SleepWorkload, Task, TaskStart, Workload};
+    use pagetide_scenario::model::Task;
 
     const RUNS: &[(&str, &[(&str, f64)])] = &[
         ("a", &[("dd.walltime", 2.0), ("dd.copy.walltime", 2.0), ("pswpin", 0.0), ("x", 1.0)]),
         ("b", &[("dd.walltime", 3.0), ("dd.copy.walltime", 3.0), ("allocstall", 4.0), ("x", 1.0)]),
     ];
-
-    fn task(name: &str, phases: &[&str]) -> Task {
-        let workload = Workload::Sleep(SleepWorkload { ns: 1 });
-        let phase = |name: &&str| Phase { name: (*name).to_owned(), workload: workload.clone() };
-        Task {
-            name: name.to_owned(),
-            group: None,
-            start: TaskStart { delay_ns: 0, after: None },
-            background: false,
-            until: None,
-            nice: 0,
-            oom_score_adj: 0,
-            loops: 1,
-            phases: phases.iter().map(phase).collect(),
-        }
-    }
 
     fn with_tasks(report: Report, tasks: Vec<Task>) -> Report {
         let mut setup = report.plan.scenario.variants[0].setup.clone();

@@ -6,7 +6,7 @@ use crate::report::{MetricSeries, Report};
 use crate::world::{Failure, FailureCause};
 use pagetide_scenario::build::Builder;
 use pagetide_scenario::metric::KeyNames;
-use pagetide_scenario::model::{Scenario, Setup, Variant};
+use pagetide_scenario::model::{Phase, Scenario, Setup, SleepWorkload, Task, Variant, Workload};
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 
 /// Metric keys with their values.
@@ -36,6 +36,13 @@ pub fn scenario(variants: &[&str]) -> Scenario {
     }
 }
 
+/// A task that sleeps in these phases.
+pub fn task(name: &str, phases: &[&str]) -> Task {
+    let workload = Workload::Sleep(SleepWorkload { ns: 1 });
+    let phase = |name: &&str| Phase { name: (*name).to_owned(), workload: workload.clone() };
+    Task::new(name, phases.iter().map(phase).collect())
+}
+
 /// A record of `fake`; the unit follows the metric's name.
 pub fn record(variant: &str, seed: u64, metrics: TestMetrics<'_>) -> RunRecord {
     let unit = |key: &str| match key.rsplit('.').next().unwrap_or(key) {
@@ -45,21 +52,13 @@ pub fn record(variant: &str, seed: u64, metrics: TestMetrics<'_>) -> RunRecord {
         _ => Unit::Count,
     };
     RunRecord {
-        scenario: "fake".to_owned(),
-        variant: variant.to_owned(),
-        seed,
         version: crate::VERSION.to_owned(),
         metrics: metrics
             .iter()
             .map(|&(key, value)| (key.to_owned(), Metric::new(value, unit(key))))
             .collect(),
-        page_size: 4096,
         digest: seed,
-        elapsed_ns: 0,
-        notes: vec![],
-        files: vec![],
-        timeline: None,
-        latencies: Vec::new(),
+        ..RunRecord::new("fake", variant, seed)
     }
 }
 

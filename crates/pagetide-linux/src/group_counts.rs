@@ -66,14 +66,7 @@ mod tests {
     }
 
     fn groups() -> Vec<Group> {
-        let group = |name: &str| Group {
-            name: name.to_owned(),
-            parent: None,
-            controls: Vec::new(),
-            at_start: true,
-            has_memory: true,
-        };
-        vec![group("a"), group("b")]
+        ["a", "b"].map(Group::new).into()
     }
 
     fn of(begin: &GuestSnapshot, end: &GuestSnapshot) -> Vec<(String, f64, Unit)> {

@@ -564,16 +564,7 @@ mod tests {
     #[test]
     fn groups_follow_their_phase_and_levels_are_judged_as_pages() {
         let mut setup = setup(&["t.p", "a.late"]);
-        for name in ["g", "h"] {
-            let (name, controls) = (name.to_owned(), vec![]);
-            setup.groups.push(Group {
-                name,
-                parent: None,
-                controls,
-                at_start: true,
-                has_memory: true,
-            });
-        }
+        setup.groups = ["g", "h"].map(Group::new).into();
         let run = |factor: f64| {
             let mut run = record(
                 "v",

@@ -1,8 +1,8 @@
 //! Comparisons without runs, for the tests of this module.
 
 use super::VariantComparison;
-use pagetide_lab::testing::{record, scenario};
-use pagetide_scenario::model::{Phase, Setup, SleepWorkload, Task, TaskStart, Workload};
+use pagetide_lab::testing::{record, scenario, task};
+use pagetide_scenario::model::Setup;
 
 /// A setup with these phases (`TASK.PHASE`), one task per phase.
 pub fn setup(phases: &[&str]) -> Setup {
@@ -10,20 +10,7 @@ pub fn setup(phases: &[&str]) -> Setup {
     setup.tasks = phases
         .iter()
         .map(|key| key.rsplit_once('.').unwrap())
-        .map(|(task, phase)| Task {
-            name: task.to_owned(),
-            group: None,
-            start: TaskStart { delay_ns: 0, after: None },
-            background: false,
-            until: None,
-            nice: 0,
-            oom_score_adj: 0,
-            loops: 1,
-            phases: vec![Phase {
-                name: phase.to_owned(),
-                workload: Workload::Sleep(SleepWorkload { ns: 1 }),
-            }],
-        })
+        .map(|(name, phase)| task(name, &[phase]))
         .collect();
     setup
 }

@@ -4,14 +4,7 @@ use pagetide_scenario::model::Group;
 
 fn setup() -> Setup {
     let mut setup = scenario(&["a"]).variants.remove(0).setup;
-    let group = |name: &str| Group {
-        name: name.to_owned(),
-        parent: None,
-        controls: Vec::new(),
-        at_start: true,
-        has_memory: true,
-    };
-    setup.groups = vec![group("web"), group("g.0"), group("g.1")];
+    setup.groups = ["web", "g.0", "g.1"].map(Group::new).into();
     setup
 }
 

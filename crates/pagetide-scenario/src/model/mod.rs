@@ -252,6 +252,25 @@ pub struct DiskSetup {
     pub faults: DiskFaults,
 }
 
+impl DiskSetup {
+    /// A disk with the values of its model.
+    pub fn new(name: impl Into<String>, model: DiskModel) -> DiskSetup {
+        DiskSetup {
+            name: name.into(),
+            model,
+            read_latency_ns: None,
+            write_latency_ns: None,
+            read_shape: None,
+            write_shape: None,
+            read_bandwidth: None,
+            write_bandwidth: None,
+            queue_depth: None,
+            rotational: model == DiskModel::Rotating,
+            faults: DiskFaults::default(),
+        }
+    }
+}
+
 /// Faults that a disk injects; the seed of the run decides which requests they hit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DiskFaults {
@@ -317,6 +336,14 @@ pub struct Group {
     pub has_memory: bool,
 }
 
+impl Group {
+    /// A group below the root, without limits.
+    pub fn new(name: impl Into<String>) -> Group {
+        let (name, controls) = (name.into(), Vec::new());
+        Group { name, parent: None, controls, at_start: true, has_memory: true }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {
     /// Unique name.
@@ -350,6 +377,23 @@ pub struct Task {
     /// Number of times that it runs through its phases.
     pub loops: u32,
     pub phases: Vec<Phase>,
+}
+
+impl Task {
+    /// A task in the root that starts at once.
+    pub fn new(name: impl Into<String>, phases: Vec<Phase>) -> Task {
+        Task {
+            name: name.into(),
+            group: None,
+            start: TaskStart { delay_ns: 0, after: None },
+            background: false,
+            until: None,
+            nice: 0,
+            oom_score_adj: 0,
+            loops: 1,
+            phases,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

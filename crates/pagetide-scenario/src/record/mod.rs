@@ -139,6 +139,24 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// A record without values, of a machine with pages of 4 KiB.
+    pub fn new(scenario: &str, variant: &str, seed: u64) -> RunRecord {
+        RunRecord {
+            scenario: scenario.to_owned(),
+            variant: variant.to_owned(),
+            seed,
+            version: String::new(),
+            page_size: default_page_size(),
+            metrics: BTreeMap::new(),
+            digest: 0,
+            elapsed_ns: 0,
+            notes: Vec::new(),
+            files: Vec::new(),
+            timeline: None,
+            latencies: Vec::new(),
+        }
+    }
+
     /// The mark of the values of complete work: some if other work of the run is incomplete.
     pub fn mark(&self) -> Option<Incomplete> {
         let mut ends = self.metrics.values().filter_map(|metric| metric.ended);

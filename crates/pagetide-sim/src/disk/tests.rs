@@ -9,19 +9,7 @@ use std::sync::Arc;
 const SECOND: Nanos = 1_000_000_000;
 
 fn described(model: &str) -> model::DiskSetup {
-    model::DiskSetup {
-        name: "sda".into(),
-        model: names::DiskModel::from_name(model).unwrap(),
-        read_latency_ns: None,
-        write_latency_ns: None,
-        read_shape: None,
-        write_shape: None,
-        read_bandwidth: None,
-        write_bandwidth: None,
-        queue_depth: None,
-        rotational: false,
-        faults: model::DiskFaults::default(),
-    }
+    model::DiskSetup::new("sda", names::DiskModel::from_name(model).unwrap())
 }
 
 fn disk(model: &str) -> Disk {

@@ -44,7 +44,7 @@ pub(super) fn check<'a>(
     disks.is_incomplete = machine.bad.contains(&"disk");
     match machine.disk.as_deref() {
         None | Some([]) => {
-            checked.disks.push(preset(DEFAULT_DISK, DiskModel::Ssd));
+            checked.disks.push(DiskSetup::new(DEFAULT_DISK, DiskModel::Ssd));
             disks.insert(DEFAULT_DISK, machine.at, 0, sink);
         }
         Some(list) => {
@@ -245,22 +245,6 @@ fn check_zone_parts(
     }
 }
 
-fn preset(name: &str, model: DiskModel) -> DiskSetup {
-    DiskSetup {
-        name: name.to_owned(),
-        model,
-        read_latency_ns: None,
-        write_latency_ns: None,
-        read_shape: None,
-        write_shape: None,
-        read_bandwidth: None,
-        write_bandwidth: None,
-        queue_depth: None,
-        rotational: model == DiskModel::Rotating,
-        faults: DiskFaults::default(),
-    }
-}
-
 fn check_disk(
     disk: &raw::DiskTable,
     files: &mut Vec<PathBuf>,
@@ -268,7 +252,7 @@ fn check_disk(
 ) -> DiskSetup {
     let (name, model) = (disk.name(sink), disk.model(sink));
     let name = name.map_or("", |name| &name.value.0);
-    let mut checked = preset(name, model.map_or(DiskModel::Ssd, |model| model.value));
+    let mut checked = DiskSetup::new(name, model.map_or(DiskModel::Ssd, |model| model.value));
     for rate in [&disk.read_bandwidth, &disk.write_bandwidth].into_iter().flatten() {
         if rate.value.0 == 0 {
             let hint = "write more than 0, or leave it out for the preset's value";

@@ -456,14 +456,9 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
         phases.insert(at, Phase { name: "limit".into(), workload });
     }
     setup.tasks.push(Task {
-        name: "objects".into(),
         group,
         start: TaskStart { delay_ns: draw.below(20_000_000), after: None },
-        background: false,
-        until: None,
-        nice: 0,
-        oom_score_adj: 0,
         loops: 1 + draw.below(3) as u32,
-        phases,
+        ..Task::new("objects", phases)
     });
 }
