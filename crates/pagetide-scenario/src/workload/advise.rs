@@ -60,14 +60,9 @@ impl WorkloadSpec for AdviseWorkload {
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
-        let (region, mut stages) = self.part.stages(planner);
-        let AdviseWorkload { advice, part } = self.clone();
-        stages.push(PhaseStage::run(move |state, _| {
-            let pages = part.of(state.regions[region].pages);
-            let (region, page, pages) = (state.number(region), pages.start, pages.end - pages.start);
-            Box::new(Some(Op::Advise { region, page, pages, advice }).into_iter()).into()
-        }));
-        stages
+        let advice = self.advice;
+        let call = move |region, page, pages| Op::Advise { region, page, pages, advice };
+        self.part.stages(planner, call)
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {

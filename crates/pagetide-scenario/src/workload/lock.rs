@@ -39,14 +39,8 @@ impl WorkloadSpec for Lock {
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
-        let (region, mut stages) = self.part.stages(planner);
-        let Lock { how, part } = self.clone();
-        stages.push(PhaseStage::run(move |state, _| {
-            let pages = part.of(state.regions[region].pages);
-            let (region, page, pages) = (state.number(region), pages.start, pages.end - pages.start);
-            Box::new(Some(Op::Lock { region, page, pages, how }).into_iter()).into()
-        }));
-        stages
+        let how = self.how;
+        self.part.stages(planner, move |region, page, pages| Op::Lock { region, page, pages, how })
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {

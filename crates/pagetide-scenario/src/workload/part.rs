@@ -8,7 +8,7 @@ use super::plan::{PhaseStage, Planner};
 use crate::load::check::phases::{anon_pages, region_name, Phases};
 use crate::load::decode::{Int, NameKey, Size};
 use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
-use crate::op::{Advice, REGION_PAGES_MAX};
+use crate::op::{Advice, Op, REGION_PAGES_MAX};
 
 /// Index or number of pages.
 pub(crate) type PageCount = Int<0, { REGION_PAGES_MAX as i64 }>;
@@ -124,19 +124,27 @@ impl PartKeys<'_> {
 }
 
 impl RegionPart {
-    /// Index of the region, and the stages that map it.
-    pub(super) fn stages(&self, planner: &mut Planner<'_>) -> (usize, Vec<PhaseStage>) {
-        match (self.maps, self.file) {
+    /// The stages that map the region, and one operation on the part: `op` is given the number of
+    /// the region, the first page, and the number of pages.
+    pub(super) fn stages(
+        &self,
+        planner: &mut Planner<'_>,
+        op: impl Fn(u32, u64, u64) -> Op + Send + Sync + 'static,
+    ) -> Vec<PhaseStage> {
+        let region = match (self.maps, self.file) {
             (Some(pages), Some(file)) => {
-                let region = planner.file_region(file, &self.region, pages, self.advice);
-                (region, vec![PhaseStage::Map(region)])
+                planner.file_region(file, &self.region, pages, self.advice)
             }
-            (Some(pages), None) => {
-                let region = planner.anon_region(&self.region, pages, self.advice);
-                (region, vec![PhaseStage::Map(region)])
-            }
-            (None, _) => (planner.known_region(&self.region), Vec::new()),
-        }
+            (Some(pages), None) => planner.anon_region(&self.region, pages, self.advice),
+            (None, _) => planner.known_region(&self.region),
+        };
+        let part = self.clone();
+        let call = PhaseStage::run(move |state, _| {
+            let pages = part.of(state.regions[region].pages);
+            let op = op(state.number(region), pages.start, pages.end - pages.start);
+            Box::new(Some(op).into_iter()).into()
+        });
+        self.maps.map(|_| PhaseStage::Map(region)).into_iter().chain([call]).collect()
     }
 
     /// The page range in a region of this size.

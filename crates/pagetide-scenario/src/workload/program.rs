@@ -83,12 +83,18 @@ impl Program {
             rounds: phase.workload.rounds(),
         });
         let phases: Vec<Stages> = stages.collect();
-        Ok(Self {
+        let loops_left = if phases.is_empty() { 0 } else { task.loops };
+        Ok(Program { phases, loops_left, ..Program::empty(page_size, planner.state) })
+    }
+
+    /// A program without operations.
+    fn empty(page_size: PageSize, state: ProgramState) -> Program {
+        Program {
             cursor: Cursor::Idle,
             page_size,
-            loops_left: if phases.is_empty() { 0 } else { task.loops },
-            phases,
-            state: planner.state,
+            loops_left: 0,
+            phases: Vec::new(),
+            state,
             phase: 0,
             stage: None,
             round: 0,
@@ -97,7 +103,7 @@ impl Program {
             tape: None,
             beside: None,
             turn: false,
-        })
+        }
     }
 
     /// The next operation; `None` once the task has ended.
@@ -245,21 +251,8 @@ impl Program {
             Cursor::Service(serving) => Cursor::Service(Box::new(serving.of_thread(thread))),
             _ => Cursor::Idle,
         };
-        Program {
-            cursor,
-            page_size: self.page_size,
-            phases: Vec::new(),
-            state: ProgramState::new(&self.state.task, 0),
-            loops_left: 0,
-            phase: 0,
-            stage: None,
-            round: 0,
-            regions_mapped: 0,
-            trace: None,
-            tape: None,
-            beside: None,
-            turn: false,
-        }
+        let state = ProgramState::new(&self.state.task, 0);
+        Program { cursor, ..Program::empty(self.page_size, state) }
     }
 
     fn next_op_of_trace(&mut self) -> Result<Option<Op>, ProgramError> {
