@@ -94,12 +94,16 @@ fn awake(scheduler: &mut Scheduler, task: TaskId, nice: i8, allowed: Option<Rang
     scheduler.wake(0, task, None);
 }
 
+/// Tasks 0, 1 and so on, which are awake and may run anywhere.
+fn hogs(nr_cpus: u16, nr_tasks: TaskId) -> Scheduler {
+    let mut scheduler = Scheduler::new(nr_cpus);
+    (0..nr_tasks).for_each(|task| awake(&mut scheduler, task, 0, None));
+    scheduler
+}
+
 #[test]
 fn equal_hogs_share_equally() {
-    let mut scheduler = Scheduler::new(1);
-    for task in 0..4 {
-        awake(&mut scheduler, task, 0, None);
-    }
+    let mut scheduler = hogs(1, 4);
     run_hogs(&mut scheduler, 0, 4000 * MS);
     for task in 0..4 {
         assert!((990..=1010).contains(&exec_ms(&scheduler, task)));
@@ -150,10 +154,7 @@ fn a_light_queue_is_taken_from_while_a_heavy_task_runs_elsewhere() {
 
 #[test]
 fn equal_numbers_of_hogs_stay_where_they_are() {
-    let mut scheduler = Scheduler::new(2);
-    for task in 0..4 {
-        awake(&mut scheduler, task, 0, None);
-    }
+    let mut scheduler = hogs(2, 4);
     run_hogs(&mut scheduler, 0, 2_000 * MS);
     let moves: u64 = (0..4).map(|task| scheduler.stats(task).nr_migrations).sum();
     assert!(moves <= 1, "{moves} moves");
@@ -174,8 +175,7 @@ fn hogs_move_only_where_they_may() {
 #[test]
 fn hogs_share_by_weight() {
     for (nice, weight) in [(1, 820), (5, 335), (-5, 3121)] {
-        let mut scheduler = Scheduler::new(1);
-        awake(&mut scheduler, 0, 0, None);
+        let mut scheduler = hogs(1, 1);
         awake(&mut scheduler, 1, nice, None);
         run_hogs(&mut scheduler, 0, 10_000 * MS);
         let (plain, niced) = (exec_ms(&scheduler, 0), exec_ms(&scheduler, 1));
@@ -199,9 +199,7 @@ fn tiny_pieces_are_charged_exactly() {
 
 #[test]
 fn slices_end_at_ticks() {
-    let mut scheduler = Scheduler::new(1);
-    awake(&mut scheduler, 0, 0, None);
-    awake(&mut scheduler, 1, 0, None);
+    let mut scheduler = hogs(1, 2);
     assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
     scheduler.account(CPU0, 0, 3_900_000);
     // The slice is 3 ms, but it is checked only at the tick.
@@ -219,8 +217,7 @@ fn slices_end_at_ticks() {
 
 #[test]
 fn a_lone_task_is_not_disturbed() {
-    let mut scheduler = Scheduler::new(1);
-    awake(&mut scheduler, 0, 0, None);
+    let mut scheduler = hogs(1, 1);
     scheduler.pick_next(CPU0, 0);
     scheduler.account(CPU0, 0, 100 * MS);
     assert!(!scheduler.should_resched(CPU0, 100 * MS));
@@ -228,9 +225,7 @@ fn a_lone_task_is_not_disturbed() {
 
 #[test]
 fn a_sleeper_takes_the_cpu_from_a_hog() {
-    let mut scheduler = Scheduler::new(1);
-    awake(&mut scheduler, 0, 0, None);
-    awake(&mut scheduler, 1, 0, None);
+    let mut scheduler = hogs(1, 2);
     // Both run; then 1 sleeps while 0 computes.
     scheduler.pick_next(CPU0, 0);
     scheduler.account(CPU0, 0, 4 * MS);
@@ -255,8 +250,7 @@ fn a_sleeper_takes_the_cpu_from_a_hog() {
 #[test]
 fn a_thread_of_boot_takes_the_cpu_at_its_first_wake_up() {
     for (is_of_boot, takes_over) in [(true, true), (false, false)] {
-        let mut scheduler = Scheduler::new(1);
-        awake(&mut scheduler, 0, 0, None);
+        let mut scheduler = hogs(1, 1);
         match is_of_boot {
             true => scheduler.add_sleeper(1, 0, None),
             false => scheduler.add_task(1, 0, None),
@@ -271,9 +265,7 @@ fn a_thread_of_boot_takes_the_cpu_at_its_first_wake_up() {
 
 #[test]
 fn time_not_yet_accounted_counts_for_preemption() {
-    let mut scheduler = Scheduler::new(1);
-    awake(&mut scheduler, 0, 0, None);
-    awake(&mut scheduler, 1, 0, None);
+    let mut scheduler = hogs(1, 2);
     assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
     scheduler.account(CPU0, 0, 4 * MS);
     assert_eq!(scheduler.pick_next(CPU0, 4 * MS), Some(1));
@@ -288,9 +280,7 @@ fn time_not_yet_accounted_counts_for_preemption() {
 
 #[test]
 fn a_woken_task_barely_behind_waits() {
-    let mut scheduler = Scheduler::new(1);
-    awake(&mut scheduler, 0, 0, None);
-    awake(&mut scheduler, 1, 0, None);
+    let mut scheduler = hogs(1, 2);
     scheduler.pick_next(CPU0, 0);
     scheduler.account(CPU0, 0, 4 * MS);
     scheduler.pick_next(CPU0, 4 * MS);
@@ -364,9 +354,7 @@ fn a_cpu_without_work_pulls_the_task_that_waits_longest_off_cpu() {
 
 #[test]
 fn a_yielding_task_is_passed_over_once() {
-    let mut scheduler = Scheduler::new(1);
-    awake(&mut scheduler, 0, 0, None);
-    awake(&mut scheduler, 1, 0, None);
+    let mut scheduler = hogs(1, 2);
     assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
     // A task 3 ms behind is too far behind to be skipped; one half a millisecond behind is not.
     scheduler.yield_(CPU0);
@@ -384,10 +372,7 @@ fn a_yielding_task_is_passed_over_once() {
 
 #[test]
 fn removing_a_task_leaves_no_trace() {
-    let mut scheduler = Scheduler::new(1);
-    for task in 0..3 {
-        awake(&mut scheduler, task, 0, None);
-    }
+    let mut scheduler = hogs(1, 3);
     scheduler.pick_next(CPU0, 0);
     scheduler.account(CPU0, 0, 77);
     assert_eq!(scheduler.remove_task(0).exec_ns, 77);
@@ -411,10 +396,7 @@ fn more_cpus_mean_longer_slices() {
 
 #[test]
 fn many_tasks_get_the_minimum_granularity() {
-    let mut scheduler = Scheduler::new(1);
-    for task in 0..100 {
-        awake(&mut scheduler, task, 0, None);
-    }
+    let mut scheduler = hogs(1, 100);
     run_hogs(&mut scheduler, 0, 2000 * MS);
     let times: Vec<u64> = (0..100).map(|task| exec_ms(&scheduler, task)).collect();
     let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
