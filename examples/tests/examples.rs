@@ -6,6 +6,7 @@ use pagetide_scenario::load::{load, Overrides, PluginNames};
 use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::command::{words, CommandOutput};
 use std::path::Path;
 use std::process::Command;
 
@@ -40,30 +41,18 @@ fn refaults_last_holds() {
     assert!(refaults(&linux) > 0.0 && refaults(&first) != refaults(&linux));
 }
 
-fn command(args: &[&str]) -> (Option<i32>, String, String) {
-    let program = Command::new(env!("CARGO_BIN_EXE_pagetide-examples"))
-        .args(args)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (program.status.code(), text(program.stdout), text(program.stderr))
-}
-
 #[test]
 fn the_command_knows_the_policy() {
-    let (code, _, talk) = command(&["list"]);
-    assert_eq!(code, Some(0));
-    assert!(talk.contains("policy.groups may be linux, refaults-last"), "{talk}");
-    let (code, schema, _) = command(&["schema"]);
-    assert_eq!(code, Some(0));
-    assert!(schema.contains("\"refaults-last\""));
-    let (code, checked, talk) = command(&["check", "refaults-last.toml"]);
-    assert_eq!(code, Some(0), "{talk}");
+    let command = |line: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_pagetide-examples"));
+        program.args(words(line)).current_dir(env!("CARGO_MANIFEST_DIR"));
+        CommandOutput::from(program.output().unwrap())
+    };
+    command("list").succeeds().says(&["policy.groups may be linux, refaults-last"]);
+    command("schema").succeeds().prints(&["\"refaults-last\""]);
+    let checked = command("check refaults-last.toml").succeeds().stdout;
     assert_eq!(checked.lines().count(), 1, "{checked}");
-    let set = ["run", "refaults-last.toml", "--set", "policy.groups=refaults-first"];
-    let (code, data, talk) = command(&set);
-    assert_eq!((code, data.as_str()), (Some(2), ""));
-    assert!(talk.contains("there is no policy of groups called `refaults-first`"), "{talk}");
-    assert!(talk.contains("there are `linux` and `refaults-last`"), "{talk}");
+    let unknown = "there is no policy of groups called `refaults-first`";
+    let set = command("run refaults-last.toml --set policy.groups=refaults-first");
+    set.fails(2, &[unknown, "there are `linux` and `refaults-last`"]);
 }

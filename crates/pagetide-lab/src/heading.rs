@@ -260,10 +260,8 @@ mod tests {
     use crate::testing::report_of;
     use pagetide_core::config::{ControlValue, Sysctl};
     use pagetide_core::control::ControlWrite;
-    use pagetide_scenario::load::{load_str, Overrides};
-    use pagetide_scenario::model::{DiskFaults, File, Reference, Swap};
+    use pagetide_scenario::model::{File, Reference, Swap};
     use pagetide_scenario::names::DiskModel;
-    use std::path::Path;
 
     #[test]
     fn everything_needed_to_repeat_the_run() {
@@ -275,19 +273,7 @@ mod tests {
             variant.setup.sysctls =
                 vec![ControlWrite::Sysctl(Sysctl::Swappiness, ControlValue::Number(60))];
             let machine = &mut variant.setup.machine;
-            machine.disks.push(DiskSetup {
-                name: "sda".to_owned(),
-                model: DiskModel::Rotating,
-                read_latency_ns: None,
-                write_latency_ns: None,
-                read_shape: None,
-                write_shape: None,
-                read_bandwidth: None,
-                write_bandwidth: None,
-                queue_depth: None,
-                rotational: false,
-                faults: DiskFaults::default(),
-            });
+            machine.disks.push(DiskSetup::new("sda", DiskModel::Rotating));
             let area = Swap { disk: 0, size: 4 << 30, full_after_pages: None, priority: None };
             machine.swap = vec![area];
         }
@@ -319,8 +305,7 @@ mod tests {
                 "[machine]\nmemory = \"64MiB\"\n[[machine.disk]]\nname = \"d\"\nmodel = \"ssd\"\n\
                  {latency}\n[[task]]\nname = \"t\"\nworkload = \"sleep\"\nduration = \"1s\"\n"
             );
-            let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default()).unwrap();
-            let machine = super::machine(&loaded.variants[0].setup.machine);
+            let machine = super::machine(&pagetide_testing::setup(&text).machine);
             let disk = machine.strip_prefix("1 CPU, 64 MiB, d (").unwrap();
             disk.strip_suffix("), no swap").unwrap().to_owned()
         };

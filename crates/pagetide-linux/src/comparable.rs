@@ -169,14 +169,10 @@ fn approximate(setup: &Setup) -> Vec<String> {
 mod tests {
     use super::*;
     use pagetide_core::config::SoftLimitPolicy;
-    use pagetide_scenario::load::{load_str, Overrides};
-    use std::path::Path;
 
     fn setup(text: &str) -> Setup {
-        let text = format!("[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n{text}");
-        let base = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let loaded = load_str("s.toml", &text, base, &Overrides::default());
-        loaded.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup
+        let machine = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n";
+        pagetide_testing::setup(&format!("{machine}{text}"))
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! `nr_` are levels, with a few exceptions.
 
 use crate::console::{GuestReport, GuestSnapshot, ServiceStats};
-use crate::disks::PAGE_SIZE;
 use crate::group_counts::put_groups;
 use crate::slab_counts::put_slabs;
 use pagetide_scenario::metric::declared::{BUDDYINFO, FREE_BLOCKS};
@@ -60,18 +59,11 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &GuestReport) -> Result<R
         });
     }
     Ok(RunRecord {
-        scenario: run.scenario.to_owned(),
-        variant: run.variant.to_owned(),
-        seed: run.seed,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        page_size: PAGE_SIZE,
         metrics: metrics.into_texts(&KeyNames::of(setup)),
-        digest: 0,
         elapsed_ns,
         notes,
-        files: Vec::new(),
-        timeline: None,
-        latencies: Vec::new(),
+        ..RunRecord::new(run.scenario, run.variant, run.seed)
     })
 }
 
@@ -300,8 +292,7 @@ mod tests {
     use super::*;
     use crate::console::GuestTaskUsage;
     use crate::host::slabinfo::SlabCache;
-    use pagetide_scenario::load::{load_str, Overrides};
-    use std::path::Path;
+    use pagetide_testing::setup;
 
     const SCENARIO: &str = r#"
 machine.memory = "1GiB"
@@ -316,11 +307,6 @@ name = "b"
 workload = "touch"
 size = "1MiB"
 "#;
-
-    fn setup(text: &str) -> Setup {
-        let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
-        loaded.unwrap().variants.remove(0).setup
-    }
 
     /// A snapshot at `ms` with `faults` faults, half of them stalls of zone DMA32.
     fn snap(kind: &str, (task, phase): (usize, usize), ms: u64, faults: u64) -> GuestSnapshot {

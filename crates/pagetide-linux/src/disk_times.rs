@@ -117,8 +117,7 @@ pub fn apply(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::load::{load_str, Overrides};
-    use std::path::Path;
+    use pagetide_testing::setup;
 
     const BEFORE: &str = " 254  0 vda 10 0 80 5 0 0 0 0 0 5 5 0 0 0 0 0 0\nnonsense\n";
     const AFTER: &str = "\
@@ -144,8 +143,7 @@ mod tests {
     fn the_swap_area_is_as_fast_as_its_own_disk() {
         let text = "[machine]\nmemory = \"64MiB\"\nswap = \"64MiB\"\n[[task]]\nname = \"a\"\n[[task.phase]]\n\
                     name = \"b\"\nworkload = \"touch\"\nsize = \"1MiB\"\n";
-        let mut scenario = load_str("x", text, Path::new(""), &Overrides::default()).unwrap();
-        let mut setup = scenario.variants.remove(0).setup;
+        let mut setup = setup(text);
         let metric = |unit, value| (unit, vec![Some(value), Some(value)]);
         let metrics = BTreeMap::from([
             ("disk.disk0.reads".to_owned(), metric(Unit::Count, 100.0)),

@@ -112,8 +112,7 @@ mod tests {
             start: StartMemory {
                 zones: vec![StartZone::default()],
                 min_free_kbytes: 7,
-                init_on_alloc: None,
-                caches: Vec::new(),
+                ..StartMemory::default()
             },
             ..ReferenceOrigin::default()
         };

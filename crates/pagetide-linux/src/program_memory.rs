@@ -39,15 +39,13 @@ pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::load::{load_str, Overrides};
-    use std::path::Path;
+    use pagetide_testing::setup;
 
     #[test]
     fn a_program_has_what_is_free_after_its_end() {
         let text = "[machine]\nmemory = \"64MiB\"\n[[task]]\nname = \"a\"\ncopies = 2\n\
                     [[task.phase]]\nname = \"b\"\nworkload = \"touch\"\nsize = \"1MiB\"\n";
-        let mut scenario = load_str("x", text, Path::new(""), &Overrides::default()).unwrap();
-        let mut setup = scenario.variants.remove(0).setup;
+        let mut setup = setup(text);
         let mut metrics = BTreeMap::new();
         let mut put = |key: &str, value: f64| {
             metrics.insert(key.to_owned(), (Unit::Pages, vec![None, Some(value)]));

@@ -37,16 +37,14 @@ pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::load::{load_str, Overrides};
-    use std::path::Path;
+    use pagetide_testing::setup;
 
     #[test]
     fn a_phase_gets_the_mean_of_its_runs() {
         let text = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n\
                     [[task.phase]]\nname = \"a\"\nworkload = \"touch\"\nsize = \"1MiB\"\n\
                     [[task.phase]]\nname = \"b\"\nworkload = \"touch\"\nsize = \"1MiB\"\n";
-        let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
-        let mut setup = loaded.unwrap().variants.remove(0).setup;
+        let mut setup = setup(text);
         let mut metrics = BTreeMap::new();
         metrics
             .insert("t.b.program_time".to_owned(), (Unit::Seconds, vec![Some(3e-6), Some(5e-6)]));

@@ -6,7 +6,6 @@
 
 use crate::comparable::other_behaviour;
 use crate::disk_latencies::{self, DiskLatencies};
-use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{StartMemory, StartZone};
 use crate::{disk_times, program_memory, program_times, slab_start};
@@ -167,11 +166,7 @@ impl KernelReference {
 
     pub fn records(&self) -> Vec<RunRecord> {
         let record = |(index, &seed): (usize, &u64)| RunRecord {
-            scenario: self.scenario.clone(),
-            variant: self.variant.clone(),
-            seed,
             version: self.recorded_by.clone(),
-            page_size: PAGE_SIZE,
             metrics: self
                 .metrics
                 .iter()
@@ -180,12 +175,7 @@ impl KernelReference {
                     Some((key.clone(), Metric::new(value, *unit)))
                 })
                 .collect(),
-            digest: 0,
-            elapsed_ns: 0,
-            notes: Vec::new(),
-            files: Vec::new(),
-            timeline: None,
-            latencies: Vec::new(),
+            ..RunRecord::new(&self.scenario, &self.variant, seed)
         };
         self.seeds.iter().enumerate().map(record).collect()
     }
@@ -312,23 +302,16 @@ pub fn is_possible_memory(start: &StartMemory) -> bool {
 mod tests {
     use super::*;
 
+    fn started() -> ReferenceOrigin {
+        let zones = vec![StartZone::default()];
+        let start = StartMemory { zones, min_free_kbytes: 7, ..StartMemory::default() };
+        ReferenceOrigin { start, ..ReferenceOrigin::default() }
+    }
+
     fn record(seed: u64, pgfault: f64) -> RunRecord {
         let mut metrics = BTreeMap::new();
         metrics.insert("pgfault".into(), Metric::new(pgfault, Unit::Count));
-        RunRecord {
-            scenario: "s".into(),
-            variant: "a/b".into(),
-            seed,
-            version: String::new(),
-            page_size: PAGE_SIZE,
-            metrics,
-            digest: 0,
-            elapsed_ns: 0,
-            notes: vec!["cut".into()],
-            files: Vec::new(),
-            timeline: None,
-            latencies: Vec::new(),
-        }
+        RunRecord { metrics, notes: vec!["cut".into()], ..RunRecord::new("s", "a/b", seed) }
     }
 
     #[test]
@@ -348,12 +331,6 @@ mod tests {
     #[test]
     fn what_is_kept_is_what_was_recorded() {
         let dir = tempfile::tempdir().unwrap();
-        let start = StartMemory {
-            zones: vec![StartZone::default()],
-            min_free_kbytes: 7,
-            init_on_alloc: None,
-            caches: Vec::new(),
-        };
         let mut two = record(2, 9.0);
         two.metrics.insert("extra".into(), Metric::new(1.5, Unit::Seconds));
         two.metrics.insert("t.p.pgscan".into(), Metric::new(0.0, Unit::Count));
@@ -366,7 +343,7 @@ mod tests {
             record.metrics.insert("g.cgroup.controllers.memory".into(), none);
         }
         records[1].files.push(("latencies swap write".to_owned(), "65536 3\n".to_owned()));
-        let origin = ReferenceOrigin { start, ..ReferenceOrigin::default() };
+        let origin = started();
         let reference = KernelReference::new("s", "a/b", origin, &records);
         assert_eq!(reference.disk_latencies["swap write"], BTreeMap::from([(65_536, 3)]));
         assert_eq!(reference.origin.notes, ["seed 1: cut", "seed 2: cut"]);
@@ -387,13 +364,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let missing = KernelReference::load(dir.path(), "s", "v").unwrap_err();
         assert!(missing.to_string().contains("no such reference"));
-        let start = StartMemory {
-            zones: vec![StartZone::default()],
-            min_free_kbytes: 7,
-            init_on_alloc: None,
-            caches: Vec::new(),
-        };
-        let origin = ReferenceOrigin { start, ..ReferenceOrigin::default() };
+        let origin = started();
         let path =
             KernelReference::new("s", "a/b", origin, &[record(1, 8.0)]).save(dir.path()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();

@@ -510,7 +510,7 @@ fn write_archive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::load::{load_str, Overrides};
+    use pagetide_testing::setup;
 
     #[test]
     fn static_and_dynamic_programs_are_distinguished() {
@@ -557,8 +557,7 @@ mod tests {
     fn what_qemu_cannot_be_given_is_refused() {
         let of = |machine: &str| {
             let text = format!("{machine}\n[[task]]\nname='t'\nworkload='touch'\nsize='1MiB'\n");
-            let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
-            memory(&loaded.unwrap().variants[0].setup).map_err(|error| error.to_string())
+            memory(&setup(&text)).map_err(|error| error.to_string())
         };
         let nodes = |first: &str| {
             let nodes =
@@ -577,8 +576,7 @@ mod tests {
     fn only_setups_that_need_them_boot_with_other_options() {
         let of = |machine: &str, keys: &str| {
             let text = format!("[machine]\nmemory='1GiB'\n{machine}\n[[task]]\nname='t'\n{keys}\n");
-            let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
-            boot_options(&loaded.unwrap().variants[0].setup)
+            boot_options(&setup(&text))
         };
         let (touch, pipes) = ("workload='touch'\nsize='1MiB'", "workload='pipes'\nmake=1");
         assert_eq!(of("", touch), " psi=1");

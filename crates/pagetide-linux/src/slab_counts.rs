@@ -53,17 +53,15 @@ pub fn put_slabs(put: &mut MetricWriter<'_>, setup: &Setup, snapshot: &GuestSnap
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::load::{load_str, Overrides};
     use pagetide_scenario::metric::{KeyNames, RunMetricSet, Scope};
-    use std::path::Path;
+    use pagetide_testing::setup;
 
     fn of(accounting: bool, slabs: Vec<SlabCache>) -> Vec<(String, f64)> {
         let text = format!(
             "[machine]\nmemory = \"1GiB\"\nkmem_accounting = {accounting}\n\
              [[task]]\nname = \"t\"\nworkload = \"pipes\"\nmake = 1\n"
         );
-        let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
-        let setup = loaded.unwrap().variants.remove(0).setup;
+        let setup = setup(&text);
         let count = |name: &str, pages| (name.to_owned(), pages);
         let counts = vec![count("nr_slab_unreclaimable", 2), count("nr_slab_reclaimable", 1)];
         let snapshot = GuestSnapshot { counts, slabs, ..GuestSnapshot::default() };

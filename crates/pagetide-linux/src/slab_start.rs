@@ -138,16 +138,14 @@ fn mean_gap(metrics: &MetricRuns, setup: &Setup, metric: &MetricDecl) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::load::{load_str, Overrides};
-    use std::path::Path;
+    use pagetide_testing::setup;
 
     #[test]
     fn what_boot_left_and_how_long_calls_take() {
         let text = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n\
                     phase = [{ name = \"f\", workload = \"names\", make = 10, keep = \"10 %\" },\n\
                     { name = \"s\", workload = \"sleep\", duration = \"1s\" }]\n";
-        let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
-        let mut setup = loaded.unwrap().variants.remove(0).setup;
+        let mut setup = setup(text);
         let mut metrics = MetricRuns::new();
         let mut put = |key: &str, values: &[Option<f64>]| {
             metrics.insert(key.to_owned(), (Unit::Count, values.to_vec()));

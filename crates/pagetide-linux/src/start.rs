@@ -13,7 +13,7 @@ use crate::host::{pagetypeinfo, zoneinfo};
 use pagetide_core::config::{ControlValue, Sysctl};
 use pagetide_core::control::ControlWrite;
 use pagetide_scenario::model::kernel_objects::{BootCache, PAGE_CACHE};
-use pagetide_scenario::model::{DiskFaults, DiskSetup, FreeLists, NodeSetup, Setup, ZoneSetup};
+use pagetide_scenario::model::{DiskSetup, FreeLists, NodeSetup, Setup, ZoneSetup};
 use pagetide_scenario::names::{DiskModel, NameSet, ZoneName};
 use serde::{Deserialize, Serialize};
 
@@ -173,19 +173,8 @@ impl StartMemory {
             })
             .collect();
         for disk in &mut setup.machine.disks {
-            *disk = DiskSetup {
-                name: std::mem::take(&mut disk.name),
-                model: DiskModel::Instant,
-                read_latency_ns: None,
-                write_latency_ns: None,
-                read_shape: None,
-                write_shape: None,
-                read_bandwidth: None,
-                write_bandwidth: None,
-                queue_depth: None,
-                rotational: disk.rotational,
-                faults: DiskFaults::default(),
-            };
+            let instant = DiskSetup::new(std::mem::take(&mut disk.name), DiskModel::Instant);
+            *disk = DiskSetup { rotational: disk.rotational, ..instant };
         }
     }
 
@@ -223,8 +212,7 @@ impl StartMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::load::{load_str, Overrides};
-    use std::path::Path;
+    use pagetide_testing::setup;
 
     fn zone(name: &str, managed: u64, marks: [u64; 3]) -> StartZone {
         StartZone {
@@ -253,8 +241,7 @@ mod tests {
         let nodes = BootCache { name: "radix_tree_node".into(), active: 255, slabs: 19 };
         let text = "[machine]\nmemory = \"64MiB\"\n[[task]]\nname = \"t\"\n\
             phase = [{ name = \"wait\", workload = \"sleep\", duration = \"1s\" }]\n";
-        let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
-        let mut setup = loaded.unwrap().variants.remove(0).setup;
+        let mut setup = setup(text);
         start.apply(&mut setup);
         assert_eq!(setup.machine.boot_objects.caches, [nodes]);
         let unknown = StartMemory::parse(zoneinfo, "", "", "1842\n", "").unwrap();
@@ -267,8 +254,7 @@ mod tests {
         let start = StartMemory {
             zones: vec![zone("DMA", 3840, [33, 41, 49]), zone("DMA32", 51806, [426, 532, 638])],
             min_free_kbytes: 1842,
-            init_on_alloc: None,
-            caches: Vec::new(),
+            ..StartMemory::default()
         };
         let late = start.late_pages(10);
         assert!((2559..=2654).contains(&late), "{late}");
@@ -277,8 +263,7 @@ mod tests {
         let start = StartMemory {
             zones: vec![zone("DMA", 3840, [32, 40, 48]), zone("DMA32", 52062, [436, 545, 654])],
             min_free_kbytes: 1879,
-            init_on_alloc: None,
-            caches: Vec::new(),
+            ..StartMemory::default()
         };
         let late = start.late_pages(10);
         assert_eq!(((55902 - late) * 64).isqrt(), 1879);
@@ -286,8 +271,7 @@ mod tests {
         let written = StartMemory {
             zones: vec![zone("DMA", 3840, [31, 38, 45]), zone("DMA32", 51806, [428, 535, 642])],
             min_free_kbytes: 1842,
-            init_on_alloc: None,
-            caches: Vec::new(),
+            ..StartMemory::default()
         };
         let late = written.late_pages(10);
         assert_eq!(((55646 - late) * 64).isqrt(), 1842);

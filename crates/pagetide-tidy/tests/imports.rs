@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate with its largest number of files that import each other in a cycle.
-const LARGEST_CYCLES: [(&str, usize); 13] = [
+const LARGEST_CYCLES: [(&str, usize); 14] = [
     ("pagetide", 2),
     ("pagetide-bench", 1),
     ("pagetide-core", 10),
@@ -20,6 +20,7 @@ const LARGEST_CYCLES: [(&str, usize); 13] = [
     ("pagetide-py", 4),
     ("pagetide-scenario", 5),
     ("pagetide-sim", 6),
+    ("pagetide-testing", 1),
     ("pagetide-trace", 3),
     ("pagetide-verify", 1),
 ];

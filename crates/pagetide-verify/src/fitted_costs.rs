@@ -75,6 +75,7 @@ pub fn save(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagetide_testing::directory::TestDir;
 
     fn recording(seed: u64) -> KernelReference {
         let mut made = KernelReference::new("machine-costs", "1cpu", Default::default(), &[]);
@@ -84,22 +85,23 @@ mod tests {
 
     #[test]
     fn kept_costs_are_used_only_for_their_recording() {
-        let dir = tempfile::tempdir().unwrap();
+        let place = TestDir::new();
+        let dir = place.directory.as_path();
         let mut fitted =
             FittedCosts { rows: vec![("t.fill".to_owned(), 1.03)], ..FittedCosts::default() };
         fitted.costs.set(Price::Fault, 417);
-        assert_eq!(load(dir.path(), 1, &recording(1)), None);
-        save(dir.path(), 1, &recording(1), &fitted).unwrap();
-        assert_eq!(load(dir.path(), 1, &recording(1)), Some(fitted));
-        assert_eq!(load(dir.path(), 1, &recording(2)), None, "another recording");
-        assert_eq!(load(dir.path(), 2, &recording(1)), None, "another number of CPUs");
-        let file = path(dir.path(), 1);
+        assert_eq!(load(dir, 1, &recording(1)), None);
+        save(dir, 1, &recording(1), &fitted).unwrap();
+        assert_eq!(load(dir, 1, &recording(1)), Some(fitted));
+        assert_eq!(load(dir, 1, &recording(2)), None, "another recording");
+        assert_eq!(load(dir, 2, &recording(1)), None, "another number of CPUs");
+        let file = path(dir, 1);
         let old = std::fs::read_to_string(&file).unwrap();
         let version = env!("CARGO_PKG_VERSION");
         for new in [old.replace(version, "0.0.1"), old.replace("fault", "default"), "{".to_owned()]
         {
             std::fs::write(&file, new).unwrap();
-            assert_eq!(load(dir.path(), 1, &recording(1)), None);
+            assert_eq!(load(dir, 1, &recording(1)), None);
         }
     }
 }

@@ -3,16 +3,13 @@
 //! Every test is skipped, with the reason on stderr, if QEMU, mkfs.ext4, a kernel or the static
 //! guest is missing. `make test-qemu` provides all of them.
 
-#[allow(dead_code)] // other tests use the other items
-#[path = "cli/common.rs"]
-mod common;
-
-use common::{CommandOutput, TestDir};
 use pagetide_linux::kernel::KernelImage;
+use pagetide_testing::command::CommandOutput;
+use pagetide_testing::directory::{built_programs, TestDir};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -77,7 +74,7 @@ fn missing() -> Option<String> {
     if let Err(error) = KernelImage::find() {
         return Some(error.to_string());
     }
-    let guest = Path::new(env!("CARGO_BIN_EXE_pagetide")).with_file_name("../guest/pagetide-guest");
+    let guest = built_programs().join("../guest/pagetide-guest");
     (!guest.is_file()).then(|| format!("{} is not built: `make guest`", guest.display()))
 }
 
@@ -97,19 +94,19 @@ impl Bench {
         }
         let place = TestDir::with("s.toml", scenario);
         // A comma separates options of QEMU, and the path is too long for a socket's address.
-        let tmp = place.directory.join(format!("tmp, {}", "long".repeat(25)));
+        let tmp = place.path(format!("tmp, {}", "long".repeat(25)));
         fs::create_dir(&tmp).unwrap();
         Some(Bench { place, tmp })
     }
 
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.place.command();
-        command.args(["verify", "s.toml"]).args(args).env("TMPDIR", &self.tmp);
+    fn command(&self, more: &str) -> Command {
+        let mut command = self.place.command(&format!("verify s.toml {more}"));
+        command.env("TMPDIR", &self.tmp);
         command
     }
 
-    fn verify(&self, args: &[&str]) -> CommandOutput {
-        ran(self, self.command(args).spawn().unwrap())
+    fn verify(&self, more: &str) -> CommandOutput {
+        ran(self, self.command(more).spawn().unwrap())
     }
 
     /// Processes with a working directory below ours, such as QEMU.
@@ -130,16 +127,12 @@ fn ran(bench: &Bench, child: Child) -> CommandOutput {
     let left: Vec<_> = fs::read_dir(&bench.tmp).unwrap().flatten().map(|e| e.path()).collect();
     assert_eq!(left, Vec::<PathBuf>::new(), "files left behind");
     assert_eq!(bench.processes(), Vec::<PathBuf>::new(), "processes left behind");
-    CommandOutput {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    output.into()
 }
 
 #[track_caller]
 fn json(ran: CommandOutput) -> Value {
-    serde_json::from_str(&ran.quietly().stdout).unwrap()
+    ran.quietly().json()
 }
 
 /// Linux's mean of a metric of the first variant.
@@ -159,25 +152,22 @@ fn lines(list: &Value) -> String {
 #[test]
 fn both_worlds_are_compared_and_a_recording_stands_for_qemu() {
     let Some(bench) = Bench::new(MIXED) else { return };
-    let asked = bench.verify(&["--record", "kept"]).quietly();
-    let table = &asked.stdout;
-    for text in ["kernel     Linux ", "t.anon\n", "t.file\n", " pswpout ", "stable counters"] {
-        assert!(table.contains(text), "{text:?} is not in:\n{table}");
-    }
-    let kept = fs::read_dir(bench.place.directory.join("kept")).unwrap().flatten();
+    let texts = ["kernel     Linux ", "t.anon\n", "t.file\n", " pswpout ", "stable counters"];
+    let table = &bench.verify("--record kept").quietly().prints(&texts).stdout;
+    let kept = fs::read_dir(bench.place.path("kept")).unwrap().flatten();
     let mut kept: Vec<_> = kept.map(|file| file.file_name().into_string().unwrap()).collect();
     kept.sort_unstable();
     assert_eq!(kept, ["fitted-costs.1cpu.json", "machine-costs.1cpu.json", "s.default.json"]);
 
-    let nowhere = bench.place.directory.join("kept").into_os_string();
-    let recorded = bench.command(&["--reference", "kept"]).env("PATH", &nowhere).spawn().unwrap();
+    let nowhere = bench.place.path("kept").into_os_string();
+    let recorded = bench.command("--reference kept").env("PATH", &nowhere).spawn().unwrap();
     assert_eq!(ran(&bench, recorded).quietly().stdout, *table);
-    let recorded = json(bench.verify(&["--reference", "kept", "--format", "json"]));
+    let recorded = json(bench.verify("--reference kept --format json"));
     let (faults, stolen) =
         (linux(&recorded, "t.file.pgmajfault"), linux(&recorded, "t.file.pgsteal_total"));
     assert!((16_000.0..17_000.0).contains(&faults), "64 MiB, page by page: {faults}");
     assert!((1000.0..40_000.0).contains(&stolen), "{stolen}");
-    bench.verify(&["--reference", "elsewhere"]).fails(2, &["no such reference", "--record DIR"]);
+    bench.verify("--reference elsewhere").fails(2, &["no such reference", "--record DIR"]);
 }
 
 #[test]
@@ -192,7 +182,7 @@ kswapd = "linux-2.6.37"
 direct_reclaim = "linux-6.1"
 "#;
     let Some(bench) = Bench::new(&format!("{TINY}{more}")) else { return };
-    let document = json(bench.verify(&["--format", "json"]));
+    let document = json(bench.verify("--format json"));
     let listed = lines(&document["not_comparable"]);
     for text in ["the kernel lacks vm.extra_free_kbytes", "policy kswapd = linux-2.6.37"] {
         assert!(listed.contains(text), "{text:?} is not in:\n{listed}");
@@ -203,8 +193,8 @@ direct_reclaim = "linux-6.1"
 #[test]
 fn without_a_kernel_that_has_the_proposals_it_says_how_to_get_one() {
     let Some(bench) = Bench::new(TINY) else { return };
-    let mut command = bench.command(&["--kernel", "proposals"]);
-    command.env("XDG_CACHE_HOME", bench.place.directory.join("empty"));
+    let mut command = bench.command("--kernel proposals");
+    command.env("XDG_CACHE_HOME", bench.place.path("empty"));
     let ran = ran(&bench, command.spawn().unwrap());
     ran.fails(2, &["no kernel with the proposals", "make proposals"]);
 }
@@ -212,12 +202,12 @@ fn without_a_kernel_that_has_the_proposals_it_says_how_to_get_one() {
 #[test]
 fn a_guest_that_takes_too_long_is_ended() {
     let Some(bench) = Bench::new(TINY) else { return };
-    let ran = bench.verify(&["--timeout", "1", "--keep", "kept"]);
+    let ran = bench.verify("--timeout 1 --keep kept");
     ran.fails(1, &["did not finish within 1 s while ", "console", "--keep DIR"]);
-    assert!(bench.place.directory.join("kept/s.default.boot.console").is_file());
+    assert!(bench.place.path("kept/s.default.boot.console").is_file());
     // The time limit accepts any number.
-    let most = u64::MAX.to_string();
-    bench.verify(&["--timeout", &most, "--kernel", "no/vmlinuz-1"]).fails(2, &["no/vmlinuz-1"]);
+    let line = format!("--timeout {} --kernel no/vmlinuz-1", u64::MAX);
+    bench.verify(&line).fails(2, &["no/vmlinuz-1"]);
 }
 
 /// A program of three instructions: exit(7).
@@ -248,7 +238,7 @@ fn exits_at_once() -> Vec<u8> {
 fn a_guest_that_dies_shows_the_kernels_last_words() {
     let Some(bench) = Bench::new(TINY) else { return };
     bench.place.write("dies", exits_at_once());
-    let ran = bench.verify(&["--guest", "dies"]);
+    let ran = bench.verify("--guest dies");
     let texts =
         ["the guest panicked while booting", "  | ", "Attempted to kill init", "--keep DIR"];
     ran.fails(1, &texts);
@@ -259,7 +249,7 @@ fn what_cannot_be_a_guest_is_refused() {
     let Some(bench) = Bench::new(TINY) else { return };
     let own = std::env::current_exe().unwrap();
     let refused = |guest: &str, problem: &str| {
-        bench.verify(&["--guest", guest]).fails(2, &[guest, problem, "hint: `make guest`"]);
+        bench.verify(&format!("--guest {guest}")).fails(2, &[guest, problem, "hint: `make guest`"]);
     };
     refused("s.toml", "is not a program for x86-64");
     refused("nothing", "cannot be read");
@@ -269,16 +259,16 @@ fn what_cannot_be_a_guest_is_refused() {
 #[test]
 fn what_is_no_kernel_is_refused() {
     let Some(bench) = Bench::new(TINY) else { return };
-    let boot = bench.place.directory.join("boot");
+    let boot = bench.place.path("boot");
     fs::create_dir(&boot).unwrap();
     fs::write(boot.join("vmlinuz-x"), [0x5a; 70_000]).unwrap();
     fs::write(boot.join("bzImage"), [0x5a; 70_000]).unwrap();
-    let kernel = |path: &str| bench.verify(&["--kernel", path]);
+    let kernel = |path: &str| bench.verify(&format!("--kernel {path}"));
     kernel("boot/vmlinuz-none").fails(2, &["boot/vmlinuz-none"]);
     kernel("boot/bzImage").fails(2, &["vmlinuz-VERSION"]);
     kernel("boot/vmlinuz-x").fails(2, &["no module `", "lib/modules/x", "hint: "]);
     // If the modules exist, QEMU boots it.
-    let modules = bench.place.directory.join("lib/modules");
+    let modules = bench.place.path("lib/modules");
     fs::create_dir_all(&modules).unwrap();
     let real = KernelImage::find().unwrap().modules;
     std::os::unix::fs::symlink(real, modules.join("x")).unwrap();
@@ -288,13 +278,13 @@ fn what_is_no_kernel_is_refused() {
 #[test]
 fn a_machine_too_small_for_a_kernel_is_refused() {
     let Some(bench) = Bench::new(&TINY.replace("128MiB", "32MiB")) else { return };
-    bench.verify(&[]).fails(2, &["a machine of 32 MiB is too small for a whole kernel"]);
+    bench.verify("").fails(2, &["a machine of 32 MiB is too small for a whole kernel"]);
 }
 
 #[test]
 fn a_task_that_is_killed_is_noted() {
     let Some(bench) = Bench::new(&TINY.replace("\"1MiB\"", "\"512MiB\"")) else { return };
-    let document = json(bench.verify(&["--format", "json"]));
+    let document = json(bench.verify("--format json"));
     let notes = lines(&document["notes"]);
     assert!(notes.contains("task `t` was killed: out of memory"), "{notes}");
     assert_eq!(linux(&document, "oom_kill"), 1.0);
@@ -329,7 +319,7 @@ size = "36MiB"
 after = "second"
 "#;
     let Some(bench) = Bench::new(&format!("{TINY}{more}")) else { return };
-    let document = json(bench.verify(&["--format", "json"]));
+    let document = json(bench.verify("--format json"));
     assert!(!lines(&document["not_comparable"]).contains("memory."), "{document}");
     let notes = lines(&document["notes"]);
     assert!(!notes.contains("killed") && !notes.contains("failed"), "{notes}");
@@ -382,7 +372,7 @@ group = "outer"
         text += &format!("[[task.phase]]\nname = \"{name}\"\nworkload = \"{workload}\"\n{keys}\n");
     }
     let Some(bench) = Bench::new(&text) else { return };
-    let document = json(bench.verify(&["--format", "json", "--repeats", "1"]));
+    let document = json(bench.verify("--format json --repeats 1"));
     let notes = lines(&document["notes"]);
     assert!(notes.contains("making group `late`: File exists (os error 17)"), "{notes}");
     assert!(notes.contains("removing group `late`: Device or resource busy"), "{notes}");
@@ -425,8 +415,8 @@ phase = [
 "#;
     let Some(bench) = Bench::new(text) else { return };
     let of = |accounting: &str| {
-        let set = format!("machine.kmem_accounting={accounting}");
-        let document = json(bench.verify(&["--format", "json", "--set", &set]));
+        let set = format!("--set machine.kmem_accounting={accounting}");
+        let document = json(bench.verify(&format!("--format json {set}")));
         let notes = lines(&document["notes"]);
         assert!(!notes.contains("operations failed"), "{notes}");
         let cache = |name: &str| {
@@ -482,7 +472,7 @@ phase = [
 ]
 "#;
     let Some(bench) = Bench::new(text) else { return };
-    let document = json(bench.verify(&["--format", "json"]));
+    let document = json(bench.verify("--format json"));
     let notes = lines(&document["notes"]);
     assert!(!notes.contains("os error") && !notes.contains("failed"), "{notes}");
     let of = |key: &str| linux(&document, key);
@@ -518,9 +508,9 @@ phase = [
 #[test]
 fn without_qemu_there_is_a_hint() {
     let Some(bench) = Bench::new(TINY) else { return };
-    let nowhere = bench.place.directory.join("nowhere");
+    let nowhere = bench.place.path("nowhere");
     fs::create_dir(&nowhere).unwrap();
-    let child = bench.command(&[]).env("PATH", nowhere).spawn().unwrap();
+    let child = bench.command("").env("PATH", nowhere).spawn().unwrap();
     ran(&bench, child).fails(2, &["`qemu-system-x86_64` cannot be started", "make kernel"]);
 }
 
@@ -541,17 +531,16 @@ fn wait_until(what: &str, is: impl Fn() -> bool) {
 #[test]
 fn ctrl_c_prints_the_finished_runs() {
     let Some(bench) = Bench::new(TINY) else { return };
-    let args = ["--repeats", "500", "--jobs", "1", "--keep", "kept", "--record", "kept"];
-    let args = [&args[..], &["--format", "json"]].concat();
-    let child = bench.command(&args).spawn().unwrap();
-    let kept = bench.place.directory.join("kept");
+    let line = "--repeats 500 --jobs 1 --keep kept --record kept --format json";
+    let child = bench.command(line).spawn().unwrap();
+    let kept = bench.place.path("kept");
     let third = kept.join("s.default.seed3.report");
     wait_until("the third run", || third.is_file());
     signal("-INT", child.id().into());
     let ran = ran(&bench, child);
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let ran = ran.says(&["interrupted: the result above has the finished runs only"]);
-    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let document = ran.json();
     let variant = &document["variants"][0];
     let runs = variant["linux_runs"].as_u64().unwrap();
     assert!((2..500).contains(&runs), "{runs} runs");
@@ -564,7 +553,7 @@ fn ctrl_c_and_sigterm_end_a_kernel_that_boots() {
     // A terminal sends ^C to the whole process group, including QEMU.
     for (name, to_all) in [("-INT", true), ("-INT", false), ("-TERM", false)] {
         let Some(bench) = Bench::new(TINY) else { return };
-        let child = bench.command(&[]).process_group(0).spawn().unwrap();
+        let child = bench.command("").process_group(0).spawn().unwrap();
         wait_until("QEMU", || !bench.processes().is_empty());
         let id = i64::from(child.id());
         signal(name, if to_all { -id } else { id });

@@ -2,9 +2,6 @@
 
 use super::text::{labels, name, seconds};
 use super::*;
-use pagetide_core::control::GroupControlWrite;
-use pagetide_scenario::build::Builder;
-use pagetide_scenario::model::Group;
 use pagetide_scenario::record::timeline::{GroupEvents, GroupRow, ZoneName, ZoneRow};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -60,19 +57,13 @@ fn timeline(group: &str) -> Timeline {
 }
 
 fn text(timeline: &Timeline, instance: &str) -> String {
-    let task = Builder::new().set("name", "main").set("workload", "sleep").set("duration", "1ms");
-    let machine = Builder::new().set("machine.memory", "2GiB").set("machine.cpus", 2);
-    let mut setup = machine.push("task", task).setup().unwrap();
-    setup.tasks.clear();
-    let limit =
-        GroupControlWrite { control: GroupControl::Max, value: ControlValue::Size(1 << 20) };
-    setup.groups = vec![Group {
-        name: "web".to_owned(),
-        parent: None,
-        controls: vec![limit],
-        at_start: true,
-        has_memory: true,
-    }];
+    let setup = pagetide_testing::setup(
+        r#"
+        machine.memory = "2GiB"
+        group = [{ name = "web", memory.max = "1M" }]
+        task = [{ name = "main", workload = "sleep", duration = "1ms" }]
+        "#,
+    );
     render(&OpenMetricsSource { timeline, setup: &setup, page_size: 4096, instance, start_s: 1000 })
 }
 

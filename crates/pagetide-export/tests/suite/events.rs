@@ -1,6 +1,6 @@
 //! Events and timelines agree with the metrics, and recording them does not change a run.
 
-use crate::{scenario, Collected, SCENARIO};
+use crate::SCENARIO;
 use pagetide_core::stats::event::TraceEvent;
 use pagetide_export::JsonLines;
 use pagetide_scenario::model::Variant;
@@ -10,10 +10,11 @@ use pagetide_scenario::record::timeline::{
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::ObserverHandle;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::runs::Collected;
+use pagetide_testing::{root, scenario};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 /// Three variants, one of them with a limit. The last task lasts until kswapd sleeps.
 const END: &str = r#"
@@ -93,8 +94,7 @@ fn recording_changes_nothing_and_repeats_to_the_byte() {
 
 #[test]
 fn lines_have_the_documented_fields_in_the_order_of_time() {
-    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/outputs.md");
-    let docs = std::fs::read_to_string(docs).unwrap();
+    let docs = std::fs::read_to_string(root().join("docs/outputs.md")).unwrap();
     let row = |name: &str| {
         let start = format!("| `{name}` |");
         let row = docs.lines().find(|line| line.starts_with(&start));

@@ -8,27 +8,22 @@ mod schema;
 mod trace_processor;
 
 use pagetide_export::{JsonLines, Perfetto};
-use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::ObserverHandle;
 use pagetide_sim::{run, RunOptions};
-use std::io::{self, Write};
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use pagetide_testing::runs::Collected;
+use pagetide_testing::scenario;
 
 /// Two groups that need more memory than there is, a service with two threads, and special names.
 pub const SCENARIO: &str = r#"
 name = "groups"
+file = [{ name = "data", size = "64MiB" }]
 
 [machine]
 cpus = 2
 memory = "64MiB"
 swap = "256MiB"
-
-[[machine.disk]]
-name = "sda"
-model = "ssd"
+disk = [{ name = "sda", model = "ssd" }]
 
 [[group]]
 name = "master"
@@ -41,10 +36,6 @@ memory.limit_in_bytes = "24M"
 [[group]]
 name = "inner"
 parent = "slave"
-
-[[file]]
-name = "data"
-size = "64MiB"
 
 [[task]]
 name = "a-name-of-sixty-four-characters-of-which-the-kernel-has-fifteen_"
@@ -76,43 +67,11 @@ threads = 2
 cpu = "1ms"
 "#;
 
-/// Bytes that a sink collected.
-#[derive(Clone, Default)]
-pub struct Collected(Arc<Mutex<Vec<u8>>>);
-
-impl Collected {
-    pub fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap().clone()
-    }
-
-    pub fn text(&self) -> String {
-        String::from_utf8(self.bytes()).unwrap()
-    }
-}
-
-impl Write for Collected {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// An observed run.
 pub struct Ran {
     pub record: RunRecord,
     /// Perfetto's bytes.
     pub perfetto: Vec<u8>,
-}
-
-/// Reads a scenario.
-pub fn scenario(text: &str) -> Scenario {
-    let base = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let loaded = load_str("traces.toml", text, base, &Overrides::default());
-    loaded.unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// Runs a scenario's first variant.

@@ -1,7 +1,6 @@
 //! Names that formats must escape, and events that these scenarios do not cause.
 
 use super::schema::Trace;
-use super::Collected;
 use pagetide_core::interface::daemon::Daemon;
 use pagetide_core::interface::throttle::Throttle;
 use pagetide_core::stats::event::TraceEvent;
@@ -11,6 +10,7 @@ use pagetide_sim::observe::{
     ActivitySlice, NamedEvent, Observation, ObservationKind, Observer, RunCast, SwitchReason,
     ThreadInfo, ThreadRole, WaitReason,
 };
+use pagetide_testing::runs::Collected;
 use prost::Message;
 use serde_json::Value;
 

@@ -2,10 +2,12 @@
 //! arrows have both ends, names are unchanged.
 
 use super::schema::{Trace, TrackEvent};
-use super::{ran, scenario, Collected, SCENARIO};
+use super::{ran, SCENARIO};
 use pagetide_export::Perfetto;
 use pagetide_sim::observe::ObserverHandle;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::runs::Collected;
+use pagetide_testing::scenario;
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -258,11 +260,6 @@ fn the_killed_are_shown_and_their_slices_end() {
     assert!(read.instants.iter().any(|(_, name, _)| name == "mark_victim"));
     let killed = |slice: &&Slice| slice.annotations.get("ended").is_some_and(|why| why == "killed");
     assert!(read.slices.iter().any(|slice| killed(&slice)));
-}
-
-#[test]
-fn the_same_run_has_the_same_bytes() {
-    assert!(ran(SCENARIO).perfetto == ran(SCENARIO).perfetto);
 }
 
 #[test]

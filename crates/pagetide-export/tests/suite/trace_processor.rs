@@ -1,21 +1,20 @@
 //! Perfetto's trace processor, if installed (`scripts/trace_processor/install.sh`).
 
 use super::{ran, SCENARIO};
-use std::path::Path;
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::root;
 use std::process::Command;
 
 #[test]
 fn perfetto_itself_reads_the_trace() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let scripts = root.join("scripts/trace_processor");
+    let scripts = root().join("scripts/trace_processor");
     let installed = Command::new(scripts.join("query.py")).arg("--is-installed").status();
     if !installed.is_ok_and(|status| status.success()) {
         eprintln!("skipped: no trace processor; scripts/trace_processor/install.sh gets it");
         return;
     }
     let ran = ran(SCENARIO);
-    let file = std::env::temp_dir().join(format!("pagetide-{}.pftrace", std::process::id()));
-    std::fs::write(&file, &ran.perfetto).unwrap();
+    let place = TestDir::with("out.pftrace", &ran.perfetto);
     let queries = [
         "select count(*) from stats where value > 0 and severity in ('error', 'data_loss')",
         "select count(*) from slice where dur < 0",
@@ -29,8 +28,8 @@ fn perfetto_itself_reads_the_trace() {
          and thread.name in ('web', 'web 1')",
         "select count(*) > 100 from sched join thread using (utid) where thread.name = 'slave'",
     ];
-    let output = Command::new(scripts.join("query.py")).arg(&file).args(queries).output().unwrap();
-    let _ = std::fs::remove_file(&file);
+    let mut query = Command::new(scripts.join("query.py"));
+    let output = query.arg(place.path("out.pftrace")).args(queries).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let majors = ran.record.metrics["pgmajfault"].value.to_string();

@@ -1,25 +1,6 @@
 use super::*;
 use crate::testing::record;
-use std::sync::atomic::{AtomicU32, Ordering as Order};
-
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> Place {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Order::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("pagetide-store-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Place(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use pagetide_testing::directory::TestDir;
 
 fn origin() -> StoreOrigin {
     let version = crate::VERSION.to_owned();
@@ -32,13 +13,13 @@ fn row(knob: &str, seed: u64) -> SweepRow {
     SweepRow { scenario_digest: "d1".to_owned(), knobs, record }
 }
 
-fn open(place: &Place) -> SweepStore {
-    SweepStore::open(&place.0, FILE, origin()).unwrap()
+fn open(place: &TestDir) -> SweepStore {
+    SweepStore::open(&place.directory, FILE, origin()).unwrap()
 }
 
 #[test]
 fn what_is_kept_is_read_and_put_in_order() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut store = open(&place);
     for (knob, seed) in [("100", 1), ("60", 2), ("0", 1), ("60", 1)] {
         store.append(row(knob, seed)).unwrap();
@@ -47,7 +28,7 @@ fn what_is_kept_is_read_and_put_in_order() {
     let mut store = open(&place);
     assert!(store.has(&row("60", 2).key()) && !store.has(&row("60", 3).key()));
     store.finish().unwrap();
-    let text = fs::read_to_string(place.0.join(FILE)).unwrap();
+    let text = place.read(FILE);
     let expected: String =
         [("0", 1), ("60", 1), ("60", 2), ("100", 1)].map(|(k, s)| row(k, s).line()).concat();
     assert_eq!(text, expected);
@@ -58,25 +39,25 @@ fn a_torn_line_is_dropped_wherever_it_ends() {
     let whole = row("0", 1).line();
     let last = row("0", 2).line();
     for cut in 0..=last.len() {
-        let place = Place::new();
-        fs::write(place.0.join(FILE), format!("{whole}{}", &last[..cut])).unwrap();
+        let place = TestDir::new();
+        place.write(FILE, format!("{whole}{}", &last[..cut]));
         let mut store = open(&place);
         assert_eq!(store.rows().count(), if cut == last.len() { 2 } else { 1 });
         if cut < last.len() {
             store.append(row("0", 2)).unwrap();
         }
         drop(store);
-        assert_eq!(fs::read_to_string(place.0.join(FILE)).unwrap(), format!("{whole}{last}"));
+        assert_eq!(place.read(FILE), format!("{whole}{last}"));
     }
 }
 
 #[test]
 fn shards_merged_are_one_run() {
-    let (one, a, b, out) = (Place::new(), Place::new(), Place::new(), Place::new());
+    let (one, a, b, out) = (TestDir::new(), TestDir::new(), TestDir::new(), TestDir::new());
     let mut store = open(&one);
     let mut shards = [
-        SweepStore::open(&a.0, "shard-1-of-2.jsonl", origin()).unwrap(),
-        SweepStore::open(&b.0, "shard-2-of-2.jsonl", origin()).unwrap(),
+        SweepStore::open(&a.directory, "shard-1-of-2.jsonl", origin()).unwrap(),
+        SweepStore::open(&b.directory, "shard-2-of-2.jsonl", origin()).unwrap(),
     ];
     for (at, (knob, seed)) in [("7", 1), ("60", 1), ("7", 2), ("60", 2)].into_iter().enumerate() {
         store.append(row(knob, seed)).unwrap();
@@ -86,9 +67,9 @@ fn shards_merged_are_one_run() {
     // One shard was killed before it was sorted.
     shards[0].finish().unwrap();
     drop(shards);
-    let from = [b.0.clone(), a.0.clone(), a.0.clone()];
-    SweepStore::merged(&from, Some(&out.0)).unwrap().save().unwrap();
-    let read = |place: &Place| fs::read(place.0.join(FILE)).unwrap();
+    let from = [b.directory.clone(), a.directory.clone(), a.directory.clone()];
+    SweepStore::merged(&from, Some(&out.directory)).unwrap().save().unwrap();
+    let read = |place: &TestDir| fs::read(place.path(FILE)).unwrap();
     assert_eq!(read(&out), read(&one));
 }
 
@@ -99,21 +80,24 @@ fn rows_of_others_are_refused() {
         (StoreOrigin { scenario: "other".to_owned(), ..origin() }, "of the scenario fake"),
         (StoreOrigin { digest: "d2".to_owned(), ..origin() }, "before it was changed"),
     ] {
-        let place = Place::new();
+        let place = TestDir::new();
         open(&place).append(row("0", 1)).unwrap();
-        let refused = SweepStore::open(&place.0, FILE, change).unwrap_err();
+        let refused = SweepStore::open(&place.directory, FILE, change).unwrap_err();
         assert!(refused.message.contains(wanted), "{refused:?}");
         assert!(refused.message.contains("runs.jsonl, line 1"), "{refused:?}");
     }
-    let place = Place::new();
-    fs::write(place.0.join(FILE), "{}\n").unwrap();
-    assert!(SweepStore::open(&place.0, FILE, origin()).unwrap_err().message.contains("not a row"));
+    let place = TestDir::new();
+    place.write(FILE, "{}\n");
+    assert!(SweepStore::open(&place.directory, FILE, origin())
+        .unwrap_err()
+        .message
+        .contains("not a row"));
     let mut other = row("0", 1);
     other.record.digest += 1;
-    fs::write(place.0.join(FILE), format!("{}{}", row("0", 1).line(), other.line())).unwrap();
+    place.write(FILE, format!("{}{}", row("0", 1).line(), other.line()));
     let message = |from: &[PathBuf]| SweepStore::merged(from, None).unwrap_err().message;
-    assert!(message(std::slice::from_ref(&place.0)).contains("differ"));
-    assert!(message(&[place.0.join("none")]).contains("cannot read"));
+    assert!(message(std::slice::from_ref(&place.directory)).contains("differ"));
+    assert!(message(&[place.path("none")]).contains("cannot read"));
 }
 
 #[test]
@@ -153,31 +137,31 @@ fn numbers_come_back_to_the_last_bit() {
 
 #[test]
 fn what_is_merged_into_a_store_joins_its_rows() {
-    let (a, b, other) = (Place::new(), Place::new(), Place::new());
+    let (a, b, other) = (TestDir::new(), TestDir::new(), TestDir::new());
     open(&a).append(row("0", 1)).unwrap();
     open(&b).append(row("60", 1)).unwrap();
-    let from = [a.0.clone()];
-    SweepStore::merged(&from, Some(&b.0)).unwrap().save().unwrap();
-    let text = fs::read_to_string(b.0.join(FILE)).unwrap();
+    let from = [a.directory.clone()];
+    SweepStore::merged(&from, Some(&b.directory)).unwrap().save().unwrap();
+    let text = b.read(FILE);
     assert_eq!(text, row("0", 1).line() + &row("60", 1).line());
 
     let of_other = SweepRow { scenario_digest: "d2".to_owned(), ..row("7", 1) };
-    fs::write(other.0.join(FILE), of_other.line()).unwrap();
-    let refused = SweepStore::merged(&from, Some(&other.0)).unwrap_err();
+    other.write(FILE, of_other.line());
+    let refused = SweepStore::merged(&from, Some(&other.directory)).unwrap_err();
     assert!(refused.message.contains("before it was changed"), "{refused:?}");
-    assert_eq!(fs::read_to_string(other.0.join(FILE)).unwrap(), of_other.line());
+    assert_eq!(other.read(FILE), of_other.line());
 }
 
 #[test]
 fn a_file_has_one_writer() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut first = open(&place);
-    let refused = SweepStore::open(&place.0, FILE, origin()).unwrap_err();
+    let refused = SweepStore::open(&place.directory, FILE, origin()).unwrap_err();
     assert!(refused.message.contains("another process writes to"), "{refused:?}");
-    let merge = SweepStore::merged(std::slice::from_ref(&place.0), Some(&place.0));
+    let merge = SweepStore::merged(std::slice::from_ref(&place.directory), Some(&place.directory));
     assert!(merge.is_err(), "a merge does not overwrite rows while they are added");
     // A shard has its own file.
-    let shard = SweepStore::open(&place.0, "shard-1-of-2.jsonl", origin()).unwrap();
+    let shard = SweepStore::open(&place.directory, "shard-1-of-2.jsonl", origin()).unwrap();
     first.append(row("0", 1)).unwrap();
     first.finish().unwrap();
     drop(shard);
@@ -189,33 +173,33 @@ fn a_file_has_one_writer() {
 
 #[test]
 fn a_row_that_a_file_has_twice_is_there_once() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (first, second) = (row("0", 1).line(), row("0", 2).line());
-    fs::write(place.0.join(FILE), [first.as_str(), &second, &first].concat()).unwrap();
+    place.write(FILE, [first.as_str(), &second, &first].concat());
     open(&place).finish().unwrap();
-    assert_eq!(fs::read_to_string(place.0.join(FILE)).unwrap(), first + &second);
+    assert_eq!(place.read(FILE), first + &second);
 }
 
 #[test]
 fn a_refused_store_gets_no_file() {
-    let place = Place::new();
+    let place = TestDir::new();
     open(&place).append(row("0", 1)).unwrap();
     let other = StoreOrigin { digest: "d2".to_owned(), ..origin() };
-    assert!(SweepStore::open(&place.0, "shard-1-of-2.jsonl", other).is_err());
-    assert!(!place.0.join("shard-1-of-2.jsonl").exists());
+    assert!(SweepStore::open(&place.directory, "shard-1-of-2.jsonl", other).is_err());
+    assert!(!place.path("shard-1-of-2.jsonl").exists());
 }
 
 #[test]
 fn after_a_failed_write_nothing_is_written() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut store = open(&place);
     store.append(row("0", 1)).unwrap();
     // A file that is open for reading cannot be written.
-    store.file.as_mut().unwrap().file = File::open(place.0.join(FILE)).unwrap();
+    store.file.as_mut().unwrap().file = File::open(place.path(FILE)).unwrap();
     assert!(store.append(row("0", 2)).is_err());
     store.file.as_mut().unwrap().file =
-        OpenOptions::new().append(true).open(place.0.join(FILE)).unwrap();
+        OpenOptions::new().append(true).open(place.path(FILE)).unwrap();
     assert!(store.append(row("0", 3)).is_err(), "it would stand behind half a line");
     assert_eq!(store.rows().count(), 1);
-    assert_eq!(fs::read_to_string(place.0.join(FILE)).unwrap(), row("0", 1).line());
+    assert_eq!(place.read(FILE), row("0", 1).line());
 }

@@ -6,7 +6,6 @@ use pagetide_linux::host::error::HostError;
 use pagetide_linux::host::scenario::{write, HostImportOptions, ImportedScenario};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, vmstat, zoneinfo};
-use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::names::NameSet;
 use std::fs;
@@ -32,8 +31,7 @@ fn all_options() -> impl Iterator<Item = HostImportOptions<'static>> {
 }
 
 fn setup(written: &ImportedScenario) -> Setup {
-    let loaded = load_str("host.toml", &written.text, Path::new(""), &Overrides::default());
-    loaded.unwrap().variants.remove(0).setup
+    pagetide_testing::setup(&written.text)
 }
 
 #[test]

@@ -1,6 +1,9 @@
 use super::*;
 use crate::model::*;
 use crate::op::{Op, RegionBacking};
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::root;
+use std::path::PathBuf;
 
 mod blocks;
 mod names_and_pipes;
@@ -31,17 +34,7 @@ fn file(name: &str, size: u64) -> File {
 
 fn task(phases: Vec<Workload>) -> Task {
     let phase = |(i, workload)| Phase { name: format!("p{i}"), workload };
-    Task {
-        name: "t".into(),
-        group: None,
-        start: TaskStart { delay_ns: 0, after: None },
-        background: false,
-        until: None,
-        nice: 0,
-        oom_score_adj: 0,
-        loops: 1,
-        phases: phases.into_iter().enumerate().map(phase).collect(),
-    }
+    Task::new("t", phases.into_iter().enumerate().map(phase).collect())
 }
 
 fn ops_of(setup: &Setup, limit: usize) -> Vec<Op> {
@@ -356,11 +349,11 @@ fn a_task_that_is_not_there() {
     assert!(matches!(none, Err(ProgramError::NoSuchTask(3))));
 }
 
-/// A temporary trace file, removed when the value is dropped.
-struct TraceFile(std::path::PathBuf);
+/// A trace file in the directory of a test.
+struct TraceFile(TestDir);
 
 impl TraceFile {
-    fn new(name: &str, damage: impl Fn(&mut Vec<u8>)) -> Self {
+    fn new(damage: impl Fn(&mut Vec<u8>)) -> Self {
         use pagetide_trace::{
             AccessKinds, Clock, FoldWindow, Header, Record, RegionKind, TraceRegion, TraceWriter,
         };
@@ -377,26 +370,21 @@ impl TraceFile {
         }
         let (mut bytes, _) = writer.finish(0).unwrap();
         damage(&mut bytes);
-        let file = format!("pagetide-workload-{name}-{}.ptt", std::process::id());
-        let path = std::env::temp_dir().join(file);
-        std::fs::write(&path, bytes).unwrap();
-        Self(path)
+        Self(TestDir::with("t.ptt", bytes))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path("t.ptt")
     }
 
     fn workload(&self) -> Workload {
-        Workload::Trace(TraceWorkload { path: self.0.clone(), passes: 1, advice: None })
-    }
-}
-
-impl Drop for TraceFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        Workload::Trace(TraceWorkload { path: self.path(), passes: 1, advice: None })
     }
 }
 
 #[test]
 fn a_trace_is_replayed_and_its_regions_go() {
-    let trace = TraceFile::new("replay", |_| ());
+    let trace = TraceFile::new(|_| ());
     let mut looped = task(vec![touch("a", 1, PageOrder::Sequential), trace.workload()]);
     looped.loops = 2;
     let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
@@ -410,7 +398,7 @@ fn a_trace_is_replayed_and_its_regions_go() {
 
 #[test]
 fn a_damaged_trace_ends_the_program_with_an_error() {
-    let trace = TraceFile::new("damaged", |bytes| bytes.truncate(bytes.len() / 2));
+    let trace = TraceFile::new(|bytes| bytes.truncate(bytes.len() / 2));
     let setup = setup(Vec::new(), vec![task(vec![trace.workload()])]);
     let mut program = Program::new(&setup, 0, 1).unwrap();
     let error = loop {
@@ -442,9 +430,9 @@ fn group_operations_name_their_phase() {
     assert!(ops.into_iter().eq((0..2).flat_map(|_| (0..4).flat_map(phase))));
 }
 
-fn build(trace: &TraceFile, units: u32) -> Build {
+fn build(trace: PathBuf, units: u32) -> Build {
     Build {
-        trace: trace.0.clone(),
+        trace,
         units,
         sources: None,
         headers: None,
@@ -473,9 +461,9 @@ fn compile(first: u32) -> Vec<Op> {
 
 #[test]
 fn a_unit_has_its_kernel_memory_for_its_life() {
-    let trace = TraceFile::new("stack", |_| ());
+    let trace = TraceFile::new(|_| ());
     let of = |stack_order, kernel_pages| {
-        let build = Build { stack_order, kernel_pages, ..build(&trace, 2) };
+        let build = Build { stack_order, kernel_pages, ..build(trace.path(), 2) };
         run(Vec::new(), vec![Workload::Build(build)])
     };
     let take = |slot, order| Op::AllocBlock { slot, order, request: BlockRequest::Kernel };
@@ -496,9 +484,9 @@ fn a_unit_has_its_kernel_memory_for_its_life() {
 
 #[test]
 fn a_build_is_its_units_one_after_another() {
-    let trace = TraceFile::new("build", |_| ());
+    let trace = TraceFile::new(|_| ());
     let whole =
-        Build { sources: Some((0, 70_000)), objects: Some((1, 70_000)), ..build(&trace, 2) };
+        Build { sources: Some((0, 70_000)), objects: Some((1, 70_000)), ..build(trace.path(), 2) };
     let mut looped = task(vec![touch("a", 1, PageOrder::Sequential), Workload::Build(whole)]);
     looped.loops = 2;
     let ops = ops_of(&setup(vec![file("src", 100_000), file("obj", 10)], vec![looped]), 100);
@@ -524,9 +512,9 @@ fn a_build_is_its_units_one_after_another() {
 
 #[test]
 fn headers_of_a_build_are_pinned() {
-    let trace = TraceFile::new("headers", |_| ());
+    let trace = TraceFile::new(|_| ());
     let headers = |units: u32, phases: usize| -> Vec<(u64, u64)> {
-        let build = Build { headers: Some((0, 40_000)), ..build(&trace, units) };
+        let build = Build { headers: Some((0, 40_000)), ..build(trace.path(), units) };
         let ops = run(vec![file("h", 2 * 16_384 + 100)], vec![Workload::Build(build); phases]);
         let read = |op: &Op| match op {
             Op::Read { file: 0, offset, len } => Some((*offset, *len)),
@@ -565,8 +553,8 @@ const HEADERS_PINNED: [(u64, u64); 17] = [
 
 #[test]
 fn a_build_whose_trace_is_gone_ends_with_an_error() {
-    let trace = TraceFile::new("gone", |_| ());
-    let build = Build { objects: Some((0, 1)), ..build(&trace, 3) };
+    let trace = TraceFile::new(|_| ());
+    let build = Build { objects: Some((0, 1)), ..build(trace.path(), 3) };
     let setup = setup(vec![file("o", 0)], vec![task(vec![Workload::Build(build)])]);
     drop(trace);
     let mut program = Program::new(&setup, 0, 1).unwrap();
@@ -619,26 +607,19 @@ fn the_program_computes_after_each_access_and_only_then() {
 
 #[test]
 fn links_read_what_units_wrote_and_append() {
-    let trace = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../experiments/traces/cc1-zpipe.ptt");
+    let trace = root().join("experiments/traces/cc1-zpipe.ptt");
     let mut files = vec![file("out", 100), file("inodes", 40_000)];
     files[1].metadata = true;
-    let build = |link| {
+    let linked = |link| {
         Workload::Build(Build {
-            trace: trace.clone(),
-            units: 5,
-            sources: None,
-            headers: None,
             objects: Some((0, 50_000)),
             metadata: Some((1, 10_000)),
             link,
-            stack_order: 0,
-            kernel_pages: 0,
-            mix: None,
+            ..build(trace.clone(), 5)
         })
     };
     let of = |link| -> Vec<Op> {
-        let mut ops = ops_of(&setup(files.clone(), vec![task(vec![build(link)])]), 10_000_000);
+        let mut ops = ops_of(&setup(files.clone(), vec![task(vec![linked(link)])]), 10_000_000);
         ops.retain(|op| matches!(op, Op::Read { .. } | Op::Write { .. }));
         ops
     };

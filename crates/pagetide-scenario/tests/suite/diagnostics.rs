@@ -27,6 +27,7 @@
 
 use pagetide_scenario::diagnostic::Diagnostic;
 use pagetide_scenario::load::{load_str, object_mix, Overrides};
+use pagetide_testing::accepts;
 use std::path::Path;
 
 /// Relative to the crate, because some errors contain it.
@@ -35,7 +36,6 @@ const WIDTH: usize = 100;
 
 #[test]
 fn errors_are_those_of_the_files() {
-    let accept = std::env::var_os("PAGETIDE_ACCEPT").is_some();
     let mut wrong = String::new();
     let mut files = 0;
     for entry in std::fs::read_dir(DIR).unwrap() {
@@ -57,13 +57,13 @@ fn errors_are_those_of_the_files() {
                     lines.join("\n") + "\n"
                 }
             };
-            if annotated != block && !accept {
+            if annotated != block && !accepts() {
                 let path = path.display();
                 wrong += &format!("{path} has\n{block}but the errors are\n{annotated}\n");
             }
             found += &annotated;
         }
-        if accept && found != written {
+        if accepts() && found != written {
             std::fs::write(&path, found).unwrap();
         }
     }

@@ -8,8 +8,8 @@ use pagetide_core::config::{ControlFile, Policy, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::names::takes::takes;
+use pagetide_testing::{accepts, root};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 fn files<'f>(prefix: &str, files: impl Iterator<Item = &'f ControlFile>) -> String {
     let mut table = String::from(
@@ -61,7 +61,7 @@ fn with_table(document: &str, name: &str, table: &str) -> String {
 
 #[test]
 fn the_tables_are_what_is_declared() {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.md");
+    let path = root().join("docs/scenario.md");
     let old = std::fs::read_to_string(&path).unwrap();
     let sysctls = files("", Sysctl::ALL.iter().map(|sysctl| sysctl.file()));
     let caches = files("slab.CACHE.", CacheControl::written().map(CacheControl::file));
@@ -76,7 +76,7 @@ fn the_tables_are_what_is_declared() {
     ] {
         new = with_table(&new, name, &table);
     }
-    if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
+    if accepts() {
         std::fs::write(&path, new).unwrap();
         return;
     }

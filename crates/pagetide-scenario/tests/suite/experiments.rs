@@ -2,16 +2,13 @@
 
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::load::{self, load, load_str, Overrides};
-use pagetide_scenario::model::{Scenario, Setup};
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::op::{Op, RegionBacking};
 use pagetide_scenario::schema::schema;
 use pagetide_scenario::workload::Program;
+use pagetide_testing::{experiment, root, setup};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use std::path::PathBuf;
 
 fn experiments() -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -28,14 +25,6 @@ fn experiments() -> Vec<PathBuf> {
     found
 }
 
-fn load_experiment(path: &Path) -> Scenario {
-    load(path, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"))
-}
-
-fn truth(name: &str) -> Scenario {
-    load_experiment(&root().join(format!("experiments/truth/{name}.toml")))
-}
-
 fn task_of(setup: &Setup, name: &str) -> usize {
     setup.tasks.iter().position(|task| task.name == name).unwrap()
 }
@@ -44,7 +33,8 @@ fn task_of(setup: &Setup, name: &str) -> usize {
 fn every_experiment_loads_and_has_programs() {
     const OPS: usize = 1_000;
     for path in experiments() {
-        let scenario = load_experiment(&path);
+        let loaded = load(&path, &Overrides::default());
+        let scenario = loaded.unwrap_or_else(|errors| panic!("{errors}"));
         assert_eq!(Some(scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
         assert!(!scenario.title.is_empty());
         for variant in &scenario.variants {
@@ -62,7 +52,7 @@ fn every_experiment_loads_and_has_programs() {
 
 #[test]
 fn the_same_seed_gives_the_same_program() {
-    let scenario = truth("mix_sw60");
+    let scenario = experiment("truth/mix_sw60", &[]);
     let ops = |seed| {
         let mut program = Program::new(&scenario.variants[0].setup, 0, seed).unwrap();
         let mut ops = Vec::new();
@@ -82,7 +72,7 @@ fn the_same_seed_gives_the_same_program() {
 #[test]
 fn truth_cases_have_the_phases_of_the_data() {
     for name in ["anon1.5", "file2.0", "mix_sw60"] {
-        let setup = &truth(name).variants[0].setup;
+        let setup = &experiment(&format!("truth/{name}"), &[]).variants[0].setup;
         let task = &setup.tasks[task_of(setup, "wset")];
         let phases: Vec<&str> = task.phases.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(phases, ["populate", "acc0", "acc1", "acc2", "acc3"]);
@@ -91,10 +81,10 @@ fn truth_cases_have_the_phases_of_the_data() {
         assert_eq!(managed, [3840, 51_806]);
         assert_eq!(setup.machine.swap[0].size, 4 << 30);
     }
-    let setup = &truth("seq2x").variants[0].setup;
+    let setup = &experiment("truth/seq2x", &[]).variants[0].setup;
     let phases: Vec<&str> = setup.tasks[0].phases.iter().map(|p| p.name.as_str()).collect();
     assert_eq!(phases, ["pass0", "pass1"]);
-    let watermarks = truth("watermarks");
+    let watermarks = experiment("truth/watermarks", &[]);
     let names: Vec<&str> = watermarks.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(names, ["default", "wsf200"]);
     for name in ["fill", "writer", "seed", "big"] {
@@ -106,9 +96,8 @@ fn truth_cases_have_the_phases_of_the_data() {
 fn builds_of_several_tasks_share_the_compiler() {
     let text = "[machine]\nmemory = \"1GiB\"\n[[file]]\nname = \"include\"\nsize = \"5MiB\"\n\
         [[task]]\nname = \"make\"\ncopies = 2\nworkload = \"build\"\nunits = 2\n\
-        path = \"experiments/traces/cc1-zpipe.ptt\"\nheaders = \"include\"\n";
-    let loaded = load_str("build.toml", text, &root(), &Overrides::default());
-    let setup = loaded.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup;
+        path = \"../../experiments/traces/cc1-zpipe.ptt\"\nheaders = \"include\"\n";
+    let setup = setup(text);
     let ops = |task| {
         let mut program = Program::new(&setup, task, 1).unwrap();
         let mut ops = Vec::new();
@@ -140,7 +129,7 @@ fn builds_of_several_tasks_share_the_compiler() {
 
 #[test]
 fn the_seed_experiment_has_the_seed_figures() {
-    let scenario = load_experiment(&root().join("experiments/tunable-watermarks.toml"));
+    let scenario = experiment("tunable-watermarks", &[]);
     assert!(scenario.repeats >= 5);
     let names: Vec<&str> = scenario.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(names, ["default", "case1", "case2"]);
@@ -167,12 +156,10 @@ fn objects() -> Setup {
     for (name, start) in MIXES {
         text += &format!(
             "[[task]]\nname = \"{name}\"\nworkload = \"kernel-objects\"\nunits = 20\n\
-            mix = \"objects/{name}.toml\"\nstart_unit = {start}\n"
+            mix = \"../../experiments/objects/{name}.toml\"\nstart_unit = {start}\n"
         );
     }
-    let base = root().join("experiments");
-    let scenario = load_str("objects.toml", &text, &base, &Overrides::default());
-    scenario.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup
+    setup(&text)
 }
 
 #[test]

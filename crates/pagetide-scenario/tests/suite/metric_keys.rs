@@ -23,8 +23,7 @@ fn setup(tasks: &[(&str, u32, &[&str])], groups: &[(&str, u32)]) -> Setup {
             );
         }
     }
-    let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
-    loaded.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup
+    pagetide_testing::setup(&text)
 }
 
 /// Metric names of a kind of scope: the declared ones, and some kernel counters.

@@ -1,11 +1,11 @@
 //! Blocks of kernel memory, and tasks that end with others: memory is allocated as requested, and
 //! all of it is freed.
 
-use crate::scenarios::{run_text, scenario, value};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{RunRecord, Unit};
 use pagetide_sim::run::build;
 use pagetide_sim::world::SimWorld;
+use pagetide_testing::{run_text, setup, value};
 
 fn record(text: &str) -> RunRecord {
     run_text(text, 1000)
@@ -13,7 +13,7 @@ fn record(text: &str) -> RunRecord {
 
 /// A world after its run.
 fn ended(text: &str) -> (Setup, SimWorld) {
-    let setup = scenario(text).variants.remove(0).setup;
+    let setup = setup(text);
     let mut world = build(&setup, 1).unwrap();
     assert!(world.run(setup.time_limit_ns, 1000, |_| false).unwrap());
     (setup, world)
@@ -207,7 +207,7 @@ fn after_phases(machine: &str, phases: &[(&str, &str)]) -> (SimWorld, RunRecord)
         task("z", sleep)
     );
     // The task frees its memory when the other task ends, which is after the time limit.
-    let mut setup = scenario(&text).variants.remove(0).setup;
+    let mut setup = setup(&text);
     setup.time_limit_ns = 900_000_000;
     let mut world = build(&setup, 1).unwrap();
     assert!(!world.run(setup.time_limit_ns, 1000, |_| false).unwrap());

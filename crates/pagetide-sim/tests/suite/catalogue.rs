@@ -1,56 +1,26 @@
 //! Every metric of a record is described: name, unit and meaning.
 
-use crate::scenarios::scenario;
 use pagetide_scenario::metric::{catalogue, KeyNames};
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::scenario;
 
 #[test]
 fn every_metric_of_a_record_is_described() {
     let text = r#"
-        machine = { memory = "64MiB", swap = "64MiB", cpus = 2 }
-        [report]
-        measure = "touches"
-        [[group]]
-        name = "group"
-        copies = 2
-        "memory.max" = "24MiB"
-        [[file]]
-        name = "data"
-        size = "1MiB"
-        [[task]]
-        name = "touches"
-        copies = 2
-        group = "group"
-        workload = "touch"
-        size = "16MiB"
-        [[task]]
-        name = "reads"
-        workload = "file-read"
-        file = "data"
-        [[task]]
-        name = "set"
-        workload = "working-set"
-        anon = "1MiB"
-        accesses = 1000
-        [[task]]
-        name = "names"
-        workload = "names"
-        make = 100
-        [[task]]
-        name = "web"
-        workload = "service"
-        rate = 500
-        duration = "200ms"
-        threads = 2
-        cpu = "1ms"
-        deadline = "10ms"
-        [[task]]
-        name = "blocks"
-        workload = "high-order"
-        attempts = 3
-    "#
-    .replace("measure = \"touches\"", "measure = \"touches.0\"");
-    let scenario = scenario(&text);
+machine = { memory = "64MiB", swap = "64MiB", cpus = 2 }
+report.measure = "touches.0"
+group = [{ name = "group", copies = 2, memory.max = "24MiB" }]
+file = [{ name = "data", size = "1MiB" }]
+task = [
+  { name = "touches", copies = 2, group = "group", workload = "touch", size = "16MiB" },
+  { name = "reads", workload = "file-read", file = "data" },
+  { name = "set", workload = "working-set", anon = "1MiB", accesses = 1000 },
+  { name = "names", workload = "names", make = 100 },
+  { name = "web", workload = "service", rate = 500, duration = "200ms", threads = 2, cpu = "1ms", deadline = "10ms" },
+  { name = "blocks", workload = "high-order", attempts = 3 },
+]
+    "#;
+    let scenario = scenario(text);
     let variant = &scenario.variants[0];
     let record = run("test", variant, 1, &RunOptions::default()).unwrap();
     for of_service in ["web.requests", "web.request_rate"] {

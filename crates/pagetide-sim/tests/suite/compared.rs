@@ -1,10 +1,10 @@
 //! Settings that a comparison with a kernel takes from its record: the memory of programs, the
 //! moment of their start, the times of reports. And the times of requests in plugs.
 
-use crate::scenarios::scenario;
 use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{mean_waits, run, RunOptions};
+use pagetide_testing::{scenario, setup, value};
 use std::sync::atomic::AtomicBool;
 
 /// Changes the first variant and runs it with this seed.
@@ -12,10 +12,6 @@ fn run_with(text: &str, seed: u64, change: impl Fn(&mut Setup)) -> RunRecord {
     let mut variant: Variant = scenario(text).variants.remove(0);
     change(&mut variant.setup);
     run("test", &variant, seed, &RunOptions { audit_every: 1000, ..RunOptions::default() }).unwrap()
-}
-
-fn value(record: &RunRecord, key: &str) -> f64 {
-    record.metrics[key].value
 }
 
 const TWO_TASKS: &str = r#"
@@ -43,7 +39,7 @@ fn swap_read_ahead_waits_in_a_plug() {
              [[task]]\nname = \"t\"\ngroup = \"g\"\nworkload = \"touch\"\nsize = \"24MiB\"\n\
              passes = 3\n"
         );
-        let setup = &scenario(&text).variants[0].setup;
+        let setup = &setup(&text);
         let [reads, writes] = mean_waits(setup, 1, &AtomicBool::new(false)).unwrap()[0];
         assert!(writes > 0, "reclaim has a plug, too");
         reads

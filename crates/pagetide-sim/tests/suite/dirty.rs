@@ -1,6 +1,6 @@
 //! Dirty limits of groups: writers in groups with a limit, files of several groups.
 
-use crate::scenarios::run_text;
+use pagetide_testing::run_text;
 
 /// A machine of 512 MiB, an SSD, and the groups and tasks given.
 fn machine(rest: &str) -> String {

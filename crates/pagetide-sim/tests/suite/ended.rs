@@ -1,8 +1,8 @@
 //! Values of incomplete work are marked as such, because the times of a killed task are not
 //! measurements.
 
-use crate::scenarios::run_text;
 use pagetide_scenario::record::{Incomplete, RunRecord};
+use pagetide_testing::run_text;
 
 /// Checks the mark of these metrics; `None`: complete.
 fn check(record: &RunRecord, expected: &[(&str, Option<Incomplete>)]) {

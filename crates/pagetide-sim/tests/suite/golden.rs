@@ -12,10 +12,10 @@
 //! the new values. A failure prints the same. If only `decisions.events` differs, the core logs
 //! another event or field; if `decisions.effects` differs, its behavior has changed.
 
-use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, Decisions, RunOptions};
+use pagetide_testing::{accepts, experiment, root, scenarios};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -47,17 +47,6 @@ const REPEATED: [&str; 3] = ["tunable-watermarks", "soft-limit-nodes", "k8s-node
 
 /// Variant -> name -> value.
 type Golden = BTreeMap<String, BTreeMap<String, String>>;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn experiment(name: &str, sets: &[(&str, &str)]) -> Scenario {
-    let file = root().join("experiments").join(format!("{name}.toml"));
-    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    load(&file, &Overrides { sets, ..Overrides::default() })
-        .unwrap_or_else(|errors| panic!("{errors}"))
-}
 
 fn run_with(scenario: &Scenario, variant: &Variant, options: &RunOptions) -> RunRecord {
     run(&scenario.name, variant, scenario.seed, options)
@@ -134,7 +123,7 @@ fn check(name: &str, shorter: Sets) {
     assert!(new.len() == 1 || different.len() > 1, "{name} is too short: its variants are equal");
     let file = recordings().join(recording(name));
     let old = std::fs::read_to_string(&file).map(|text| serde_json::from_str::<Golden>(&text));
-    if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
+    if accepts() {
         let old = old.ok().and_then(Result::ok).unwrap_or_default();
         let text = serde_json::to_string_pretty(&new).unwrap() + "\n";
         std::fs::create_dir_all(recordings()).unwrap();
@@ -150,8 +139,7 @@ fn check(name: &str, shorter: Sets) {
     assert!(old == new, "{name} moved:\n{}", moved(name, &old, &new));
 }
 
-/// Keys of a scenario and values that replace theirs.
-type Sets = &'static [(&'static str, &'static str)];
+type Sets = scenarios::Sets<'static>;
 
 /// Defines the table of experiments, and a test for each line, so that they run in parallel.
 macro_rules! experiments {
@@ -262,7 +250,7 @@ fn the_table_has_every_shipped_experiment_and_every_recording() {
     assert!(REPEATED.iter().all(|name| table.contains(*name)), "an experiment to repeat is gone");
     let expected: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| recording(name)).collect();
     assert_eq!(expected.len(), EXPERIMENTS.len(), "two experiments share a recording");
-    if std::env::var_os("PAGETIDE_ACCEPT").is_none() {
+    if !accepts() {
         assert_eq!(expected, names_in(&recordings(), ""));
     }
 }

@@ -1,6 +1,6 @@
 //! Operations of tasks on groups: create, join, write, reclaim, remove.
 
-use crate::scenarios::run_text;
+use pagetide_testing::run_text;
 
 const CHURN: &str = r#"
 machine = { cpus = 2, memory = "64MiB", swap = "128MiB" }
@@ -10,48 +10,17 @@ group = [
 ]
 [[task]]
 name = "admin"
-[[task.phase]]
-name = "make"
-workload = "create-group"
-target = "tenant"
-[[task.phase]]
-name = "join"
-workload = "join-group"
-target = "tenant"
-[[task.phase]]
-name = "fill"
-workload = "touch"
-region = "heap"
-size = "24MiB"
-[[task.phase]]
-name = "busy"
-workload = "remove-group"
-target = "tenant"
-[[task.phase]]
-name = "squeeze"
-workload = "write-control"
-target = "tenant"
-control = "memory.reclaim"
-text = "4M"
-[[task.phase]]
-name = "too-much"
-workload = "write-control"
-target = "tenant"
-control = "memory.reclaim"
-text = "1G"
-[[task.phase]]
-name = "bad"
-workload = "write-control"
-target = "other"
-control = "memory.reclaim"
-text = "0"
-[[task.phase]]
-name = "leave"
-workload = "join-group"
-[[task.phase]]
-name = "remove"
-workload = "remove-group"
-target = "tenant"
+phase = [
+  { name = "make", workload = "create-group", target = "tenant" },
+  { name = "join", workload = "join-group", target = "tenant" },
+  { name = "fill", workload = "touch", region = "heap", size = "24MiB" },
+  { name = "busy", workload = "remove-group", target = "tenant" },
+  { name = "squeeze", workload = "write-control", target = "tenant", control = "memory.reclaim", text = "4M" },
+  { name = "too-much", workload = "write-control", target = "tenant", control = "memory.reclaim", text = "1G" },
+  { name = "bad", workload = "write-control", target = "other", control = "memory.reclaim", text = "0" },
+  { name = "leave", workload = "join-group" },
+  { name = "remove", workload = "remove-group", target = "tenant" },
+]
 [[task]]
 name = "user"
 group = "other"
@@ -82,15 +51,15 @@ fn groups_come_and_go_while_tasks_run() {
     assert!(metric("tenant.memory.pressure.some") > 0.0);
 }
 
+/// A phase; `; ` stands between its keys.
+fn phase((name, keys): &(&str, &str)) -> String {
+    format!("[[task.phase]]\nname = \"{name}\"\n{}\n", keys.replace("; ", "\n"))
+}
+
 /// A group without a memory controller is created and removed; its ancestor is charged.
 #[test]
 fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
-    let phases = |list: &[(&str, &str)]| -> String {
-        let phase = |(name, keys): &(&str, &str)| {
-            format!("[[task.phase]]\nname = \"{name}\"\n{}\n", keys.replace("; ", "\n"))
-        };
-        list.iter().map(phase).collect()
-    };
+    let phases = |list: &[(&str, &str)]| list.iter().map(phase).collect::<String>();
     let text = format!(
         "[machine]\nmemory = \"64MiB\"\n\
         [[group]]\nname = \"pod\"\nsubtree_control = \"none\"\nmemory.max = \"16M\"\n\
@@ -139,12 +108,9 @@ fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
 /// effect.
 #[test]
 fn a_group_without_a_memory_controller_is_given_cpu_time() {
-    let phase = |name: &str, keys: &str| {
-        format!("[[task.phase]]\nname = \"{name}\"\n{}\n", keys.replace("; ", "\n"))
-    };
     let write = |name: &str, target: &str, control: &str, text: &str| {
         let keys = format!("workload = \"write-control\"; target = \"{target}\"");
-        phase(name, &format!("{keys}; control = \"{control}\"; text = \"{text}\""))
+        phase(&(name, &format!("{keys}; control = \"{control}\"; text = \"{text}\"")))
     };
     let text = format!(
         "[machine]\nmemory = \"64MiB\"\ncpus = 2\n\
@@ -153,19 +119,19 @@ fn a_group_without_a_memory_controller_is_given_cpu_time() {
         [[group]]\nname = \"late\"\nparent = \"pod\"\nat_start = false\n\
         [[task]]\nname = \"main\"\ngroup = \"bare\"\n{}\
         [[task]]\nname = \"admin\"\n{}",
-        phase("work", "workload = \"compute\"; duration = \"500ms\""),
+        phase(&("work", "workload = \"compute\"; duration = \"500ms\"")),
         [
-            phase("first", "workload = \"compute\"; duration = \"100ms\""),
+            phase(&("first", "workload = \"compute\"; duration = \"100ms\"")),
             write("weight", "bare", "cpu.weight", "50"),
             write("quota", "bare", "cpu.max", "10000 100000"),
             write("early", "late", "cpu.max", "10000 100000"),
-            phase("second", "workload = \"sleep\"; duration = \"1s\""),
-            phase("make", "workload = \"create-group\"; target = \"late\""),
+            phase(&("second", "workload = \"sleep\"; duration = \"1s\"")),
+            phase(&("make", "workload = \"create-group\"; target = \"late\"")),
             write("much", "late", "cpu.max", "50000 100000"),
-            phase("join", "workload = \"join-group\"; target = \"late\""),
-            phase("third", "workload = \"compute\"; duration = \"100ms\""),
-            phase("leave", "workload = \"join-group\""),
-            phase("remove", "workload = \"remove-group\"; target = \"late\""),
+            phase(&("join", "workload = \"join-group\"; target = \"late\"")),
+            phase(&("third", "workload = \"compute\"; duration = \"100ms\"")),
+            phase(&("leave", "workload = \"join-group\"")),
+            phase(&("remove", "workload = \"remove-group\"; target = \"late\"")),
         ]
         .concat()
     );

@@ -7,10 +7,10 @@
 //! and so does a bound that is too wide. `cargo test -p pagetide-sim --test suite kernels --
 //! --nocapture` prints every counter.
 
-use crate::linux::{is_outdated, simulated, truth, SEEDS};
-use pagetide_scenario::load::{load, Overrides};
+use crate::linux::{is_outdated, simulated, SEEDS};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::{experiment, root};
 
 /// Factor beyond which a counter is off.
 const BEYOND: f64 = 1.5;
@@ -38,8 +38,7 @@ struct Compared {
 }
 
 fn records(file: &str, variant: &str) -> Vec<RunRecord> {
-    let path = truth().join(format!("eras/{file}.toml"));
-    let scenario = load(&path, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    let scenario = experiment(&format!("truth/eras/{file}"), &[]);
     let chosen = scenario.variants.iter().find(|chosen| chosen.name == variant).unwrap();
     // The load of six seconds is expensive; the kernel was run three times.
     let seeds = if file == "order-9-under-load" { &SEEDS[..1] } else { &SEEDS[..3] };
@@ -48,7 +47,7 @@ fn records(file: &str, variant: &str) -> Vec<RunRecord> {
 
 fn compared(file: &str, variant: &str) -> Vec<Compared> {
     let records = records(file, variant);
-    let csv = std::fs::read_to_string(truth().join("eras/kernels.csv")).unwrap();
+    let csv = std::fs::read_to_string(root().join("experiments/truth/eras/kernels.csv")).unwrap();
     let case = format!("{file}.{variant}");
     let mut all = Vec::new();
     for line in csv.lines() {

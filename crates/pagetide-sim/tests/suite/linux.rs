@@ -6,11 +6,10 @@
 //! differ by more than half are listed with a bound on the factor and the reason; an unnecessary
 //! entry fails. `cargo test -p pagetide-sim --test linux -- --nocapture` prints every counter.
 
-use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::{experiment, root};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Counters that are reproducible from run to run of the kernel.
 const JUDGED: [&str; 22] = [
@@ -41,10 +40,6 @@ const JUDGED: [&str; 22] = [
 /// Seeds of the simulated runs.
 pub const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
-pub fn truth() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/truth")
-}
-
 /// Mean of a metric over runs. `pgscan_total` and `pgsteal_total` are sums over kswapd and tasks.
 pub fn simulated(records: &[RunRecord], key: &str) -> Option<f64> {
     let mean = |key: &str| {
@@ -60,15 +55,14 @@ pub fn simulated(records: &[RunRecord], key: &str) -> Option<f64> {
 /// Runs a variant of a case. Returns the ratio simulated / Linux of every judged counter above
 /// 1000, by phase and name.
 fn ratios(case: &str, variant: Option<&str>) -> BTreeMap<String, f64> {
-    let file = truth().join(format!("{case}.toml"));
-    let scenario = load(&file, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    let scenario = experiment(&format!("truth/{case}"), &[]);
     let chosen = match variant {
         None => &scenario.variants[0],
         Some(name) => scenario.variants.iter().find(|variant| variant.name == name).unwrap(),
     };
     // Linux's figures are means of three runs.
     let records = SEEDS.map(|seed| run(case, chosen, seed, &RunOptions::default()).unwrap());
-    let csv = std::fs::read_to_string(truth().join("linux-6.1.csv")).unwrap();
+    let csv = std::fs::read_to_string(root().join("experiments/truth/linux-6.1.csv")).unwrap();
     let name = variant.map_or(case.to_owned(), |variant| format!("{case}.{variant}"));
     let mut found = BTreeMap::new();
     for line in csv.lines() {

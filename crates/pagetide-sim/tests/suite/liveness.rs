@@ -2,40 +2,14 @@
 //!
 //! Each scenario is a regression test for an endless run or a panic.
 
-use crate::scenarios::run_text;
-use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::{run_text, scenario_in};
 use pagetide_trace::{
     AccessKinds, Clock, FoldWindow, Header, Record, RegionKind, TraceRegion, TraceWriter,
 };
-use std::path::PathBuf;
-
-/// A temporary directory, removed on drop.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Directory {
-        let path = std::env::temp_dir().join(format!("pagetide-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Directory(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn run_in(directory: &Directory, text: &str) -> RunRecord {
-    let path = directory.0.join("scenario.toml");
-    std::fs::write(&path, text).unwrap();
-    let scenario = load(&path, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"));
-    let options = RunOptions { audit_every: 10_000, ..RunOptions::default() };
-    run("test", &scenario.variants[0], 1, &options).unwrap_or_else(|error| panic!("{error}"))
-}
 
 fn milliseconds(record: &RunRecord, metric: &str) -> f64 {
     record.metrics[metric].value * 1000.0
@@ -179,7 +153,7 @@ fn a_read_ahead_larger_than_any_file_is_harmless() {
     );
 }
 
-fn write_trace(directory: &Directory, name: &str, pages: u64) {
+fn write_trace(place: &TestDir, name: &str, pages: u64) {
     let kind = RegionKind::File { key: 9, executable: true };
     let region = TraceRegion { name: "library".into(), kind, pages, start: 0 };
     let window = FoldWindow { pages: 1, time: 1 };
@@ -192,24 +166,23 @@ fn write_trace(directory: &Directory, name: &str, pages: u64) {
             .unwrap();
     }
     let (bytes, _) = writer.finish(0).unwrap();
-    std::fs::write(directory.0.join(name), bytes).unwrap();
+    place.write(name, bytes);
 }
 
 #[test]
 fn two_traces_may_know_different_lengths_of_one_file() {
-    let directory = Directory::new("traces");
-    write_trace(&directory, "short.ptt", 3);
-    write_trace(&directory, "long.ptt", 300);
-    let record = run_in(
-        &directory,
-        r#"
+    let place = TestDir::new();
+    write_trace(&place, "short.ptt", 3);
+    write_trace(&place, "long.ptt", 300);
+    let text = r#"
         machine.memory = "24MiB"
         task = [
           { name = "short", workload = "trace", path = "short.ptt" },
           { name = "long", after = "short", workload = "trace", path = "long.ptt" },
         ]
-        "#,
-    );
+        "#;
+    let options = RunOptions { audit_every: 10_000, ..RunOptions::default() };
+    let record = run("test", &scenario_in(&place, text).variants[0], 1, &options).unwrap();
     assert_eq!(record.notes, Vec::<String>::new());
 }
 

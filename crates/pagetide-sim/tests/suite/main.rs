@@ -13,7 +13,6 @@ mod liveness;
 mod page_size;
 mod preemption;
 mod readings;
-mod scenarios;
 mod service;
 mod slabs;
 mod storm;

@@ -1,10 +1,10 @@
 //! The same scenario on machines with pages of 4, 16 and 64 KiB: all reclaim, all pass the audit,
 //! and metrics in bytes are about the same.
 
-use crate::scenarios::{scenario, value};
 use pagetide_scenario::model::PageSize;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::{scenario, value};
 
 /// A group with a heap and a file above its limit, and a task that replays a trace.
 const SCENARIO: &str = r#"

@@ -3,14 +3,11 @@
 //! Linux: `check_preempt_wakeup`, and `cond_resched` in the loops of the kernel.
 
 use pagetide_core::units::Nanos;
-use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::observe::{
-    Observation, ObservationKind, Observer, ObserverHandle, RunCast, SwitchReason,
-};
+use pagetide_sim::observe::{Observation, ObservationKind, ObserverHandle, SwitchReason};
 use pagetide_sim::{run, RunOptions};
-use std::io;
-use std::path::Path;
+use pagetide_testing::runs::watch;
+use pagetide_testing::{scenario_with, value};
 use std::sync::{Arc, Mutex};
 
 /// One CPU. `hog` faults pages in; each fault takes 4 ms. `reader` waits for the disk, 200 us each
@@ -36,34 +33,15 @@ phase = [{ name = "touch", workload = "touch", size = "2MiB" }]
 /// Context switches: `None` for a switch in, or the reason of a switch out.
 type Switches = Arc<Mutex<Vec<(Nanos, usize, Option<SwitchReason>)>>>;
 
-struct Watch(Switches);
-
-impl Observer for Watch {
-    fn what(&self) -> &'static str {
-        "the switches"
-    }
-
-    fn begin(&mut self, _: &RunCast) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn observe(&mut self, observation: &Observation) -> io::Result<()> {
+fn switches_into(switches: Switches) -> ObserverHandle {
+    watch(move |observation: &Observation| {
         let left = match observation.what {
             ObservationKind::SwitchIn(_) => None,
             ObservationKind::SwitchOut(_, left) => Some(left),
-            _ => return Ok(()),
+            _ => return,
         };
-        self.0.lock().unwrap().push((observation.at, observation.thread, left));
-        Ok(())
-    }
-
-    fn end(&mut self, _: Nanos, _: bool) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn close(&mut self, _: Option<&RunRecord>) -> io::Result<()> {
-        Ok(())
-    }
+        switches.lock().unwrap().push((observation.at, observation.thread, left));
+    })
 }
 
 fn record(sets: &[(&str, &str)]) -> RunRecord {
@@ -71,16 +49,9 @@ fn record(sets: &[(&str, &str)]) -> RunRecord {
 }
 
 fn watched(sets: &[(&str, &str)], observers: Vec<ObserverHandle>) -> RunRecord {
-    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let overrides = Overrides { sets, ..Overrides::default() };
-    let mut scenario = load_str("preemption", SCENARIO, Path::new(""), &overrides).unwrap();
-    let variant = scenario.variants.remove(0);
+    let variant = scenario_with(SCENARIO, sets).variants.remove(0);
     let options = RunOptions { audit_every: 1, observers, ..RunOptions::default() };
     run("preemption", &variant, 1, &options).unwrap()
-}
-
-fn seconds(record: &RunRecord, key: &str) -> f64 {
-    record.metrics[key].value
 }
 
 #[test]
@@ -92,15 +63,14 @@ fn a_task_that_waited_for_a_disk_preempts_a_long_fault() {
     // Alone, the reader only has its waits of 200 us. With the hog, each wait would also take the
     // rest of a 4 ms fault, without preemption. With preemption, it waits only until it is far
     // enough behind to preempt.
-    let (alone, beside_s) =
-        (seconds(&alone, "reader.walltime"), seconds(&beside, "reader.walltime"));
+    let (alone, beside_s) = (value(&alone, "reader.walltime"), value(&beside, "reader.walltime"));
     assert!((0.010..0.040).contains(&alone), "{alone}");
     assert!(beside_s < alone + 0.050, "{beside_s} beside the hog, {alone} alone");
     // Preempted time slices continue: no time is lost or charged twice.
-    let cpu = seconds(&beside, "hog.cpu");
+    let cpu = value(&beside, "hog.cpu");
     let pages = 512.0 + 1.0;
     assert!((pages * 0.004..pages * 0.004 + 0.02).contains(&cpu), "{cpu}");
-    let walltime = seconds(&beside, "hog.walltime");
+    let walltime = value(&beside, "hog.walltime");
     assert!(walltime >= cpu && walltime < cpu + 0.050, "{walltime} of which {cpu} on the CPU");
 }
 
@@ -108,7 +78,7 @@ fn a_task_that_waited_for_a_disk_preempts_a_long_fault() {
 fn a_preempted_task_is_reported_with_time_and_reason() {
     const HOG: usize = 1;
     let switches = Switches::default();
-    let record = watched(&[], vec![ObserverHandle::new(Watch(switches.clone()))]);
+    let record = watched(&[], vec![switches_into(switches.clone())]);
     let (mut on_cpu, mut last, mut ran, mut cut) = (None, 0, 0, 0);
     for &(at, thread, left) in &*switches.lock().unwrap() {
         assert!(at >= last, "{at} after {last}");
@@ -124,7 +94,7 @@ fn a_preempted_task_is_reported_with_time_and_reason() {
             (_, _) => panic!("{thread} at {at}: {left:?} with {on_cpu:?}"),
         }
     }
-    let cpu = seconds(&record, "hog.cpu");
+    let cpu = value(&record, "hog.cpu");
     assert!((ran as f64 / 1e9 - cpu).abs() < 0.01 * cpu, "{ran} ns on the CPU, {cpu} s");
     assert!(cut > 50, "{cut}: each time that the reader wakes");
 }

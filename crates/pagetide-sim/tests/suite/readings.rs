@@ -1,7 +1,7 @@
 //! Metrics of single zones, and of the machine before its programs exit.
 
-use crate::scenarios::{run_text, value};
 use pagetide_scenario::record::{Incomplete, RunRecord, Unit};
+use pagetide_testing::{run_text, value};
 
 const HEAD: &str = "[[machine.node]]\nmemory = \"64MiB\"\n\
     [[machine.node]]\nmemory = \"64MiB\"\nmovable = \"16MiB\"\n";

@@ -1,9 +1,9 @@
 //! Services: latencies match queueing theory, a stall delays all requests that arrive during it,
 //! rates and load curves are respected, and threads share the memory of one process.
 
-use crate::scenarios::{scenario, value};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::{scenario, value};
 
 const MACHINE: &str = "[machine]\ncpus = 4\nmemory = \"64MiB\"\nswap = \"64MiB\"\n";
 

@@ -1,12 +1,12 @@
 //! Slab caches as the user configures and sees them: tuning, control files, limits of kernel
 //! memory, tables.
 
-use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::observe::{Observation, ObservationKind, Observer, ObserverHandle, RunCast};
+use pagetide_sim::observe::{Observation, ObservationKind};
 use pagetide_sim::{run, RunOptions, SimError};
-use std::io;
-use std::path::PathBuf;
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::runs::watch;
+use pagetide_testing::scenario_in;
 use std::sync::{Arc, Mutex};
 
 const MIX: &str = "\
@@ -66,62 +66,32 @@ impl Run {
     }
 }
 
-/// Records the events as text, one per line.
-#[derive(Clone, Default)]
-struct Notes(Arc<Mutex<String>>);
+/// Runs the scenario with `more` appended.
+fn run_with(more: &str) -> Run {
+    run_text(&format!("{SCENARIO}{more}"))
+}
 
-impl Observer for Notes {
-    fn what(&self) -> &'static str {
-        "notes"
-    }
-
-    fn begin(&mut self, _: &RunCast) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn observe(&mut self, observation: &Observation) -> io::Result<()> {
+/// Runs a scenario, and writes its events as text, one per line.
+fn run_text(text: &str) -> Run {
+    let place = TestDir::with("mix.toml", MIX);
+    let events = Arc::new(Mutex::new(String::new()));
+    let notes = Arc::clone(&events);
+    let observer = watch(move |observation: &Observation| {
         if let ObservationKind::Event(_, event) = &observation.what {
-            let mut notes = self.0.lock().unwrap();
+            let mut notes = notes.lock().unwrap();
             notes.push_str(event.name());
             event.each_field(|name, value| notes.push_str(&format!(" {name}={value:?}")));
             notes.push('\n');
         }
-        Ok(())
-    }
-
-    fn end(&mut self, _: u64, _: bool) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn close(&mut self, _: Option<&RunRecord>) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Runs the scenario with `more` appended.
-fn run_with(name: &str, more: &str) -> Run {
-    run_text(name, &format!("{SCENARIO}{more}"))
-}
-
-fn run_text(name: &str, text: &str) -> Run {
-    let name = format!("pagetide-slabs-{}-{name}", std::process::id());
-    let directory: PathBuf = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&directory).unwrap();
-    std::fs::write(directory.join("mix.toml"), MIX).unwrap();
-    let file = directory.join("case.toml");
-    std::fs::write(&file, text).unwrap();
-    let loaded = load(&file, &Overrides::default());
-    std::fs::remove_dir_all(&directory).unwrap();
-    let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
-    let notes = Notes::default();
+    });
     let options = RunOptions {
         want_files: true,
         audit_every: 100,
-        observers: vec![ObserverHandle::new(notes.clone())],
+        observers: vec![observer],
         ..RunOptions::default()
     };
-    let record = run("slabs", &loaded.variants[0], 1, &options);
-    let events = notes.0.lock().unwrap().clone();
+    let record = run("slabs", &scenario_in(&place, text).variants[0], 1, &options);
+    let events = events.lock().unwrap().clone();
     Run { record, events }
 }
 
@@ -134,10 +104,9 @@ fn phase(name: &str, control: &str, text: &str) -> String {
 
 #[test]
 fn caches_are_tuned_before_anything_runs() {
-    let plain = run_with("plain", "");
+    let plain = run_with("");
     assert_eq!(plain.file("/sys/kernel/slab/dentry/order"), "0\n");
     let tuned = run_with(
-        "tuned",
         "[[machine.cache]]\nname = \"dentry\"\norder = 2\nmin_partial = 1\ncpu_partial = 0\n\
          [sysctl]\n\"slab.dentry.min_partial\" = 3\n",
     );
@@ -153,16 +122,15 @@ fn caches_are_tuned_before_anything_runs() {
 
 #[test]
 fn a_tuning_that_cannot_be_is_refused_with_a_hint() {
-    for (name, keys, said, hint) in [
-        ("large", "name = \"kmalloc-8\"\norder = 10", "order = 10 (EINVAL)", "from 0 to 5"),
+    for (keys, said, hint) in [
+        ("name = \"kmalloc-8\"\norder = 10", "order = 10 (EINVAL)", "from 0 to 5"),
         (
-            "absent",
             "name = \"kmalloc-64k\"\norder = 6",
             "cache `kmalloc-64k` cannot be tuned: there is no such cache (ENOENT)",
             "did you mean `kmalloc-4k`?",
         ),
     ] {
-        let error = run_with(name, &format!("[[machine.cache]]\n{keys}\n")).record.unwrap_err();
+        let error = run_with(&format!("[[machine.cache]]\n{keys}\n")).record.unwrap_err();
         assert!(error.to_string().contains(said), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());
     }
@@ -177,7 +145,7 @@ fn files_of_caches_are_written_while_it_runs() {
         "[[task.phase]]\nname = \"wait\"\nworkload = \"sleep\"\nduration = \"100ms\"\n".to_owned(),
         phase("shrink", "slab.dentry.shrink", "1"),
     ];
-    let ran = run_with("writes", &writes.concat());
+    let ran = run_with(&writes.concat());
     assert_eq!(ran.notes(), "");
     assert_eq!(ran.file("/sys/kernel/slab/dentry/min_partial"), "44\n");
     let vmstat = ran.file("/proc/vmstat");
@@ -200,7 +168,7 @@ fn every_cache_can_be_shrunk() {
                  [[task.phase]]\nname = \"names\"\nworkload = \"names\"\nmake = 3000\n\
                  [[task.phase]]\nname = \"pipes\"\nworkload = \"pipes\"\nmake = 300\n\
                  [[task.phase]]\nname = \"wait\"\nworkload = \"sleep\"\nduration = \"300ms\"\n";
-    let plain = run_text("caches", makes);
+    let plain = run_text(makes);
     let files = plain.record.as_ref().unwrap().files.iter();
     let caches: Vec<&str> = files
         .filter_map(|(file, _)| file.strip_prefix("/sys/kernel/slab/")?.strip_suffix("/objects"))
@@ -213,7 +181,7 @@ fn every_cache_can_be_shrunk() {
         .iter()
         .enumerate()
         .map(|(nr, cache)| phase(&format!("shrink{nr}"), &format!("slab.{cache}.shrink"), "1"));
-    let shrunk = run_text("shrunk", &format!("{makes}{}", phases.collect::<String>()));
+    let shrunk = run_text(&format!("{makes}{}", phases.collect::<String>()));
     assert_eq!(shrunk.notes(), "");
     for cache in ["shmem_inode_cache", "filp", "lsm_inode_cache", "lsm_file_cache", "dentry"] {
         assert!(caches.contains(&cache), "{caches:?}");
@@ -221,7 +189,7 @@ fn every_cache_can_be_shrunk() {
         assert_eq!(slabs(&shrunk, cache), 0, "{cache}");
     }
     let tuned = "[[machine.cache]]\nname = \"filp\"\norder = 2\n";
-    let tuned = run_text("tuned-things", &format!("{makes}{tuned}"));
+    let tuned = run_text(&format!("{makes}{tuned}"));
     assert_eq!(tuned.file("/sys/kernel/slab/filp/order"), "2\n");
 }
 
@@ -236,9 +204,9 @@ fn one_object_in_eight_keeps_its_slab() {
         )
     };
     let rest = "{ name = \"rest\", workload = \"sleep\", duration = \"1s\" },\n";
-    let of = |name: &str, phases: &str| run_text(name, &format!("{makes}{phases}]\n"));
-    let whole = of("whole", rest);
-    let thinned = of("thinned", &format!("{}{}{rest}", thin("files"), thin("pipes")));
+    let of = |phases: &str| run_text(&format!("{makes}{phases}]\n"));
+    let whole = of(rest);
+    let thinned = of(&format!("{}{}{rest}", thin("files"), thin("pipes")));
     assert_eq!(thinned.notes(), "");
     let counts = |ran: &Run, cache: &str| {
         let value = |what: &str| {
@@ -258,7 +226,7 @@ fn one_object_in_eight_keeps_its_slab() {
 
 #[test]
 fn kernel_memory_is_limited_and_reported() {
-    let ran = run_with("limit", "[[group]]\nname = \"h\"\nmemory.kmem.limit_in_bytes = \"64K\"\n");
+    let ran = run_with("[[group]]\nname = \"h\"\nmemory.kmem.limit_in_bytes = \"64K\"\n");
     let path = |group: &str, file: &str| format!("/sys/fs/cgroup/{group}/memory.kmem.{file}");
     assert_eq!(ran.file(&path("h", "limit_in_bytes")), "65536\n");
     assert_eq!(ran.file(&path("h", "failcnt")), "0\n");
@@ -267,16 +235,16 @@ fn kernel_memory_is_limited_and_reported() {
     assert_eq!(ran.file(&path("g", "slabinfo")), "", "objects have owners, groups no caches");
     let busy = "[[task.phase]]\nname = \"l\"\nworkload = \"write-control\"\ntarget = \"g\"\n\
                 control = \"memory.kmem.limit_in_bytes\"\ntext = \"4K\"\n";
-    let refused = run_with("busy", busy);
+    let refused = run_with(busy);
     assert!(refused.notes().contains("EBUSY"), "{}", refused.notes());
-    let own = run_with("own", "[policy]\nslab_accounting = \"per-group-caches\"\n");
+    let own = run_with("[policy]\nslab_accounting = \"per-group-caches\"\n");
     assert!(own.file(&path("g", "slabinfo")).contains("\ndentry "), "the group's own cache");
 }
 
 #[test]
 fn tables_add_up() {
     for accounting in ["per-object", "per-group-caches", "per-group-caches-reparent", "off"] {
-        let ran = run_with(accounting, &format!("[policy]\nslab_accounting = \"{accounting}\"\n"));
+        let ran = run_with(&format!("[policy]\nslab_accounting = \"{accounting}\"\n"));
         let column = |file: &str, name: &str| -> Vec<u64> {
             let mut lines = ran.file(file).lines();
             let from_end = lines.next().unwrap().split_whitespace().rev().position(|it| it == name);
@@ -304,20 +272,20 @@ fn active(ran: &Run, cache: &str) -> u64 {
 }
 
 /// A task with one workload of files or pipes, in a group with a limit.
-fn limited(name: &str, control: &str, workload: &str) -> Run {
+fn limited(control: &str, workload: &str) -> Run {
     let text = format!(
         "[machine]\nmemory = \"64MiB\"\n[[group]]\nname = \"g\"\n{control}\n[[task]]\nname = \"maker\"\n\
          group = \"g\"\n{workload}\n[[task]]\nname = \"late\"\ngroup = \"g\"\nstart = \"20s\"\n\
          workload = \"compute\"\nduration = \"1ms\"\n"
     );
-    run_text(name, &text)
+    run_text(&text)
 }
 
 #[test]
 fn a_call_that_meets_a_limit_leaves_nothing_half_made() {
     let kmem = "memory.kmem.limit_in_bytes = \"1M\"";
     let files = "workload = \"names\"\nmake = 3000\nkeep = \"100 %\"";
-    let ran = limited("half-files", kmem, files);
+    let ran = limited(kmem, files);
     assert!(ran.notes().contains("allocations of kernel objects failed"), "{}", ran.notes());
     let made = active(&ran, "shmem_inode_cache");
     assert!((500..2000).contains(&made), "{made}");
@@ -325,7 +293,7 @@ fn a_call_that_meets_a_limit_leaves_nothing_half_made() {
     assert_eq!(active(&ran, "lsm_inode_cache"), made);
     assert_eq!((active(&ran, "filp"), active(&ran, "lsm_file_cache")), (0, 0));
     let pipes = "workload = \"pipes\"\nmake = 3000\nkeep = \"100 %\"";
-    let ran = limited("half-pipes", kmem, pipes);
+    let ran = limited(kmem, pipes);
     assert!(ran.notes().contains("allocations of kernel objects failed"), "{}", ran.notes());
     for cache in ["filp", "lsm_file_cache", "inode_cache", "dentry", "lsm_inode_cache"] {
         assert_eq!(active(&ran, cache), 0, "{cache}: pipes end with their task");
@@ -336,7 +304,7 @@ fn a_call_that_meets_a_limit_leaves_nothing_half_made() {
 fn a_task_killed_in_a_call_leaves_nothing_half_made() {
     let max = "memory.max = \"1M\"";
     let files = "workload = \"names\"\nmake = 30000\nkeep = \"100 %\"";
-    let ran = limited("killed", max, files);
+    let ran = limited(max, files);
     let notes = ran.notes();
     assert!(notes.contains("task `maker` of group `g` was killed"), "{notes}");
     assert!(!notes.contains("task `late`"), "it had not started: {notes}");
@@ -349,6 +317,6 @@ fn a_task_killed_in_a_call_leaves_nothing_half_made() {
 #[test]
 fn a_machine_full_of_kernel_objects_kills_the_requesting_task() {
     let files = "workload = \"names\"\nmake = 200000\nkeep = \"100 %\"";
-    let ran = limited("full", "", files);
+    let ran = limited("", files);
     assert!(ran.notes().contains("was killed: out of memory"), "{}", ran.notes());
 }

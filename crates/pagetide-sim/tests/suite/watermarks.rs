@@ -3,17 +3,10 @@
 //! with `erms` and with read-ahead, had 239, 57 and 13 direct reclaims with 2 CPUs, and 8, 0 and 0
 //! with one.
 
-use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::Scenario;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::experiment;
 use std::ops::RangeInclusive;
-use std::path::Path;
-
-fn experiment() -> Scenario {
-    let file = "../../experiments/tunable-watermarks-long.toml";
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-    load(&file, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"))
-}
 
 /// Direct reclaims of each seed, sorted.
 fn direct_reclaims(scenario: &Scenario, variant: &str, seeds: RangeInclusive<u64>) -> Vec<u64> {
@@ -31,7 +24,7 @@ fn direct_reclaims(scenario: &Scenario, variant: &str, seeds: RangeInclusive<u64
 /// direct reclaims.
 #[test]
 fn a_wider_gap_means_fewer_direct_reclaims() {
-    let scenario = experiment();
+    let scenario = experiment("tunable-watermarks-long", &[]);
     let counts = ["default", "case1", "case2"].map(|name| direct_reclaims(&scenario, name, 1..=3));
     let sum = |at: usize| counts[at].iter().sum::<u64>();
     assert!(counts[0][0] >= 50, "{counts:?}");
@@ -44,7 +37,7 @@ fn a_wider_gap_means_fewer_direct_reclaims() {
 /// zone, then waits for the CPU (66 and 232).
 #[test]
 fn on_one_cpu_kswapd_is_in_time() {
-    let scenario = experiment();
+    let scenario = experiment("tunable-watermarks-long", &[]);
     for name in ["default-1cpu", "case1-1cpu", "case2-1cpu"] {
         let counts = direct_reclaims(&scenario, name, 1..=5);
         assert!(counts[2] <= 20, "{name}: median of {counts:?}");

@@ -7,11 +7,10 @@ use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::zoneinfo;
 use pagetide_linux::live::scenario::HostAbilities;
 use pagetide_linux::reference::ReferenceOrigin;
-use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::{Metric, Unit};
 use pagetide_sim::count_work;
-use std::path::Path;
+use pagetide_testing::setup;
 
 /// A machine of two CPUs and 2 GiB.
 fn host() -> HostSnapshot {
@@ -24,11 +23,6 @@ fn host() -> HostSnapshot {
     }
 }
 
-fn loaded(text: &str) -> Setup {
-    let loaded = load_str("host.toml", text, Path::new(""), &Overrides::default());
-    loaded.unwrap().variants.remove(0).setup
-}
-
 /// The costs of the machine: each lower than in the table, by different factors.
 fn secret(price: Price) -> u64 {
     let factor = [0.5, 0.9, 0.7, 0.6][price as usize % 4];
@@ -38,7 +32,7 @@ fn secret(price: Price) -> u64 {
 /// The measurement of `runs` runs. In phase `odd` the kernel counts three times the scans; a phase
 /// without reclaim is disturbed instead.
 fn measured(able: HostAbilities, runs: u64, odd: Option<&str>) -> LiveMeasurement {
-    let imported = loaded(&write(&host(), HostImportOptions::default()).unwrap().text);
+    let imported = setup(&write(&host(), HostImportOptions::default()).unwrap().text);
     let setup = able.setup(&imported, Some("6.1.0-41-amd64"));
     let mut theirs = setup.clone();
     for price in Price::ALL {
@@ -121,7 +115,7 @@ fn a_machine_s_prices_are_found_and_stated() {
     let written =
         write(&host(), HostImportOptions { costs: Some(&stated), ..HostImportOptions::default() })
             .unwrap();
-    let costs = loaded(&written.text).machine.costs;
+    let costs = setup(&written.text).machine.costs;
     let wanted: Vec<(Price, u64)> = found.prices.iter().map(|it| (it.price, it.ns)).collect();
     assert_eq!(costs.iter().collect::<Vec<_>>(), wanted);
     assert!(written.text.contains("# Not measured") && written.text.contains("compact_scan"));

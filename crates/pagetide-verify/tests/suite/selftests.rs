@@ -17,8 +17,9 @@ use std::sync::Arc;
 const OPEN: [(&str, &str, &str); 0] = [];
 
 fn selftests() -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/selftests");
-    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(pagetide_testing::root().join("experiments/selftests"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut found: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|it| it == "toml")).collect();
     found.sort();

@@ -2,7 +2,7 @@
 //! browser must draw every chart, print nothing on its console, and fetch nothing. The variable
 //! `CHROMIUM` names another binary.
 
-use crate::common::TestDir;
+use pagetide_testing::directory::TestDir;
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -62,7 +62,7 @@ pub fn open(place: &TestDir, name: &str, width: u32) -> Option<OpenedReport> {
     // A window cannot be as narrow as a phone, but a frame can.
     let frame = format!("frame-{width}-{name}");
     place.write(&frame, FRAME.replace("NAME", name).replace("WIDTH", &width.to_string()));
-    let profile = place.directory.join(format!("profile-{width}-{name}"));
+    let profile = place.path(format!("profile-{width}-{name}"));
     let output = Command::new(chromium)
         .args([
             "--headless=new",
@@ -73,7 +73,7 @@ pub fn open(place: &TestDir, name: &str, width: u32) -> Option<OpenedReport> {
         ])
         .args(["--allow-file-access-from-files", "--window-size=1300,1000", "--dump-dom"])
         .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}", place.directory.join(&frame).display()))
+        .arg(format!("file://{}", place.path(&frame).display()))
         .stdin(Stdio::null())
         .output()
         .unwrap();

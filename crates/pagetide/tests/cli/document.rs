@@ -8,11 +8,12 @@
 //! shown if stdout is empty. Other blocks are neither saved nor run. All steps of a document run in
 //! one directory, which is empty at first.
 
-use crate::common::TestDir;
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::{accepts, root};
 use std::fmt::Write;
 use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Marks omitted lines.
@@ -36,17 +37,11 @@ struct DocumentCommand<'a> {
     is_slow: bool,
 }
 
-/// The root of the repository.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
 /// Executes the steps of a document and fails with the differences between shown and actual output.
 /// With `PAGETIDE_ACCEPT` the actual output is written into the document instead.
 /// `PAGETIDE_ONLY=WORD` skips commands without that word.
 #[track_caller]
 pub fn follow(path: &str) {
-    let accepts = std::env::var_os("PAGETIDE_ACCEPT").is_some();
     let only = std::env::var("PAGETIDE_ONLY").ok();
     let path = root().join(path);
     let text = fs::read_to_string(&path).unwrap();
@@ -56,9 +51,6 @@ pub fn follow(path: &str) {
     for step in steps(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display())) {
         let run = match step {
             DocumentStep::Save { name, content } => {
-                if let Some(folder) = Path::new(name).parent() {
-                    fs::create_dir_all(place.directory.join(folder)).unwrap();
-                }
                 place.write(name, content);
                 continue;
             }
@@ -85,7 +77,7 @@ pub fn follow(path: &str) {
         if align(run.shown, &printed, |shown, line| shown == line).is_some() {
             continue;
         }
-        if !accepts {
+        if !accepts() {
             write!(wrong, "\n`{}` prints\n\n{}", run.command, difference(run.shown, &printed))
                 .unwrap();
             continue;

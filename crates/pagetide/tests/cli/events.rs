@@ -1,9 +1,10 @@
 //! Tests of `run --events` and `inspect --timeline`.
 
-use crate::common::{CommandOutput, TestDir, GROUPS, SMALL};
+use pagetide_testing::command::end;
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::scenarios::{GROUPS, SMALL};
 use serde_json::Value;
 use std::fs;
-use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -12,17 +13,16 @@ fn place() -> TestDir {
 }
 
 fn lines(place: &TestDir, name: &str) -> Vec<Value> {
-    let text = fs::read_to_string(place.directory.join(name)).unwrap();
+    let text = place.read(name);
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
 fn events_are_those_of_the_first_run_and_leave_the_results_alone() {
     let place = place();
-    let run =
-        |args: &[&str]| -> CommandOutput { place.run([&["run", "groups.toml"], args].concat()) };
-    let plain = run(&["--format", "csv"]).quietly();
-    let recorded = run(&["--format", "csv", "--events", "out.jsonl"]);
+    let run = place.starting("run groups.toml");
+    let plain = run("--format csv").quietly();
+    let recorded = run("--format csv --events out.jsonl");
     assert_eq!((recorded.code, &recorded.stdout), (Some(0), &plain.stdout));
     recorded.says(&["note: events of variant tree, seed 5, are in out.jsonl\n"]);
 
@@ -34,136 +34,80 @@ fn events_are_those_of_the_first_run_and_leave_the_results_alone() {
     assert!(events.iter().filter(slave).count() > 0);
 
     // The bytes do not depend on other runs. The first variant is the one recorded.
-    run(&["--jobs", "1", "--repeats", "1", "--events", "again.jsonl"]);
-    let read = |name: &str| fs::read(place.directory.join(name)).unwrap();
+    run("--jobs 1 --repeats 1 --events again.jsonl");
+    let read = |name: &str| fs::read(place.path(name)).unwrap();
     assert!(read("out.jsonl") == read("again.jsonl"));
-    run(&["--variant", "hierarchical", "--seed", "9", "--events", "hierarchical.jsonl"])
+    run("--variant hierarchical --seed 9 --events hierarchical.jsonl")
         .says(&["events of variant hierarchical, seed 9, are in hierarchical.jsonl"]);
     let stage = |line: &Value| line["event"] == "mm_vmscan_memcg_softlimit_reclaim_begin";
     assert!(!lines(&place, "hierarchical.jsonl").iter().any(stage));
 }
 
 #[test]
-fn events_need_a_file_of_their_own() {
-    let place = place();
-    let run = |to: &str| place.run(["run", "groups.toml", "--events", to]);
-    run("-").fails(2, &["stdout, because the results go there", "hint: name a file"]);
-    let before = fs::read(place.directory.join("groups.toml")).unwrap();
-    run("groups.toml").fails(2, &["groups.toml exists and is not a file of events", "hint:"]);
-    assert!(before == fs::read(place.directory.join("groups.toml")).unwrap());
-    run("absent/out.jsonl").fails(2, &["cannot write absent/out.jsonl", "hint:"]);
-    run(".").fails(2, &["cannot write .", "hint:"]);
-}
-
-/// Names of all files, hidden ones too.
-fn files(place: &TestDir) -> Vec<String> {
-    let entries = fs::read_dir(&place.directory).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    names
-}
-
-#[test]
 fn a_trace_and_events_are_of_the_same_run() {
     let place = place();
-    let run =
-        |args: &[&str]| -> CommandOutput { place.run([&["run", "groups.toml"], args].concat()) };
-    let plain = run(&["--format", "csv"]).quietly();
-    let both = ["--perfetto", "out.pftrace", "--events", "out.jsonl"];
-    let recorded = run(&[&["--format", "csv"], &both[..]].concat());
+    let run = place.starting("run groups.toml");
+    let plain = run("--format csv").quietly();
+    let recorded = run("--format csv --perfetto out.pftrace --events out.jsonl");
     assert_eq!((recorded.code, &recorded.stdout), (Some(0), &plain.stdout));
     recorded.says(&[
         "note: events of variant tree, seed 5, are in out.jsonl\n",
         "note: a Perfetto trace of variant tree, seed 5, is in out.pftrace\n",
     ]);
-    let read = |name: &str| fs::read(place.directory.join(name)).unwrap();
+    let read = |name: &str| fs::read(place.path(name)).unwrap();
     assert!(read("out.pftrace").starts_with(&[0x0a, 0x04, 0x50, 0x01, 0x68, 0x01]));
     // The same bytes, over the old ones, whatever runs beside it.
     let first = read("out.pftrace");
-    run(&["--jobs", "1", "--repeats", "1", "--perfetto", "out.pftrace"]);
+    run("--jobs 1 --repeats 1 --perfetto out.pftrace");
     assert!(read("out.pftrace") == first && first.len() > 10_000);
-    assert_eq!(files(&place), ["groups.toml", "out.jsonl", "out.pftrace"]);
+    assert_eq!(place.names(), ["groups.toml", "out.jsonl", "out.pftrace"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn events_end_with_an_interruption_and_say_so() {
-    let place = TestDir::with("long.toml", &SMALL.replace("\"96MiB\"", "\"1TiB\""));
-    let args = ["run", "long.toml", "--jobs", "1", "--events", "out.jsonl"];
-    let child = place.command().args(args).spawn().unwrap();
+    let place = TestDir::with("long.toml", SMALL.replace("\"96MiB\"", "\"1TiB\""));
+    let child = place.command("run long.toml --jobs 1 --events out.jsonl").spawn().unwrap();
     sleep(Duration::from_millis(500));
-    let kill = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
-    assert!(kill.unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let stderr = String::from_utf8(output.stderr).unwrap();
     let note =
         "note: events of variant default, seed 7, up to the interruption, are in out.jsonl\n";
-    assert!(stderr.contains(note), "{stderr}");
+    end(child, "INT").exits(130).says(&[note]);
     assert!(!lines(&place, "out.jsonl").is_empty());
-    assert_eq!(files(&place), ["long.toml", "out.jsonl"]);
+    assert_eq!(place.names(), ["long.toml", "out.jsonl"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn a_link_that_leads_nowhere_stays() {
     let place = place();
-    std::os::unix::fs::symlink("absent", place.directory.join("out")).unwrap();
+    std::os::unix::fs::symlink("absent", place.path("out")).unwrap();
     for option in ["--events", "--perfetto"] {
-        place
-            .run(["run", "groups.toml", option, "out"])
-            .fails(2, &["out is a dangling symbolic link", "hint: nothing was written"]);
+        let ran = place.run(format!("run groups.toml {option} out"));
+        ran.fails(2, &["out is a dangling symbolic link", "hint: nothing was written"]);
     }
-    assert_eq!(files(&place), ["groups.toml", "out"]);
-}
-
-#[test]
-fn a_trace_needs_a_file_of_its_own() {
-    let place = place();
-    let run = |to: &str| place.run(["run", "groups.toml", "--perfetto", to]);
-    run("-").fails(2, &["a Perfetto trace cannot go to stdout", "hint: name a file"]);
-    let before = fs::read(place.directory.join("groups.toml")).unwrap();
-    run("groups.toml").fails(2, &["groups.toml exists and is not a file of a Perfetto trace"]);
-    assert!(before == fs::read(place.directory.join("groups.toml")).unwrap());
-    run("absent/out.pftrace").fails(2, &["cannot write absent/out", "hint:"]);
-    run(".").fails(2, &["cannot write .", "hint:"]);
-    assert_eq!(files(&place), ["groups.toml"]);
+    assert_eq!(place.names(), ["groups.toml", "out"]);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_ends_the_run() {
     let place = place();
-    let args = ["run", "groups.toml", "--variant", "tree", "--repeats", "1"];
-    place.run([&args[..], &["--events", "/dev/full"]].concat()).fails(
-        1,
-        &[
-            "variant tree, seed 5: the events cannot be written: ",
-            "hint: the run stopped: the disk may be full",
-        ],
-    );
-    place.run([&args[..], &["--perfetto", "/dev/full"]].concat()).fails(
-        1,
-        &[
-            "seed 5: the Perfetto trace cannot be written: ",
-            "hint: the run stopped: the disk may be full",
-        ],
-    );
+    for (option, what) in [("events", "events"), ("perfetto", "Perfetto trace")] {
+        let line = format!("run groups.toml --variant tree --repeats 1 --{option} /dev/full");
+        let error = format!("variant tree, seed 5: the {what} cannot be written: ");
+        place.run(line).fails(1, &[&error, "hint: the run stopped: the disk may be full"]);
+    }
 }
 
 #[test]
 fn a_timeline_draws_every_group() {
     let place = place();
-    let ran = place.run(["inspect", "groups.toml", "--timeline"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
     let node = "\nnode 0, free memory unusable at order 9 (0 to 1.000)\n";
-    for wanted in ["machine, free memory (0 to ", node, "\n/master (0 to ", "\n/slave (0 to "] {
-        assert!(ran.stdout.contains(wanted), "{wanted:?} is not in\n{}", ran.stdout);
-    }
-    for wanted in ["\n pgscan_kswapd |", "\npgsteal_kswapd |", "#:", "A column is "] {
-        assert!(ran.stdout.contains(wanted), "{wanted:?} is not in\n{}", ran.stdout);
-    }
+    let ran = place
+        .run("inspect groups.toml --timeline")
+        .succeeds()
+        .prints(&["machine, free memory (0 to ", node, "\n/master (0 to ", "\n/slave (0 to "])
+        .prints(&["\n pgscan_kswapd |", "\npgsteal_kswapd |", "#:", "A column is "]);
     assert!(ran.stdout.lines().all(|line| line.len() <= 100 && line == line.trim_end()));
     assert!(ran.stdout.is_ascii() && !ran.stdout.contains('\u{1b}'));
     ran.says(&["groups, variant tree, seed 5, pagetide "]);
@@ -172,23 +116,21 @@ fn a_timeline_draws_every_group() {
 #[test]
 fn a_machine_without_groups_has_a_timeline() {
     let place = TestDir::with("small.toml", SMALL);
-    let inspect = |args: &[&str]| place.run([&["inspect", "small.toml"], args].concat());
-    let text = inspect(&["--timeline"]).stdout;
-    for wanted in ["machine, free memory (0 to ", "\nnode 0, ", "\n      free MiB |"] {
-        assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
-    }
-    let csv = inspect(&["--timeline", "--csv"]).stdout;
+    let inspect = place.starting("inspect small.toml");
+    let wanted = ["machine, free memory (0 to ", "\nnode 0, ", "\n      free MiB |"];
+    inspect("--timeline").prints(&wanted);
+    let csv = inspect("--timeline --csv").stdout;
     let last = |group: &str| csv.lines().rfind(|row| row.contains(group)).unwrap();
     let fields: Vec<&str> = last(",node0,").split(',').collect();
-    let files = inspect(&["--only", "vmstat"]).stdout;
+    let files = inspect("--only vmstat").stdout;
     assert!(files.starts_with(&format!("nr_free_pages {}\n", fields[10])), "{}", last(",node0,"));
 }
 
 #[test]
 fn a_timelines_csv_sums_up_to_the_files() {
     let place = place();
-    let inspect = |args: &[&str]| place.run([&["inspect", "groups.toml"], args].concat());
-    let csv = inspect(&["--timeline", "--csv"]).stdout;
+    let inspect = place.starting("inspect groups.toml");
+    let csv = inspect("--timeline --csv").stdout;
     let mut rows = csv.lines();
     let header = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgsteal_kswapd,\
                   pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages,free_pages,\
@@ -223,7 +165,7 @@ fn a_timelines_csv_sums_up_to_the_files() {
             stolen += number(5) + number(6);
         }
     }
-    let stat = inspect(&["--only", "/sys/fs/cgroup/slave/memory.stat"]).stdout;
+    let stat = inspect("--only /sys/fs/cgroup/slave/memory.stat").stdout;
     let count = |name: &str| -> u64 {
         let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("no {name} in {stat}")).parse().unwrap()
@@ -235,8 +177,8 @@ fn a_timelines_csv_sums_up_to_the_files() {
 #[test]
 fn a_timeline_is_instead_of_files() {
     let place = place();
-    let inspect = |args: &[&str]| place.run([&["inspect", "groups.toml"], args].concat());
-    inspect(&["--csv"]).fails(2, &["--timeline"]);
-    inspect(&["vmstat", "--timeline"]).fails(2, &["cannot be used with", "--timeline"]);
-    inspect(&["--only", "vmstat", "--timeline"]).fails(2, &["cannot be used with"]);
+    let inspect = place.starting("inspect groups.toml");
+    inspect("--csv").fails(2, &["--timeline"]);
+    inspect("vmstat --timeline").fails(2, &["cannot be used with", "--timeline"]);
+    inspect("--only vmstat --timeline").fails(2, &["cannot be used with"]);
 }

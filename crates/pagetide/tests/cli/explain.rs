@@ -1,45 +1,40 @@
 //! Tests of `pagetide explain`, `pagetide man` and `--help`.
 
-use crate::common::TestDir;
+use pagetide_testing::directory::TestDir;
 
 #[test]
 fn names_are_explained_listed_and_suggested() {
     let place = TestDir::new();
-    let explain = |name: &str| place.run(["explain", name]);
-    let text = explain("sysctl.vm.swappiness").quietly().stdout;
+    let explain = place.starting("explain");
+    let parts = ["takes    0 to 200\n", "default  60\n", "Linux    /proc/sys/vm/swappiness\n"];
+    let text = explain("sysctl.vm.swappiness").quietly().prints(&parts).stdout;
     assert!(text.starts_with("vm.swappiness (sysctl)\n"), "{text}");
-    for part in ["takes    0 to 200\n", "default  60\n", "Linux    /proc/sys/vm/swappiness\n"] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    let text = explain("web.latency_p99").quietly().stdout;
-    assert!(text.contains("latency_p99 (metric)") && text.contains("unit     seconds"), "{text}");
+    explain("web.latency_p99").quietly().prints(&["latency_p99 (metric)", "unit     seconds"]);
     let list = explain("policy.*").quietly().stdout;
     assert!(list.lines().count() > 10 && list.contains("\npolicy.kswapd (policy): "), "{list}");
     assert!(explain("*").quietly().stdout.lines().count() > 400);
 
     explain("vm.swapines").fails(2, &["no metric, knob, key or workload", "`vm.swappiness`"]);
     explain("\u{1b}[31m").fails(2, &["`\\u{1b}[31m`"]);
-    explain("").fails(2, &["no metric, knob, key or workload ``"]);
+    explain("''").fails(2, &["no metric, knob, key or workload ``"]);
 }
 
 #[test]
 fn manual_pages_are_printed_and_written() {
     let place = TestDir::new();
-    let page = place.run(["man"]).quietly().stdout;
-    assert!(page.contains(".TH pagetide 1"), "{page}");
-    place.run(["man", "--output", "."]).says(&["manual pages are in ."]);
-    let page = std::fs::read_to_string(place.directory.join("pagetide-explain.1")).unwrap();
+    place.run("man").quietly().prints(&[".TH pagetide 1"]);
+    place.run("man --output .").says(&["manual pages are in ."]);
+    let page = place.read("pagetide-explain.1");
     assert!(page.contains("Examples:") && page.contains("balance_pgdat"), "{page}");
-    place
-        .run(["man", "--output", "nowhere"])
-        .fails(2, &["cannot write nowhere/pagetide", "no directory"]);
+    let nowhere = place.run("man --output nowhere");
+    nowhere.fails(2, &["cannot write nowhere/pagetide", "no directory"]);
 }
 
 #[test]
 fn help_has_examples() {
     let place = TestDir::new();
     for subcommand in ["run", "find", "inspect", "explain", "list"] {
-        let help = place.run([subcommand, "--help"]).quietly().stdout;
-        assert!(help.contains("\nExamples:\n  pagetide "), "{help}");
+        let help = place.run(format!("{subcommand} --help")).quietly();
+        help.prints(&["\nExamples:\n  pagetide "]);
     }
 }

@@ -1,33 +1,33 @@
 //! Tests of `find`: a known answer, mistakes, and files to deploy.
 
-use crate::common::{words, TestDir};
-use std::fs;
-use std::path::Path;
+use pagetide_testing::command::{end, CommandOutput};
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::root;
 
 /// A machine with a group; a run takes milliseconds.
 const TINY: &str = r#"
-[machine]
-memory = "64MiB"
-swap = "64MiB"
-[[group]]
-name = "web"
-[[task]]
-name = "t"
-group = "web"
-workload = "touch"
-size = "24MiB"
-passes = 2
-[[task]]
-name = "other"
-workload = "touch"
-size = "20MiB"
+machine = { memory = "64MiB", swap = "64MiB" }
+group = [{ name = "web" }]
+task = [
+  { name = "t", group = "web", workload = "touch", size = "24MiB", passes = 2 },
+  { name = "other", workload = "touch", size = "20MiB" },
+]
 "#;
 
 /// A file written by an earlier search.
 const OLD: &str = "# found by pagetide 0.0.9 in a simulation\n";
 
-fn find(place: &TestDir, more: &[&str]) -> crate::common::CommandOutput {
-    place.run(["find", "tiny.toml"].iter().chain(more))
+fn tiny() -> TestDir {
+    TestDir::with("tiny.toml", TINY)
+}
+
+/// Without swap, a limit below the working set kills the task.
+fn without_swap() -> TestDir {
+    TestDir::with("tiny.toml", TINY.replace(", swap = \"64MiB\"", ""))
+}
+
+fn find(place: &TestDir, more: &str) -> CommandOutput {
+    place.run(format!("find tiny.toml {more}"))
 }
 
 fn result(text: &str) -> &str {
@@ -39,40 +39,22 @@ fn result(text: &str) -> &str {
 /// The end of the run stops it, with any value of the knob.
 #[test]
 fn what_a_background_task_never_finishes_is_no_criterion() {
-    let endless =
-        "[[task]]\nname = \"bg\"\nbackground = true\nworkload = \"touch\"\nsize = \"1MiB\"\n\
-                   passes = 4_000_000\n";
-    let place = TestDir::with("tiny.toml", &(TINY.to_owned() + endless));
-    let ask = |want: &str| find(&place, &["--knob", "vm.swappiness=1..9", "--want", want]);
-    ask("bg.walltime < 1s").fails(2, &["bg.walltime is never measured: ", "bg.throughput"]);
+    let endless = r#"task = [
+  { name = "bg", background = true, workload = "touch", size = "1MiB", passes = 4_000_000 },"#;
+    let place = TestDir::with("tiny.toml", TINY.replace("task = [", endless));
+    let ask = place.starting("find tiny.toml --knob vm.swappiness=1..9 --want");
+    ask("'bg.walltime < 1s'").fails(2, &["bg.walltime is never measured: ", "bg.throughput"]);
     let told = "the phase `main` of `bg` does not end within the run";
-    ask("bg.main.walltime < 1s").fails(2, &[told, "a metric of the task (bg.NAME)"]);
+    ask("'bg.main.walltime < 1s'").fails(2, &[told, "a metric of the task (bg.NAME)"]);
 }
 
 #[test]
 fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
-    let place = TestDir::new();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/find/reserve.toml");
-    let file = file.to_str().unwrap();
-    let knob = "vm.watermark_scale_factor=20..400";
-    let ran = place.run([
-        "find",
-        file,
-        "--knob",
-        knob,
-        "--want",
-        "allocstall == 0",
-        "--in",
-        "100%",
-        "--seeds",
-        "4",
-        "--price",
-        "reader.walltime",
-        "--emit",
-        "json",
-    ]);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let file = root().join("examples/find/reserve.toml");
+    let ask = "--knob vm.watermark_scale_factor=20..400 --want 'allocstall == 0' --in 100% \
+               --seeds 4 --price reader.walltime --emit json";
+    let ran = TestDir::new().run(format!("find '{}' {ask}", file.display())).succeeds();
+    let answer = ran.json();
     let point = &answer["points"][0];
     // By `run --repeats 20`, seeds with direct reclaim: 16 at 100, 7 at 120, 4 at 140, 0 at 160.
     let value: u32 = point["set"]["vm.watermark_scale_factor"].as_str().unwrap().parse().unwrap();
@@ -87,182 +69,124 @@ fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
 
 #[test]
 fn the_largest_limit_and_what_is_printed() {
-    let place = TestDir::with("tiny.toml", TINY);
-    let ran = find(
-        &place,
-        &words(
-            "--knob group.web.memory.high=4M..64M --want 'web.memory.peak <= 20MiB' --largest \
-             --seeds 5 --price t.walltime",
-        ),
-    );
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let place = tiny();
+    let ask = "--knob group.web.memory.high=4M..64M --want 'web.memory.peak <= 20MiB' --largest \
+               --seeds 5 --price t.walltime";
+    let ran = find(&place, ask).succeeds();
     let line = result(&ran.stdout);
     assert!(line.starts_with("Result: group.web.memory.high = 19M (now max): "), "{line}");
     assert!(line.contains("in 5 of 5 fresh seeds (at least 54 % of all seeds"), "{line}");
     assert!(line.contains("; t.walltime +"), "{line}");
-    for wanted in ["machine    1 CPU, 64 MiB", "load       t: touch; other: touch", "Costs ("] {
-        assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
-    }
-    let jobs = find(
-        &place,
-        &words(
-            "--knob group.web.memory.high=4M..64M --want 'web.memory.peak <= 20MiB' --largest \
-             --seeds 5 --price t.walltime --jobs 1",
-        ),
-    );
+    let wanted = ["machine    1 CPU, 64 MiB", "load       t: touch; other: touch", "Costs ("];
+    let ran = ran.prints(&wanted);
+    let jobs = find(&place, &format!("{ask} --jobs 1"));
     assert_eq!(jobs.stdout, ran.stdout, "it does not depend on the number of threads");
 }
 
 #[test]
 fn nothing_and_everything_are_said() {
-    let place = TestDir::with("tiny.toml", TINY);
-    let knob = ["--knob", "vm.swappiness", "--seeds", "3", "--want"];
-    let none = find(&place, &[&knob[..], &["t.walltime <= 1us"]].concat());
-    assert_eq!(none.code, Some(1));
-    assert!(result(&none.stdout).contains("no value of vm.swappiness from 0 to 200 was found"));
+    let place = tiny();
+    let ask = place.starting("find tiny.toml --knob vm.swappiness --seeds 3 --want");
+    let none = ask("'t.walltime <= 1us'").exits(1);
     let text = result(&none.stdout);
+    assert!(text.contains("no value of vm.swappiness from 0 to 200 was found"), "{text}");
     let spans = " of the seeds; it holds in no seed of any value, with t.walltime from ";
     assert!(text.contains(spans), "{text}");
-    let all = find(&place, &[&knob[..], &["t.walltime <= 1h"]].concat());
-    assert_eq!(all.code, Some(0));
+    let all = ask("'t.walltime <= 1h'").succeeds();
     assert!(result(&all.stdout).contains("every value tried meets it"), "{}", all.stdout);
-    assert!(all.stdout.contains("The unchanged scenario already meets the criterion"));
+    all.prints(&["The unchanged scenario already meets the criterion"]);
 }
 
 #[test]
 fn a_killed_task_meets_nothing() {
-    // Without swap, a limit below the working set kills the task: a fast run that is no answer.
-    let place = TestDir::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
-    let ran = find(
-        &place,
-        &words("--knob group.web.memory.max=8M,12M,32M --want 't.walltime <= 1s' --seeds 3"),
-    );
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(
-        result(&ran.stdout).starts_with("Result: group.web.memory.max = 32M"),
-        "{}",
-        ran.stdout
-    );
-    assert!(ran.stdout.contains("because a task was killed"), "{}", ran.stdout);
+    // A fast run that is no answer.
+    let ask = "--knob group.web.memory.max=8M,12M,32M --want 't.walltime <= 1s' --seeds 3";
+    let ran = find(&without_swap(), ask).succeeds().prints(&["because a task was killed"]);
+    let line = result(&ran.stdout);
+    assert!(line.starts_with("Result: group.web.memory.max = 32M"), "{line}");
 }
 
 #[test]
 fn a_limit_that_kills_the_task_is_no_answer_to_a_criterion_of_the_machine() {
-    let place = TestDir::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
-    let knob = ["--knob", "group.web.memory.max=8MiB..128MiB/8"];
-    let ran = find(&place, &[&knob[..], &["--want", "allocstall == 0", "--seeds", "3"]].concat());
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let place = without_swap();
+    let ask = place.starting("find tiny.toml --want 'allocstall == 0' --seeds 3 --knob");
+    let ran = ask("group.web.memory.max=8MiB..128MiB/8").succeeds();
+    let ran = ran.prints(&["because a task was killed"]);
     let line = result(&ran.stdout);
     // The task touches 24 MiB.
     assert!(line.starts_with("Result: group.web.memory.max = 26"), "{line}");
-    assert!(ran.stdout.contains("because a task was killed"), "{}", ran.stdout);
-    let low = ["--knob", "group.web.memory.max=8MiB,12MiB", "--want", "allocstall == 0"];
-    let ran = find(&place, &[&low[..], &["--seeds", "3"]].concat());
-    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    ask("group.web.memory.max=8MiB,12MiB").exits(1);
 }
 
 #[test]
 fn what_comes_and_goes_is_not_deployed() {
-    let place = TestDir::with("tiny.toml", TINY);
+    let place = tiny();
     place.write("out.conf", OLD);
-    let args = words(
-        "--knob group.web.memory.high=4M..64M/7 --seeds 3 --emit systemd -o out.conf \
-         --want 'web.memory.peak >= 10MiB and web.memory.peak <= 20MiB'",
-    );
-    let ran = find(&place, &args);
-    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    let ask = "--knob group.web.memory.high=4M..64M/7 --seeds 3 --emit systemd -o out.conf \
+               --want 'web.memory.peak >= 10MiB and web.memory.peak <= 20MiB'";
+    let ran = find(&place, ask).exits(1);
     assert!(result(&ran.stdout).contains("NOT MONOTONE"), "{}", ran.stdout);
-    assert!(
-        ran.stderr.contains("no file was written, because there is nothing to deploy"),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(fs::read_to_string(place.directory.join("out.conf")).unwrap(), OLD);
+    ran.says(&["no file was written, because there is nothing to deploy"]);
+    assert_eq!(place.read("out.conf"), OLD);
 }
 
 #[test]
 fn standard_input_and_copies_of_groups() {
-    let place = TestDir::new();
-    let text = TINY.replace("name = \"web\"", "name = \"web\"\ncopies = 2");
-    let text = format!("name = \"piped\"\n{text}");
-    let args = ["find", "-", "--knob", "group.web.memory.high=8M..64M/3", "--seeds", "2", "--want"];
-    let ran = place.run_with_input([&args[..], &["t.walltime <= 1h"]].concat(), text.as_bytes());
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let text = TINY.replace("name = \"web\"", "name = \"web\", copies = 2");
+    let ask = "find - --knob group.web.memory.high=8M..64M/3 --seeds 2 --want 't.walltime <= 1h'";
+    let ran = TestDir::new().run_with_input(ask, format!("name = \"piped\"\n{text}")).succeeds();
     let line = result(&ran.stdout);
     assert!(line.starts_with("Result: group.web.memory.high = 8M (now max)"), "{line}");
 }
 
 #[test]
-fn two_knobs_are_refused() {
-    let place = TestDir::with("tiny.toml", TINY);
-    let ask = "--knob vm.swappiness=1,2 --knob machine.cpus=1,2 --want 'pswpout == 0'";
-    find(&place, &words(ask)).fails(2, &["a search has one knob, not 2", "`pagetide sweep`"]);
-}
-
-#[test]
 fn mistakes_are_named_and_nothing_is_written() {
-    let place = TestDir::with("tiny.toml", TINY);
-    let before = fs::read_dir(&place.directory).unwrap().count();
-    let swappiness = ["--knob", "vm.swappiness"];
-    for (args, wanted) in [
-        (vec!["--knob", "vm.swapiness", "--want", "a == 0"], "did you mean `vm.swappiness`"),
-        (vec!["--knob", "vm.swappiness=0..300", "--want", "a == 0"], "0 to 200"),
-        (vec!["--knob", "machine.memory", "--want", "a == 0"], "give a range"),
-        (vec!["--knob", "machine.memory=1KiB..2MiB", "--want", "pswpout == 0"], "machine.memory"),
-        (vec!["--knob", "vm.swappiness=0,sixty,100", "--want", "pswpout == 0"], "sixty"),
-        (vec!["--knob", "group.web.0.memory.max=1G", "--want", "pswpout == 0"], "no control file"),
-        ([&swappiness[..], &["--want", "alocstall == 0"]].concat(), "did you mean `allocstall`"),
-        ([&swappiness[..], &["--want", "allocstall"]].concat(), "has no comparison"),
-        ([&swappiness[..], &["--want", "allocstall == 5ms"]].concat(), "mixes units"),
-        ([&swappiness[..], &["--want", "t.walltime < 2GB"]].concat(), "2GiB"),
-        (
-            [&swappiness[..], &["--want", "pswpout == 0", "--price", "x.y"]].concat(),
-            "no task or group is called `x`",
-        ),
-        ([&swappiness[..], &["--want", "pswpout == 0", "--in", "0%"]].concat(), "above 0"),
-        (
-            [&swappiness[..], &["--want", "pswpout == 0", "--emit", "systemd"]].concat(),
-            "systemd cannot hold vm.swappiness",
-        ),
-        (
-            [&swappiness[..], &["--want", "pswpout == 0", "--emit", "json", "-o", "no/such/x"]]
-                .concat(),
-            "no directory",
-        ),
-        (
-            [&swappiness[..], &["--want", "pswpout == 0", "--emit", "json", "-o", "."]].concat(),
-            "not a regular file",
-        ),
-        (
-            [&swappiness[..], &["--want", "pswpout == 0", "--emit", "json", "-o", "tiny.toml"]]
-                .concat(),
-            "an input of this command",
-        ),
+    let place = tiny();
+    let refused = |line: String, wanted: &str| {
+        find(&place, &line).fails(2, &[wanted]);
+    };
+    for (knob, wanted) in [
+        ("vm.swapiness", "did you mean `vm.swappiness`"),
+        ("vm.swappiness=0..300", "0 to 200"),
+        ("machine.memory", "give a range"),
+        ("machine.memory=1KiB..2MiB", "machine.memory"),
+        ("vm.swappiness=0,sixty,100", "sixty"),
+        ("group.web.0.memory.max=1G", "no control file"),
+        ("vm.swappiness=1,2 --knob machine.cpus=1,2", "a search has one knob, not 2"),
     ] {
-        let ran = find(&place, &args);
-        assert_eq!(ran.code, Some(2), "{args:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(wanted), "{args:?}: {}", ran.stderr);
-        assert!(ran.stdout.is_empty(), "{args:?}");
+        refused(format!("--knob {knob} --want 'pswpout == 0'"), wanted);
     }
-    assert_eq!(fs::read_dir(&place.directory).unwrap().count(), before);
-    let warned = find(
-        &place,
-        &["--knob", "vm.swappiness=0,60", "--want", "t.alloc_latency_max < 1h", "--seeds", "2"],
-    );
-    assert!(warned.stderr.contains("is a maximum"), "{}", warned.stderr);
+    for (want, wanted) in [
+        ("'alocstall == 0'", "`alocstall`\nhint: did you mean `allocstall`?"),
+        ("'t.waltime <= 1s'", "did you mean `t.walltime`?"),
+        ("allocstall", "has no comparison"),
+        ("'allocstall == 5ms'", "mixes units"),
+        ("'t.walltime < 2GB'", "2GiB"),
+        ("'pswpout == 0' --price x.y", "no task or group is called `x`"),
+        ("'pswpout == 0' --price t.main.pgmajfalt", "did you mean `pgmajfault`?"),
+        ("'pswpout == 0' --in 0%", "above 0"),
+        ("'pswpout == 0' --emit systemd", "systemd cannot hold vm.swappiness"),
+        ("'pswpout == 0' --emit json -o no/such/x", "no directory"),
+        ("'pswpout == 0' --emit json -o .", "not a regular file"),
+        ("'pswpout == 0' --emit json -o tiny.toml", "an input of this command"),
+    ] {
+        refused(format!("--knob vm.swappiness --store s --want {want}"), wanted);
+    }
+    assert_eq!(place.names(), ["tiny.toml"], "nothing was run");
+    let ask = "--knob vm.swappiness=0,60 --want 't.alloc_latency_max < 1h' --seeds 2";
+    find(&place, ask).says(&["is a maximum"]);
 }
 
 #[test]
 fn the_file_says_where_it_comes_from() {
-    let place = TestDir::with("tiny.toml", TINY);
+    let place = tiny();
     place.write("out.conf", OLD);
-    let args = words(
-        "--knob group.web.memory.high --want 'pswpout == 0' --seeds 3 --emit systemd \
-         -o out.conf",
+    let ask = place.starting(
+        "find tiny.toml --knob group.web.memory.high --want 'pswpout == 0' --seeds 3 \
+         --emit systemd -o",
     );
-    let ran = find(&place, &args);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let text = fs::read_to_string(place.directory.join("out.conf")).unwrap();
+    let ran = ask("out.conf").succeeds();
+    let text = place.read("out.conf");
     for wanted in [
         "pagetide 0.1.0",
         "# pagetide find tiny.toml --knob group.web.memory.high",
@@ -276,72 +200,48 @@ fn the_file_says_where_it_comes_from() {
     assert!(result(&ran.stdout).contains("group.web.memory.high = "));
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink("out.conf", place.directory.join("link")).unwrap();
-        let mut args = args;
-        *args.last_mut().unwrap() = "link";
-        let ran = find(&place, &args);
-        assert_eq!(ran.code, Some(2));
-        assert!(ran.stderr.contains("not a regular file"), "{}", ran.stderr);
+        std::os::unix::fs::symlink("out.conf", place.path("link")).unwrap();
+        ask("link").fails(2, &["not a regular file"]);
     }
 }
 
 #[test]
 fn existing_files_are_replaced_only_by_their_kind() {
-    let place = TestDir::with("tiny.toml", TINY);
-    let ask = ["--knob", "vm.swappiness=0,60", "--want", "allocstall >= 0", "--seeds", "2"];
-    let emit = |file: &str| {
-        let more = ["--emit", "sysctl.d", "-o", file];
-        find(&place, &[&ask[..], &more[..]].concat())
-    };
-    fs::write(place.directory.join("notes.txt"), "my notes\n").unwrap();
+    let place = tiny();
+    let ask = "find tiny.toml --knob vm.swappiness=0,60 --want 'allocstall >= 0' --seeds 2 \
+               --emit sysctl.d -o";
+    let emit = place.starting(ask);
+    place.write("notes.txt", "my notes\n");
     emit("notes.txt").fails(2, &["notes.txt exists and is not a file that `find` made"]);
-    assert_eq!(fs::read_to_string(place.directory.join("notes.txt")).unwrap(), "my notes\n");
+    assert_eq!(place.read("notes.txt"), "my notes\n");
     for _ in 0..2 {
-        assert_eq!(emit("90.conf").code, Some(0));
-        let text = fs::read_to_string(place.directory.join("90.conf")).unwrap();
+        emit("90.conf").succeeds();
+        let text = place.read("90.conf");
         assert!(text.starts_with("# found by pagetide ") && text.contains("vm.swappiness = 0"));
     }
-    let both = ["--emit", "sysctl.d", "-o", "./one", "--html", "one"];
-    let refused = find(&place, &[&ask[..], &both[..]].concat());
-    refused.fails(2, &["--output and --html name the same file"]);
-    assert!(!place.directory.join("one").exists());
+    emit("./one --html one").fails(2, &["--output and --html name the same file"]);
+    assert!(!place.path("one").exists());
 }
 
 #[test]
 fn what_is_reported_on_request_is_asked_for_by_the_command_line() {
-    let place = TestDir::with("tiny.toml", TINY);
-    let knob = ["--knob", "vm.swappiness=10,60", "--seeds", "2"];
-    let max = ["--want", "web.memory.high == max", "--price", "web.memory.low"];
-    let ran = find(&place, &[&knob[..], &max].concat()).quietly();
+    let place = tiny();
+    let ask = "--knob vm.swappiness=10,60 --seeds 2 --want 'web.memory.high == max' \
+               --price web.memory.low";
+    let ran = find(&place, ask).quietly();
     assert!(result(&ran.stdout).contains("vm.swappiness = 10"), "{}", ran.stdout);
-    let high = ["--metrics", "web.memory.high", "--metrics", "*.nr_dying*", "--no-why"];
-    let run = ["run", "tiny.toml", "--repeats", "1"];
-    let ran = place.run(run.iter().chain(&high)).quietly();
+    let run = "run tiny.toml --repeats 1 --metrics web.memory.high --metrics *.nr_dying* --no-why";
+    let ran = place.run(run).quietly().prints(&["\nweb.cgroup.stat.nr_dying_descendants"]);
     let row = ran.stdout.lines().find(|line| line.starts_with("web.memory.high "));
     assert!(row.is_some_and(|row| row.ends_with(" max")), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\nweb.cgroup.stat.nr_dying_descendants"), "{}", ran.stdout);
-    let grid = ["sweep", "tiny.toml", "--grid", "group.web.memory.max=32M,max", "--repeats", "1"];
-    let ran = place.run(grid.iter().chain(&["--metric", "web.memory.max"])).quietly();
-    assert!(ran.stdout.contains("32.00") && ran.stdout.contains(" max\n"), "{}", ran.stdout);
-}
-
-#[test]
-fn a_metric_that_no_run_has_is_refused_at_once() {
-    let place = TestDir::with("tiny.toml", TINY);
-    let knob = ["--knob", "vm.swappiness", "--store", "s"];
-    let ask = |more: &[&str]| find(&place, &[&knob[..], more].concat());
-    ask(&["--want", "alocstall == 0"]).fails(2, &["`alocstall`", "did you mean `allocstall`?"]);
-    ask(&["--want", "t.waltime <= 1s"]).fails(2, &["`t.waltime`", "did you mean `t.walltime`?"]);
-    let price = ["--want", "allocstall == 0", "--price", "t.main.pgmajfalt"];
-    ask(&price).fails(2, &["`t.main` has no metric `pgmajfalt`", "did you mean `pgmajfault`?"]);
-    assert!(!place.directory.join("s").exists(), "nothing was run");
+    let grid = "sweep tiny.toml --grid group.web.memory.max=32M,max --repeats 1";
+    place.run(format!("{grid} --metric web.memory.max")).quietly().prints(&["32.00", " max\n"]);
 }
 
 #[test]
 fn each_value_is_shown_with_what_was_measured() {
-    let place = TestDir::with("tiny.toml", TINY);
     let ask = "--knob group.web.memory.high=8M,32M --want 'web.memory.peak <= 20MiB' --seeds 2";
-    let ran = find(&place, &words(ask)).quietly();
+    let ran = find(&tiny(), ask).quietly();
     let lines: Vec<&str> = ran.stdout.lines().collect();
     let head = lines.iter().position(|line| line.starts_with(" value  seeds ")).unwrap();
     assert!(lines[head].ends_with("   web.memory.peak MiB"), "{}", ran.stdout);
@@ -356,33 +256,25 @@ fn each_value_is_shown_with_what_was_measured() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_search_goes_on_from_its_store() {
-    let place = TestDir::with("tiny.toml", TINY);
+    let place = tiny();
     let ask =
         "find tiny.toml --knob group.web.memory.high=4M..64M --want 'web.memory.peak <= 20MiB' \
                --largest --seeds 40 --jobs 1 --store s";
-    let rows = || fs::read_to_string(place.directory.join("s/runs.jsonl")).unwrap_or_default();
-    let child = place.command().args(words(ask)).args(["--html", "p.html"]).spawn().unwrap();
+    let rows = || std::fs::read_to_string(place.path("s/runs.jsonl")).unwrap_or_default();
+    let child = place.command(&format!("{ask} --html p.html")).spawn().unwrap();
     while rows().lines().count() < 5 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let kill = std::process::Command::new("sh")
-        .args(["-c", &format!("kill -INT {}", child.id())])
-        .status();
-    assert!(kill.unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let (stdout, stderr) =
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert!(stdout.starts_with("scenario   tiny\n") && stdout.contains("\nbefore  "), "{stdout}");
-    let hint = "nothing is written (--html)\nhint: the store has the finished runs";
-    assert!(stderr.contains(hint) && !place.directory.join("p.html").exists(), "{stderr}");
+    let ran = end(child, "INT").exits(130);
+    let text = &ran.stdout;
+    assert!(text.starts_with("scenario   tiny\n") && text.contains("\nbefore  "), "{text}");
+    ran.says(&["nothing is written (--html)\nhint: the store has the finished runs"]);
+    assert!(!place.path("p.html").exists());
     let kept = rows();
-    let whole = place.run(words(ask));
-    assert_eq!(whole.code, Some(0), "{}", whole.stderr);
+    let whole = place.run(ask).succeeds();
     let now = rows();
     assert!(kept.lines().all(|line| now.contains(line)), "no run is made again");
-    let bare = ask.replace(" --store s", "");
-    assert_eq!(place.run(words(&bare)).stdout, whole.stdout);
-    let again = place.run(words(ask));
+    assert_eq!(place.run(ask.replace(" --store s", "")).stdout, whole.stdout);
+    let again = place.run(ask);
     assert_eq!((again.stdout, rows()), (whole.stdout, now), "it runs nothing");
 }

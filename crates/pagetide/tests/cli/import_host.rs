@@ -1,18 +1,18 @@
 //! Tests of `pagetide import host` with saved systems.
 
-use crate::common::{CommandOutput, TestDir};
+use pagetide_testing::command::{end, CommandOutput};
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::root;
 use std::fs;
 use std::path::PathBuf;
 
 /// A saved system from the tests of crates/pagetide-linux.
 fn saved(name: &str) -> PathBuf {
-    let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    crates.join("pagetide-linux/tests/data").join(name)
+    root().join("crates/pagetide-linux/tests/data").join(name)
 }
 
-fn import(place: &TestDir, name: &str, more: &[&str]) -> CommandOutput {
-    let root = saved(name);
-    place.run([&["import", "host", "--root", root.to_str().unwrap()], more].concat())
+fn import(place: &TestDir, name: &str, more: &str) -> CommandOutput {
+    place.run(format!("import host --root '{}' {more}", saved(name).display()))
 }
 
 /// Name, managed, min, low, high and protection of each zone with memory.
@@ -49,26 +49,22 @@ fn zones(zoneinfo: &str) -> Vec<(String, Vec<String>)> {
 fn a_saved_system_becomes_a_scenario_that_runs() {
     for name in ["linux-6.18", "made-numa-v2", "made-64k-v1"] {
         let place = TestDir::new();
-        let ran = import(&place, name, &["-o", "host.toml"]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
-        ran.says(&["note: host.toml: "]);
-        place.run(["check", "host.toml"]).quietly();
+        import(&place, name, "-o host.toml").fails(0, &["note: host.toml: "]);
+        place.run("check host.toml").quietly();
         // The machine with nodes and groups takes seconds to build in a debug build.
         if name == "linux-6.18" {
-            let ran = place.run(["run", "host.toml", "--repeats", "1"]);
-            assert_eq!(ran.code, Some(0), "{ran:?}");
-            assert!(ran.stdout.contains("example.walltime"), "{}", ran.stdout);
+            place.run("run host.toml --repeats 1").succeeds().prints(&["example.walltime"]);
         }
-        let text = fs::read_to_string(place.directory.join("host.toml")).unwrap();
-        assert_eq!(import(&place, name, &[]).stdout, text, "{name}");
+        let text = place.read("host.toml");
+        assert_eq!(import(&place, name, "").stdout, text, "{name}");
     }
 }
 
 #[test]
 fn the_simulated_machine_has_the_marks_of_the_real_one() {
     let place = TestDir::new();
-    import(&place, "linux-6.18", &["-o", "host.toml"]);
-    let simulated = place.run(["inspect", "host.toml", "--only", "zoneinfo"]).stdout;
+    import(&place, "linux-6.18", "-o host.toml");
+    let simulated = place.run("inspect host.toml --only zoneinfo").stdout;
     let real = fs::read_to_string(saved("linux-6.18").join("proc/zoneinfo")).unwrap();
     assert_eq!(zones(&simulated), zones(&real));
     assert_eq!(zones(&real).len(), 3);
@@ -77,24 +73,24 @@ fn the_simulated_machine_has_the_marks_of_the_real_one() {
 #[test]
 fn options_choose_what_is_free_and_which_groups_stay() {
     let place = TestDir::new();
-    let plain = import(&place, "made-numa-v2", &[]).stdout;
-    let as_is = import(&place, "made-numa-v2", &["--as-is"]).stdout;
+    let plain = import(&place, "made-numa-v2", "").stdout;
+    let as_is = import(&place, "made-numa-v2", "--as-is").stdout;
     assert!(
         as_is.contains("free = \"2000000 pages\"") && !plain.contains("free = \"2000000 pages\"")
     );
-    let all = import(&place, "made-numa-v2", &["--all-groups"]).stdout;
+    let all = import(&place, "made-numa-v2", "--all-groups").stdout;
     assert!(!plain.contains("sshd_service") && all.contains("name = \"sshd_service\""));
-    import(&place, "made-numa-v2", &[]).says(&["note: /proc/swaps: /dev/zram0"]);
+    import(&place, "made-numa-v2", "").says(&["note: /proc/swaps: /dev/zram0"]);
 }
 
 #[test]
 fn an_import_overwrites_nothing_and_needs_a_system() {
     let place = TestDir::with("host.toml", "mine");
-    import(&place, "linux-6.18", &["-o", "host.toml"])
+    import(&place, "linux-6.18", "-o host.toml")
         .fails(2, &["host.toml exists", "hint: nothing was written"]);
-    assert_eq!(fs::read_to_string(place.directory.join("host.toml")).unwrap(), "mine");
-    import(&place, "linux-6.18", &["-o", "absent/host.toml"]).fails(2, &["absent/host.toml"]);
-    let host = |root: &str| place.run(["import", "host", "--root", root]);
+    assert_eq!(place.read("host.toml"), "mine");
+    import(&place, "linux-6.18", "-o absent/host.toml").fails(2, &["absent/host.toml"]);
+    let host = place.starting("import host --root");
     host("absent").fails(2, &["cannot read absent", "hint: DIR must be laid out like `/`"]);
     host("host.toml").fails(2, &["cannot read host.toml", "hint:"]);
     host(".").fails(2, &["./proc/zoneinfo", "says what memory", "hint:"]);
@@ -105,9 +101,9 @@ fn an_import_overwrites_nothing_and_needs_a_system() {
 fn the_live_system_can_be_imported() {
     // Some sandboxes hide parts of the memory; the import must work with the visible rest.
     let place = TestDir::new();
-    let ran = place.run(["import", "host", "-o", "live.toml"]);
+    let ran = place.run("import host -o live.toml");
     if ran.code == Some(0) {
-        place.run(["check", "live.toml"]).quietly();
+        place.run("check live.toml").quietly();
     } else {
         ran.fails(2, &["hint:"]);
     }
@@ -137,13 +133,11 @@ fn left_behind(tmp: &std::path::Path) -> Vec<PathBuf> {
 #[test]
 fn what_cannot_be_measured_is_refused_before_anything_is_done() {
     let place = TestDir::with("host.toml", "mine");
-    let measure = |more: &[&str]| place.run([&["import", "host", "--measure"], more].concat());
-    measure(&["--root", "/"]).fails(2, &["--measure", "--root"]);
-    place.run(["import", "host", "--guest", "x"]).fails(2, &["--measure"]);
-    measure(&["-o", "host.toml"]).fails(2, &["host.toml exists", "hint: nothing was written"]);
-    let ran = measure(&["--guest", "absent"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
-    assert!(ran.stderr.contains("hint:"), "{ran:?}");
+    let measure = place.starting("import host --measure");
+    measure("--root /").fails(2, &["--measure", "--root"]);
+    place.run("import host --guest x").fails(2, &["--measure"]);
+    measure("-o host.toml").fails(2, &["host.toml exists", "hint: nothing was written"]);
+    measure("--guest absent").fails(2, &["hint:"]);
 }
 
 /// Skipped, with the reason on stderr, if the machine cannot be measured. Without its own group the
@@ -152,31 +146,30 @@ fn what_cannot_be_measured_is_refused_before_anything_is_done() {
 #[test]
 fn the_live_system_is_measured_and_nothing_is_left_behind() {
     let place = TestDir::new();
-    let tmp = place.directory.join("tmp");
+    let tmp = place.path("tmp");
     fs::create_dir(&tmp).unwrap();
     let before = left_behind(&tmp);
-    let mut command = place.command();
-    command.args(["import", "host", "--measure", "-o", "live.toml"]).env("TMPDIR", &tmp);
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
+    let mut command = place.command("import host --measure -o live.toml");
+    let ran = CommandOutput::from(command.env("TMPDIR", &tmp).output().unwrap());
+    let stderr = &ran.stderr;
     assert_eq!(left_behind(&tmp), before);
-    if output.status.code() == Some(2) {
+    if ran.code == Some(2) {
         let reasons = ["cannot be measured here", "the guest program", "says what memory"];
         assert!(reasons.iter().any(|reason| stderr.contains(reason)), "{stderr}");
         return eprintln!(
             "the_live_system_is_measured_and_nothing_is_left_behind: skipped, {stderr}"
         );
     }
-    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert_eq!(ran.code, Some(0), "{stderr}");
     assert!(stderr.contains("costs measured on this machine"), "{stderr}");
     if stderr.contains("not performed:") {
         eprintln!("the_live_system_is_measured_and_nothing_is_left_behind: in part, {stderr}");
     }
-    place.run(["check", "live.toml"]).quietly();
-    let text = fs::read_to_string(place.directory.join("live.toml")).unwrap();
+    place.run("check live.toml").quietly();
+    let text = place.read("live.toml");
     assert!(text.contains("[machine.costs]\n") && text.contains("\nfault = \""), "{text}");
     // The report states the costs of the run.
-    let ran = place.run(["run", "live.toml", "--repeats", "1"]);
+    let ran = place.run("run live.toml --repeats 1");
     assert!(ran.stdout.contains("costs stated") || ran.stdout.contains("fault "), "{ran:?}");
 }
 
@@ -184,12 +177,11 @@ fn the_live_system_is_measured_and_nothing_is_left_behind() {
 #[test]
 fn an_interrupted_measurement_leaves_nothing_behind() {
     let place = TestDir::new();
-    let tmp = place.directory.join("tmp");
+    let tmp = place.path("tmp");
     fs::create_dir(&tmp).unwrap();
     let before = left_behind(&tmp);
-    let mut command = place.command();
-    command.args(["import", "host", "--measure", "-o", "live.toml"]).env("TMPDIR", &tmp);
-    let mut child = command.spawn().unwrap();
+    let mut command = place.command("import host --measure -o live.toml");
+    let mut child = command.env("TMPDIR", &tmp).spawn().unwrap();
     let begun = std::time::Instant::now();
     // The measurement creates its files before it starts.
     while fs::read_dir(&tmp).unwrap().next().is_none() {
@@ -200,11 +192,7 @@ fn an_interrupted_measurement_leaves_nothing_behind() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let kill = format!("kill -INT {}", child.id());
-    let kill = std::process::Command::new("sh").args(["-c", &kill]).status();
-    assert!(kill.unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    end(child, "INT").exits(130);
     assert_eq!(left_behind(&tmp), before);
-    assert!(!place.directory.join("live.toml").exists());
+    assert!(!place.path("live.toml").exists());
 }

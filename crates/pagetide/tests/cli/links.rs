@@ -1,7 +1,7 @@
 //! Links between pages resolve, in the repository and in the book, which has the same paths (`make
 //! book`).
 
-use crate::document::root;
+use pagetide_testing::root;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};

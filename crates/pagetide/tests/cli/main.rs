@@ -2,7 +2,6 @@
 
 mod browser;
 mod commands;
-mod common;
 mod document;
 mod documents;
 mod edges;
@@ -10,11 +9,11 @@ mod ended;
 mod events;
 mod explain;
 mod find;
-mod full_disk;
 mod import_host;
 mod links;
 mod mrc;
 mod openmetrics;
+mod outputs;
 mod pages;
 mod reports;
 mod run;

@@ -1,6 +1,7 @@
 //! `pagetide mrc`: its miss ratios compared with those of LRU, and what it counts.
 
-use crate::common::{CommandOutput, TestDir};
+use pagetide_testing::command::CommandOutput;
+use pagetide_testing::directory::TestDir;
 use serde_json::Value;
 
 /// A csv file of requests for objects of one page; `draw` maps a number in 0..1 to an id.
@@ -19,19 +20,17 @@ fn requests(number: usize, draw: impl Fn(f64) -> u64) -> String {
 
 fn import(place: &TestDir, text: &str) {
     place.write("in.csv", text);
-    let import = ["trace", "import", "csv", "in.csv", "-o", "t.ptt"];
-    let ran = place.run(import.into_iter().chain(["--time-col", "1", "--obj-id-col", "2"]));
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    place.run("trace import csv in.csv -o t.ptt --time-col 1 --obj-id-col 2").succeeds();
 }
 
 fn mrc(place: &TestDir, sizes: &str, format: &str) -> CommandOutput {
-    place.run(["mrc", "t.ptt", "--sizes", sizes, "--format", format])
+    place.run(format!("mrc t.ptt --sizes '{sizes}' --format {format}"))
 }
 
 /// The largest difference of the two miss ratios: relative to LRU's, and as a share of all
 /// requests.
 fn worst(place: &TestDir, sizes: &str) -> (f64, f64) {
-    let json: Value = serde_json::from_str(&mrc(place, sizes, "json").quietly().stdout).unwrap();
+    let json = mrc(place, sizes, "json").quietly().json();
     let points = json["points"].as_array().unwrap();
     let mut worst = (0.0_f64, 0.0_f64);
     for point in points {
@@ -77,16 +76,15 @@ fn a_curve_is_printed_in_each_format_and_objects_have_no_read_ahead() {
         "trace,variant,size,pages,requests,references,misses,miss_ratio,lru_miss_ratio,lru_obj";
     assert!(csv.starts_with(head), "{csv}");
     assert!(csv.contains("\nt.ptt,linux,67108864,16384,2000,2000,"), "{csv}");
-    let info = place.run(["trace", "info", "t.ptt"]).quietly().stdout;
-    assert!(info.contains("replay     objects: without read-ahead"), "{info}");
+    let info = place.run("trace info t.ptt").quietly();
+    info.prints(&["replay     objects: without read-ahead"]);
     mrc(&place, "1MiB..64MiB", "csv").fails(2, &["does not say how many", "hint: write 64MiB"]);
     mrc(&place, "64 parsecs", "csv").fails(2, &["unknown unit `parsecs`", "hint:"]);
-    place.run(["mrc", "absent.ptt", "--sizes", "1MiB"]).fails(2, &["absent.ptt"]);
+    place.run("mrc absent.ptt --sizes 1MiB").fails(2, &["absent.ptt"]);
 }
 
-fn points(place: &TestDir, args: &[&str]) -> Vec<Value> {
-    let ran = place.run(["mrc", "t.ptt", "--format", "json"].iter().chain(args)).quietly();
-    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+fn points(place: &TestDir, args: &str) -> Vec<Value> {
+    let json = place.run(format!("mrc t.ptt --format json --sizes {args}")).quietly().json();
     json["points"].as_array().unwrap().clone()
 }
 
@@ -102,9 +100,8 @@ fn repeats_within_a_second_are_requests() {
         burst.extend([one.concat(), (-1i64).to_le_bytes().to_vec()].concat().repeat(10));
     }
     place.write("in.bin", burst);
-    let ran = place.run(["trace", "import", "oracle-general", "in.bin", "-o", "t.ptt"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let point = &points(&place, &["--sizes", "1MiB"])[0];
+    place.run("trace import oracle-general in.bin -o t.ptt").succeeds();
+    let point = &points(&place, "1MiB")[0];
     assert_eq!((&point["requests"], &point["references"]), (&20_000.into(), &20_000.into()));
     let [ours, lru, objects] = ["miss_ratio", "lru_miss_ratio", "lru_object_miss_ratio"]
         .map(|key| point[key].as_f64().unwrap());
@@ -120,10 +117,8 @@ fn objects_of_several_pages_have_ratios_of_objects_and_bytes() {
         _ => format!("{at},20000\n"),
     };
     place.write("in.csv", (0..1000).map(request).collect::<String>());
-    let import = ["trace", "import", "csv", "in.csv", "-o", "t.ptt", "--obj-id-col", "1"];
-    let ran = place.run(import.into_iter().chain(["--obj-size-col", "2"]));
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let point = &points(&place, &["--sizes", "4MiB"])[0];
+    place.run("trace import csv in.csv -o t.ptt --obj-id-col 1 --obj-size-col 2").succeeds();
+    let point = &points(&place, "4MiB")[0];
     assert_eq!((&point["requests"], &point["references"]), (&1000.into(), &3000.into()));
     let of = |key: &str| (point[key].as_f64().unwrap() * 1e4).round() / 1e4;
     // 500 large objects of five pages, 20 small ones of one page.
@@ -131,29 +126,25 @@ fn objects_of_several_pages_have_ratios_of_objects_and_bytes() {
     assert_eq!(of("lru_byte_miss_ratio"), 0.9952);
     assert_eq!(of("lru_miss_ratio"), 0.84);
     assert!((of("miss_ratio") - 0.84).abs() < 0.01, "{point}");
-    let table = mrc(&place, "4MiB", "table").quietly().stdout;
-    for wanted in [
-        "1000 requests with 3000 references to pages",
-        "miss ratio of references to pages",
-        "miss ratio of objects",
-        "miss ratio of bytes",
-    ] {
-        assert!(table.contains(wanted), "{wanted}: {table}");
-    }
+    let table = mrc(&place, "4MiB", "table").quietly();
+    let table = table.prints(&["1000 requests with 3000 references to pages"]);
+    let ratios =
+        ["miss ratio of references to pages", "miss ratio of objects", "miss ratio of bytes"];
+    table.prints(&ratios);
 }
 
 #[test]
 fn a_curve_has_variants_and_changes_of_the_machine() {
     let place = TestDir::new();
     import(&place, &requests(20_000, |draw| (draw * draw * 5000.0) as u64));
-    let old = ["--add-variant", "old:policy.lru=linux-3.3"];
-    let all = points(&place, &[&["--sizes", "4MiB,8MiB"], &old[..]].concat());
+    let all = points(&place, "4MiB,8MiB --add-variant old:policy.lru=linux-3.3");
     let names: Vec<&str> = all.iter().map(|point| point["variant"].as_str().unwrap()).collect();
     assert_eq!(names, ["linux", "linux", "old", "old"]);
     assert_ne!(all[0]["misses"], all[2]["misses"]);
     assert_eq!(all[0]["arc_miss_ratio"], all[2]["arc_miss_ratio"]);
-    let set = ["--sizes", "4MiB,8MiB", "--set", "policy.lru=linux-3.3"];
-    assert_eq!(points(&place, &set)[0]["misses"], all[2]["misses"]);
-    let wrong = ["mrc", "t.ptt", "--sizes", "4MiB", "--set", "policy.lru=linux-9"];
-    place.run(wrong).fails(2, &["--set", "linux-9", "linux-5.4"]);
+    let set = points(&place, "4MiB,8MiB --set policy.lru=linux-3.3");
+    assert_eq!(set[0]["misses"], all[2]["misses"]);
+    place
+        .run("mrc t.ptt --sizes 4MiB --set policy.lru=linux-9")
+        .fails(2, &["--set", "linux-9", "linux-5.4"]);
 }

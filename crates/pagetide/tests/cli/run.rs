@@ -1,28 +1,25 @@
 //! Tests of `pagetide run`: results, formats, options, mistakes.
 
-use crate::common::{CommandOutput, TestDir, SMALL};
+use pagetide_testing::command::{end, CommandOutput};
+use pagetide_testing::directory::TestDir;
+use pagetide_testing::scenarios::SMALL;
 use serde_json::Value;
-use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-fn run(args: &[&str]) -> CommandOutput {
-    let place = TestDir::with("small.toml", SMALL);
-    place.run([&["run", "small.toml"], args].concat())
+fn run(args: &str) -> CommandOutput {
+    TestDir::with("small.toml", SMALL).run(format!("run small.toml {args}"))
 }
 
-fn json(args: &[&str]) -> Value {
-    let ran = run(&[args, &["--format", "json"]].concat()).quietly();
-    serde_json::from_str(&ran.stdout).unwrap()
+fn json(args: &str) -> Value {
+    run(&format!("--format json {args}")).quietly().json()
 }
 
 #[test]
 fn the_table_states_what_was_run_and_compares() {
-    let table = run(&[]).quietly().stdout;
-    let version = env!("CARGO_PKG_VERSION");
-    for wanted in [
+    let wanted = [
         "scenario   small: A reader on a small machine\n",
-        &format!("version    pagetide {version}\n"),
+        concat!("version    pagetide ", env!("CARGO_PKG_VERSION"), "\n"),
         "seeds      7 to 9 (3 repeats)\n",
         "machine    1 CPU, 64 MiB, sda (ssd), no swap\n",
         "early: vm.watermark_scale_factor=200\n",
@@ -30,16 +27,15 @@ fn the_table_states_what_was_run_and_compares() {
         "pgscan_kswapd",
         " \u{b1} ",
         "change against default in per cent",
-    ] {
-        assert!(table.contains(wanted), "{wanted:?} is not in\n{table}");
-    }
+    ];
+    let table = run("").quietly().prints(&wanted).stdout;
     assert!(table.lines().all(|line| line.chars().count() <= 120 && line == line.trim_end()));
     assert!(table.chars().all(|c| c.is_ascii() || c == '\u{b1}'));
 }
 
 #[test]
 fn json_has_exactly_the_promised_keys() {
-    let result = json(&[]);
+    let result = json("");
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let promised = ["notes", "repeats", "scenario", "seed", "variants", "verdict", "version"];
     assert_eq!(keys(&result), promised);
@@ -62,15 +58,15 @@ fn json_has_exactly_the_promised_keys() {
 #[test]
 fn the_number_of_jobs_changes_no_byte() {
     for format in ["table", "json", "csv"] {
-        let one = run(&["--jobs", "1", "--format", format]).quietly();
-        let four = run(&["--jobs", "4", "--format", format]).quietly();
+        let one = run(&format!("--jobs 1 --format {format}")).quietly();
+        let four = run(&format!("--jobs 4 --format {format}")).quietly();
         assert_eq!(one.stdout, four.stdout);
     }
 }
 
 #[test]
 fn csv_has_a_line_for_each_sample() {
-    let csv = run(&["--format", "csv"]).quietly().stdout;
+    let csv = run("--format csv").quietly().stdout;
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some("scenario,version,variant,metric,unit,seed,value,ended"));
     let walltimes: Vec<&str> = lines.filter(|line| line.contains(",reader.walltime,")).collect();
@@ -82,13 +78,12 @@ fn csv_has_a_line_for_each_sample() {
 
 #[test]
 fn repeats_seed_and_variants_are_chosen() {
-    let result = json(&["--repeats", "1", "--seed", "42", "--variant", "early"]);
+    let result = json("--repeats 1 --seed 42 --variant early");
     assert_eq!((&result["seed"], &result["repeats"]), (&42.into(), &1.into()));
-    let names: Vec<&Value> =
-        result["variants"].as_array().unwrap().iter().map(|v| &v["name"]).collect();
-    assert_eq!(names, ["early"]);
+    let variants = result["variants"].as_array().unwrap();
+    assert_eq!((variants.len(), &variants[0]["name"]), (1, &"early".into()));
     // This run equals the third of the full set.
-    let whole = json(&["--seed", "40"]);
+    let whole = json("--seed 40");
     let key = |result: &Value, variant: usize, sample: usize| {
         result["variants"][variant]["metrics"]["reader.walltime"]["samples"][sample].clone()
     };
@@ -97,38 +92,37 @@ fn repeats_seed_and_variants_are_chosen() {
 
 #[test]
 fn set_changes_the_machine_and_is_stated() {
-    let table = run(&["--set", "machine.memory=128MiB", "--repeats", "1"]).quietly().stdout;
-    assert!(table.contains("machine    1 CPU, 128 MiB"), "{table}");
-    assert!(table.contains("set        machine.memory=128MiB"), "{table}");
+    let wanted = ["machine    1 CPU, 128 MiB", "set        machine.memory=128MiB"];
+    run("--set machine.memory=128MiB --repeats 1").quietly().prints(&wanted);
     let scanned = |result: &Value| {
         result["variants"][0]["metrics"]["pgscan_kswapd"]["mean"].as_f64().unwrap()
     };
-    let large = json(&["--set", "machine.memory=128MiB"]);
-    assert!(scanned(&large) < scanned(&json(&[])));
+    let large = json("--set machine.memory=128MiB");
+    assert!(scanned(&large) < scanned(&json("")));
 }
 
 #[test]
 fn wrong_options_are_bad_input() {
-    run(&["--variant", "late"]).fails(2, &["late", "hint:"]);
-    run(&["--set", "machine.mempry=1GiB"]).fails(2, &["mempry", "hint:"]);
-    run(&["--set", "machine.memory=1 parsec"]).fails(2, &["parsec", "hint:"]);
-    run(&["--set", "nonsense"]).fails(2, &["KEY=VALUE"]);
-    run(&["--repeats", "0"]).fails(2, &["hint:"]);
-    run(&["--repeats", "100000"]).fails(2, &["hint: give a number from 1 to 10000"]);
-    run(&["--seed", "18446744073709551615"]).fails(2, &["hint: choose a smaller first seed"]);
-    run(&["--seed", "-1"]).fails(2, &["invalid value '-1' for '--seed <N>'"]);
-    run(&["--jobs", "0"]).fails(2, &["--jobs", "give 1 or more"]);
-    run(&["--format", "html"]).fails(2, &["table", "json", "csv"]);
-    run(&["--verbos"]).fails(2, &["--verbos"]);
+    run("--variant late").fails(2, &["late", "hint:"]);
+    run("--set machine.mempry=1GiB").fails(2, &["mempry", "hint:"]);
+    run("--set 'machine.memory=1 parsec'").fails(2, &["parsec", "hint:"]);
+    run("--set nonsense").fails(2, &["KEY=VALUE"]);
+    run("--repeats 0").fails(2, &["hint:"]);
+    run("--repeats 100000").fails(2, &["hint: give a number from 1 to 10000"]);
+    run("--seed 18446744073709551615").fails(2, &["hint: choose a smaller first seed"]);
+    run("--seed -1").fails(2, &["invalid value '-1' for '--seed <N>'"]);
+    run("--jobs 0").fails(2, &["--jobs", "give 1 or more"]);
+    run("--format html").fails(2, &["table", "json", "csv"]);
+    run("--verbos").fails(2, &["--verbos"]);
 }
 
 #[test]
 fn missing_and_unknown_files_are_bad_input() {
     let place = TestDir::new();
-    place.run(["run", "absent.toml"]).fails(2, &["absent.toml"]);
-    place.run(["run", "absent"]).fails(2, &["absent", "hint: `pagetide list`"]);
-    place.run(["run", "."]).fails(2, &["error"]);
-    place.run(["run"]).fails(2, &["<FILE>"]);
+    place.run("run absent.toml").fails(2, &["absent.toml"]);
+    place.run("run absent").fails(2, &["absent", "hint: `pagetide list`"]);
+    place.run("run .").fails(2, &["error"]);
+    place.run("run").fails(2, &["<FILE>"]);
 }
 
 #[test]
@@ -137,28 +131,20 @@ fn every_mistake_is_reported_with_its_place() {
         .replace("memory = \"64MiB\"", "memory = \"64 parsecs\"")
         .replace("workload = \"mapped-read\"", "workload = \"maped-read\"")
         .replace("cpus = 1", "cpus = 1\nturbo = true");
-    let place = TestDir::with("broken.toml", &broken);
-    place.run(["run", "broken.toml"]).fails(
-        2,
-        &["broken.toml:9:1", "turbo", "broken.toml:10:", "64 parsecs", "maped-read", "hint:"],
-    );
+    let place = TestDir::with("broken.toml", broken);
+    let mistakes =
+        ["broken.toml:9:1", "turbo", "broken.toml:10:", "64 parsecs", "maped-read", "hint:"];
+    place.run("run broken.toml").fails(2, &mistakes);
 }
 
 #[cfg(unix)]
 #[test]
 fn interrupting_prints_what_finished() {
     let place = TestDir::with("small.toml", SMALL);
-    let args = ["run", "small.toml", "--format", "csv", "--repeats", "10000", "--jobs", "1"];
-    let child = place.command().args(args).spawn().unwrap();
+    let line = "run small.toml --format csv --repeats 10000 --jobs 1";
+    let child = place.command(line).spawn().unwrap();
     sleep(Duration::from_millis(2000));
-    // Use the shell's builtin: a program `kill` is not installed everywhere.
-    let kill = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
-    assert!(kill.unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("interrupted"), "{stderr}");
-    let csv = String::from_utf8(output.stdout).unwrap();
+    let csv = end(child, "INT").exits(130).says(&["interrupted"]).stdout;
     assert!(csv.lines().any(|line| line.contains(",reader.walltime,")), "{csv}");
     assert!(csv.lines().all(|line| line.split(',').count() == 8));
 }
@@ -167,42 +153,34 @@ fn interrupting_prints_what_finished() {
 #[test]
 fn a_reader_that_stops_reading_is_no_error() {
     let place = TestDir::with("small.toml", SMALL);
-    let mut child = place.command().args(["run", "small.toml"]).spawn().unwrap();
+    let mut child = place.command("run small.toml").spawn().unwrap();
     drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    CommandOutput::from(child.wait_with_output().unwrap()).quietly();
 }
 
 #[test]
 fn metrics_are_chosen_by_patterns() {
-    let table = run(&["--metrics", "pswp*", "--metrics", "reader.walltime", "--no-why"]).quietly();
+    let table = run("--metrics pswp* --metrics reader.walltime --no-why").quietly();
     let (_, body) = table.stdout.split_once("---\n").unwrap();
     let rows = body.lines().map_while(|line| line.split_whitespace().next());
     // Zeros are included.
     assert_eq!(rows.collect::<Vec<&str>>(), ["pswpin", "pswpout", "reader.walltime"]);
-    let json = json(&["--metrics", "walltime"]);
+    let json = json("--metrics walltime");
     let metrics = json["variants"][1]["metrics"].as_object().unwrap();
     assert!(!metrics.is_empty() && metrics.keys().all(|key| key.contains("walltime")));
-    let csv = run(&["--metrics", "pgfault", "--format", "csv"]).quietly().stdout;
+    let csv = run("--metrics pgfault --format csv").quietly().stdout;
     assert!(csv.lines().count() > 6 && csv.lines().skip(1).all(|line| line.contains("pgfault")));
 
-    run(&["--metrics", "pgscan_kswapt"])
-        .fails(2, &["no run has a metric `pgscan_kswapt`", "`pgscan_kswapd`"]);
-    run(&["--metrics", "reader.waltime"]).fails(2, &["did you mean `reader.walltime`"]);
-    run(&["--metrics", ""]).fails(2, &["no run has a metric ``"]);
+    let nearly = run("--metrics pgscan_kswapt");
+    nearly.fails(2, &["no run has a metric `pgscan_kswapt`", "`pgscan_kswapd`"]);
+    run("--metrics reader.waltime").fails(2, &["did you mean `reader.walltime`"]);
+    run("--metrics ''").fails(2, &["no run has a metric ``"]);
     // Each word exists, but not their combination.
-    let ran =
-        run(&["--metrics", "reader.pgscan"]).fails(2, &["no run has a metric `reader.pgscan`"]);
-    assert_eq!(ran.stdout, "", "nothing was run");
+    run("--metrics reader.pgscan").fails(2, &["no run has a metric `reader.pgscan`"]);
     // Zones are known only after the run. The other rows are still printed, and no default rows.
     let zone = "buddyinfo.node7.DMA.nr_free_blocks_0";
-    let ran = run(&["--metrics", zone, "--metrics", "reader.walltime"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(
-        ran.stdout.contains("reader.walltime") && !ran.stdout.contains("\npg"),
-        "{}",
-        ran.stdout
-    );
+    let ran = run(&format!("--metrics {zone} --metrics reader.walltime")).exits(2);
+    let ran = ran.prints(&["reader.walltime"]);
+    assert!(!ran.stdout.contains("\npg"), "{}", ran.stdout);
     ran.says(&[&format!("no run has a metric `{zone}`")]);
 }

@@ -1,7 +1,7 @@
 //! docs/seeds.md and the calibrated scenarios match their records, and the records match the
 //! experiments: scripts/seeds/seeds.py. Without Python 3.11 the tests print a message and pass.
 
-use crate::document::root;
+use pagetide_testing::{accepts, root};
 use std::process::{Command, Output};
 
 /// Runs the script with the built command, or reports that Python is missing.
@@ -39,7 +39,6 @@ fn the_page_is_what_the_records_give() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
 fn records_of_documents_are_what_the_experiments_give() {
-    let accepts = std::env::var_os("PAGETIDE_ACCEPT").is_some();
     let only = std::env::var("PAGETIDE_ONLY").ok();
     let experiments = [
         "soft-limit",
@@ -57,8 +56,8 @@ fn records_of_documents_are_what_the_experiments_give() {
     if names.is_empty() {
         return;
     }
-    succeeds(&[&[if accepts { "run" } else { "compare" }], names.as_slice()].concat());
-    if accepts {
+    succeeds(&[&[if accepts() { "run" } else { "compare" }], names.as_slice()].concat());
+    if accepts() {
         succeeds(&["page"]);
     }
 }

@@ -26,6 +26,7 @@ use pagetide_lab::plan::RunPlan;
 use pagetide_lab::world::Simulator;
 use pagetide_linux::reference::KernelReference;
 use pagetide_scenario::load::{load, Overrides};
+use pagetide_testing::{accepts, root};
 use pagetide_verify::ask::{compare_with_kernel, CostSource, KernelSide, ANOTHER_TEXT};
 use pagetide_verify::compare::{factor, CounterComparison};
 use pagetide_verify::judge::CounterGrade;
@@ -47,7 +48,7 @@ const HUGE_PAGES: f64 = 2.0;
 const ROOM: (f64, f64) = (0.5, 0.03);
 
 fn experiments() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/verify")
+    root().join("experiments/verify")
 }
 
 /// Cases of the unpatched kernel, in [`experiments`].
@@ -328,14 +329,12 @@ fn complaint(held: &Held, comparison: &Comparison) -> Option<String> {
         .then(|| format!("reached {repeats:.2?}, {varies:.2?}, {beyond} off; held to {held:?}"))
 }
 
-#[test]
-fn cases_of_the_proposals_are_as_close_to_the_patched_kernel_as_they_were() {
-    let cases = names(OF_PROPOSALS, "", ".toml");
-    let named: Vec<&str> = CASES_PROPOSALS.iter().map(|case| case.name).collect();
-    assert_eq!(named, cases, "a line for each shipped case, in order");
+/// Compares each case with its line.
+#[track_caller]
+fn hold(cases: &[Held], compare: impl Fn(&Held) -> Comparison) {
     let (mut text, mut comparisons) = (String::new(), Vec::new());
-    for case in CASES_PROPOSALS {
-        let comparison = compare_with(OF_PROPOSALS, case.name, "linux-6.1", Vec::new());
+    for case in cases {
+        let comparison = compare(case);
         if let Some(wrong) = complaint(case, &comparison) {
             writeln!(text, "{}: {wrong}", case.name).unwrap();
         }
@@ -343,44 +342,37 @@ fn cases_of_the_proposals_are_as_close_to_the_patched_kernel_as_they_were() {
     }
     println!("all: {}", summarise(&comparisons));
     assert!(text.is_empty(), "\n{text}");
+}
+
+/// The same for all cases of a folder, as one kernel ran them.
+#[track_caller]
+fn hold_folder(folder: &str, cases: &[Held]) {
+    let named: Vec<&str> = cases.iter().map(|case| case.name).collect();
+    assert_eq!(named, names(folder, "", ".toml"), "a line for each shipped case, in order");
+    hold(cases, |case| compare_with(folder, case.name, "linux-6.1", Vec::new()));
+}
+
+#[test]
+fn cases_of_the_proposals_are_as_close_to_the_patched_kernel_as_they_were() {
+    hold_folder(OF_PROPOSALS, CASES_PROPOSALS);
 }
 
 #[test]
 fn competing_programs_are_as_close_to_the_kernel_as_they_were() {
-    let cases = names(COMPETING, "", ".toml");
-    let named: Vec<&str> = CASES_COMPETE.iter().map(|case| case.name).collect();
-    assert_eq!(named, cases, "a line for each shipped case, in order");
-    let (mut text, mut comparisons) = (String::new(), Vec::new());
-    for case in CASES_COMPETE {
-        let comparison = compare_with(COMPETING, case.name, "linux-6.1", Vec::new());
-        if let Some(wrong) = complaint(case, &comparison) {
-            writeln!(text, "{}: {wrong}", case.name).unwrap();
-        }
-        comparisons.push(comparison);
-    }
-    println!("all: {}", summarise(&comparisons));
-    assert!(text.is_empty(), "\n{text}");
+    hold_folder(COMPETING, CASES_COMPETE);
 }
 
 #[test]
 fn cases_of_linux_6_12_are_as_close_to_the_kernel_as_they_were() {
-    let mut recorded = names("linux-6.12", "", ".json").into_iter().collect::<BTreeSet<_>>();
-    let (mut text, mut comparisons) = (String::new(), Vec::new());
+    let of = |case: &Held| names("linux-6.12", &format!("{}.", case.name), ".json");
+    let mut recorded: BTreeSet<_> = names("linux-6.12", "", ".json").into_iter().collect();
     for case in CASES_6_12 {
-        let variants = names("linux-6.12", &format!("{}.", case.name), ".json");
+        let variants = of(case);
         assert!(!variants.is_empty(), "{}: no reference", case.name);
-        for variant in &variants {
-            recorded.remove(&format!("{}.{variant}", case.name));
-        }
-        let comparison = compare_with(OF_LINUX, case.name, "linux-6.12", variants);
-        if let Some(wrong) = complaint(case, &comparison) {
-            writeln!(text, "{}: {wrong}", case.name).unwrap();
-        }
-        comparisons.push(comparison);
+        recorded.retain(|name| !variants.iter().any(|it| *name == format!("{}.{it}", case.name)));
     }
     assert_eq!(recorded, BTreeSet::new(), "references without a line");
-    println!("all: {}", summarise(&comparisons));
-    assert!(text.is_empty(), "\n{text}");
+    hold(CASES_6_12, |case| compare_with(OF_LINUX, case.name, "linux-6.12", of(case)));
 }
 
 /// A fit takes seconds, so it is kept beside the recording, where `verify` finds it; here it is made again.
@@ -396,7 +388,7 @@ fn fitted_costs_are_those_of_the_recordings() {
             let (dir, cpus) = (experiments().join(dir), cpus.parse().unwrap());
             let recording = KernelReference::load(&dir, "machine-costs", &variant).unwrap();
             let fitted = costs::of_reference(&recording, cpus, &AtomicBool::new(false)).unwrap();
-            if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
+            if accepts() {
                 fitted_costs::save(&dir, cpus, &recording, &fitted).unwrap();
             }
             let kept = fitted_costs::load(&dir, cpus, &recording);
