@@ -13,7 +13,7 @@ use crate::page::{anchor, HtmlPage, PageBlock, PageSection};
 use maud::{html, Markup};
 use pagetide_lab::report::Report;
 use pagetide_lab::table::{tabulate, RenderedTable, TableRow};
-use pagetide_lab::{heading, why};
+use pagetide_lab::{facts, heading};
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 
 /// Dot figures on a page: there may be hundreds of rows.
@@ -108,7 +108,7 @@ pub(super) fn table_and_seeds(report: &Report) -> Vec<PageBlock> {
 }
 
 fn why_blocks(report: &Report) -> Vec<PageBlock> {
-    let sentences = why::sentences(report);
+    let sentences = facts::sentences(report);
     if sentences.is_empty() {
         return Vec::new();
     }

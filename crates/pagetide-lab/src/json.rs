@@ -5,9 +5,9 @@
 //! metrics, not only the table's rows. Times are in seconds. A NaN or infinite value is `null`.
 
 use crate::expect::{self, JudgedExpectation, VariantJudgement};
+use crate::facts::verdict::{verdicts, Difference, VariantVerdict};
 use crate::report::{MetricSeries, Report};
 use crate::stats::MeanChange;
-use crate::verdict::{verdicts, Difference, VariantVerdict};
 use pagetide_scenario::model::costs::MachineCosts;
 use pagetide_scenario::record::{Incomplete, Unit};
 use schemars::generate::SchemaSettings;

@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`plan`] lists the runs, [`execute`] makes them in parallel, [`report`] gathers
 //! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`] turn
-//! a report into text. [`verdict`] compares variants, [`why`] explains differences, [`timeline`]
+//! a report into text. [`facts`] compares variants and explains differences, [`timeline`]
 //! draws one run over time. [`world`] is the interface to the simulator. [`find`] searches the
 //! value of a knob, [`sweep`] runs grids of knobs and stores the rows, [`compare`] compares two
 //! results. [`explain`] describes names, [`select`] matches metrics. HTML pages, traces and the
@@ -19,6 +19,7 @@ pub mod dagger;
 pub mod execute;
 pub mod expect;
 pub mod explain;
+pub mod facts;
 pub mod find;
 pub mod format;
 pub mod gather;
@@ -37,8 +38,6 @@ pub mod stats;
 pub mod sweep;
 pub mod table;
 pub mod timeline;
-pub mod verdict;
-pub mod why;
 pub mod world;
 
 #[cfg(any(test, feature = "testing"))]

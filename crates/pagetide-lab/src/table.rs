@@ -15,7 +15,7 @@ use crate::format::Scale;
 use crate::layout::{self, TextCell, TextLine};
 use crate::report::Report;
 use crate::stats::{change, differs, MeanChange, Statistics};
-use crate::{heading, rows, why};
+use crate::{facts, heading, rows};
 use pagetide_scenario::metric::declared::is_state;
 use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::{Incomplete, Unit};
@@ -122,7 +122,7 @@ fn rows_and_legend(report: &Report) -> (Vec<TableRow>, Legend) {
     let rows = rows::rows(report).into_iter();
     let rows: Vec<TableRow> = rows.map(|key| row(report, key, &daggers, &mut legend)).collect();
     legend.summed =
-        rows.iter().filter_map(|row| why::summed_over_threads(report, &row.key)).collect();
+        rows.iter().filter_map(|row| facts::summed_over_threads(report, &row.key)).collect();
     (rows, legend)
 }
 

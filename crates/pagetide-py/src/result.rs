@@ -20,7 +20,7 @@ use pagetide_lab::report::{Report, RunTimeline};
 use pagetide_lab::select;
 use pagetide_lab::stats::{change, welch, MeanChange, Statistics};
 use pagetide_lab::world::{ObserverHandle, Simulator, TracedRun};
-use pagetide_lab::{csv, json, table, why};
+use pagetide_lab::{csv, facts, json, table};
 use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::timeline::Timeline;
 use pagetide_scenario::record::{RunRecord, Unit};
@@ -384,7 +384,7 @@ impl Result {
     #[getter]
     fn why(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let report = self.report(py)?;
-        Ok(py.detach(|| why::sentences(report)))
+        Ok(py.detach(|| facts::sentences(report)))
     }
 
     /// The output of `pagetide run --format json`.

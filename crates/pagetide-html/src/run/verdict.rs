@@ -5,11 +5,11 @@
 use super::anchor_of_row;
 use crate::page::PageBlock;
 use maud::{html, Markup};
+use pagetide_lab::facts::verdict::{verdicts, Difference, VariantVerdict};
+use pagetide_lab::facts::words::{in_words, ONE_RUN};
 use pagetide_lab::format::Scale;
 use pagetide_lab::report::Report;
 use pagetide_lab::table::RenderedTable;
-use pagetide_lab::verdict::words::{in_words, ONE_RUN};
-use pagetide_lab::verdict::{verdicts, Difference, VariantVerdict};
 
 pub fn blocks(report: &Report, table: &RenderedTable) -> Vec<PageBlock> {
     let verdicts = verdicts(report);

@@ -1,3 +1,3 @@
 //! All integration tests of this crate in one program, so that what it uses is compiled into it once.
 
-mod why;
+mod facts;

@@ -14,7 +14,7 @@ use pagetide_html::run::PageSource;
 use pagetide_lab::execute::JobOutcome;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
-use pagetide_lab::{across, csv, expect, json, rows, select, table, why};
+use pagetide_lab::{across, csv, expect, facts, json, rows, select, table};
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::timeline::Timeline;
@@ -84,7 +84,7 @@ pub fn run(
                 let why = if args.no_why {
                     String::new()
                 } else {
-                    why::render(&report, width.min(WHY_WIDTH))
+                    facts::render(&report, width.min(WHY_WIDTH))
                 };
                 let expected = expect::render(&expect::of_report(&report), width.min(WHY_WIDTH));
                 table::render_within(&report, width) + &why + &expected

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each sentence has the figures of both sides, in one unit, as the table prints them.
 
-use super::{ended_tasks, Difference, VariantVerdict};
+use super::verdict::{ended_tasks, Difference, VariantVerdict};
 use crate::format::{counted, Scale};
 use crate::report::Report;
 use crate::stats::MeanChange;

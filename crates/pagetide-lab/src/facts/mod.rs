@@ -4,7 +4,12 @@
 //!
 //! Invariant: each figure is the mean of a metric over the seeds, or a sum or share of such means.
 
+mod candidates;
 mod groups;
+pub mod verdict;
+#[cfg(test)]
+mod verdict_tests;
+pub mod words;
 
 use crate::format::shown;
 use crate::heading::wrap;

@@ -1,7 +1,8 @@
-use super::*;
-use crate::report::FailedRun;
+use super::verdict::{verdicts, Difference, VariantVerdict};
+use crate::report::{FailedRun, Report};
 use crate::testing::{failure, report_of, series_mut, with_setup, TestMetrics};
 use pagetide_scenario::build::Builder;
+use pagetide_scenario::record::{Incomplete, Unit};
 
 const SPREAD: [f64; 5] = [-0.01, 0.005, 0.0, 0.01, -0.005];
 

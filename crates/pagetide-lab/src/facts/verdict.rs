@@ -5,7 +5,7 @@
 //! metrics of `candidates` that the table does not show. The direction of a metric
 //! ([`pagetide_scenario::metric::better`]) decides: an outcome (waiting, work done) is a gain or a
 //! cost; machine work (scans, wakes, CPU time) is a cost if it grows and "less work" if it shrinks,
-//! never a gain. [`words`] makes the sentences.
+//! never a gain. [`super::words`] makes the sentences.
 //!
 //! Totals of a task (bytes, requests; of a background task also faults and waiting) grow with its
 //! run time, so they are compared per second of it.
@@ -17,10 +17,8 @@
 //! the correction. With one run per variant nothing is significant, and the sentence says so. A
 //! variant with an incomplete run is not compared.
 
-mod candidates;
-pub mod words;
-
-use self::candidates::{candidates, MetricCandidate};
+use super::candidates::{candidates, MetricCandidate};
+use super::words;
 use crate::report::{Report, ReportColumn, ReportSample};
 use crate::stats::{change, difference, holm, welch, MeanChange, Statistics, SIGNIFICANCE};
 use pagetide_scenario::metric::{declared, MetricDirection, MetricKey, Scope};
@@ -60,7 +58,7 @@ pub struct VariantVerdict {
     /// Number of tests of all variants together; 0: one side has a single run.
     pub comparisons: usize,
     /// Number of metrics that were compared.
-    compared: usize,
+    pub(super) compared: usize,
     /// The verdict in words, after the variant's name.
     pub sentence: String,
 }
@@ -318,7 +316,11 @@ fn compared(report: &Report, column: usize, candidate: &MetricCandidate) -> Opti
 }
 
 /// The tasks of a column that `ended` ended early (copies together), each with its number of runs.
-fn ended_tasks(report: &Report, column: usize, ended: Incomplete) -> BTreeMap<String, usize> {
+pub(super) fn ended_tasks(
+    report: &Report,
+    column: usize,
+    ended: Incomplete,
+) -> BTreeMap<String, usize> {
     let mut runs: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for (key, series) in &report.columns[column].series {
         let Scope::Task(owner) = &key.scope else { continue };
@@ -330,6 +332,3 @@ fn ended_tasks(report: &Report, column: usize, ended: Incomplete) -> BTreeMap<St
     }
     runs.into_iter().map(|(task, seeds)| (task, seeds.len())).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,9 +2,9 @@
 //! did, and the group that lost memory, with the figures of the records.
 
 use pagetide_lab::execute::execute;
+use pagetide_lab::facts::{render, sentences};
 use pagetide_lab::plan::RunPlan;
 use pagetide_lab::report::Report;
-use pagetide_lab::why::{render, sentences};
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::{load_str, Overrides};
 use std::num::NonZeroUsize;
