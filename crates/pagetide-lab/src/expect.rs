@@ -10,6 +10,8 @@ use crate::report::Report;
 use pagetide_scenario::metric::criterion::RunMetrics;
 use pagetide_scenario::model::Expectation;
 use pagetide_scenario::record::{Incomplete, Metric};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -23,12 +25,16 @@ pub struct JudgedExpectation<'a> {
 }
 
 /// The runs of one variant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct VariantJudgement {
+    /// Name of the variant.
     pub variant: String,
     /// Number of finished runs.
     pub runs: usize,
-    /// Runs that do not meet the expectation.
+    /// Seeds of the runs that do not meet it.
+    #[serde(serialize_with = "seeds")]
+    #[schemars(with = "Vec<u64>")]
     pub failed: Vec<FailedExpectation>,
 }
 
@@ -38,6 +44,10 @@ pub struct FailedExpectation {
     pub seed: u64,
     /// The values of the first failing comparison.
     pub seen: String,
+}
+
+fn seeds<S: Serializer>(failed: &[FailedExpectation], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(failed.iter().map(|failed| failed.seed))
 }
 
 impl VariantJudgement {

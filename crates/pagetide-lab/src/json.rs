@@ -5,9 +5,9 @@
 //! metrics, not only the table's rows. Times are in seconds. A NaN or infinite value is `null`.
 
 use crate::expect::{self, JudgedExpectation, VariantJudgement};
-use crate::facts::verdict::{verdicts, Difference, VariantVerdict};
+use crate::facts::verdict::VariantVerdict;
+use crate::facts::{sentences, verdicts};
 use crate::report::{MetricSeries, Report};
-use crate::stats::MeanChange;
 use pagetide_scenario::model::costs::MachineCosts;
 use pagetide_scenario::record::{Incomplete, Unit};
 use schemars::generate::SchemaSettings;
@@ -25,10 +25,10 @@ pub fn render(report: &Report) -> String {
 /// Renders `some` metrics of a report with the verdicts of the `whole`: verdicts do not depend on
 /// which metrics are printed.
 pub fn render_some(some: &Report, whole: &Report) -> String {
-    let verdicts = verdicts(whole);
     pretty(&RunOutput {
-        verdict: Some(verdicts.iter().map(verdict).collect()),
-        expectations: expect::of_report(whole).iter().map(expected).collect(),
+        verdict: Some(verdicts(whole)),
+        why: Some(sentences(whole)),
+        expectations: expect::of_report(whole).into_iter().map(expected).collect(),
         ..of_values(some)
     })
 }
@@ -55,6 +55,7 @@ pub fn of_values(report: &Report) -> RunOutput<'_> {
             .collect(),
         notes: &report.notes,
         verdict: None,
+        why: None,
         expectations: Vec::new(),
     }
 }
@@ -72,17 +73,12 @@ pub fn schema<T: JsonSchema>(title: &str) -> Value {
     schema.to_value()
 }
 
-fn expected<'a>(judged: &JudgedExpectation<'a>) -> ExpectationOutput<'a> {
-    let of = |of: &VariantJudgement| ExpectationRuns {
-        variant: of.variant.clone(),
-        runs: of.runs,
-        failed: of.failed.iter().map(|failed| failed.seed).collect(),
-    };
+fn expected(judged: JudgedExpectation<'_>) -> ExpectationOutput<'_> {
     ExpectationOutput {
         text: &judged.expectation.text,
         that: judged.expectation.criterion.to_string(),
         holds: judged.holds(),
-        variants: judged.variants.iter().map(of).collect(),
+        variants: judged.variants,
     }
 }
 
@@ -100,35 +96,6 @@ fn metric(series: &MetricSeries) -> MetricOutput {
         unit: series.unit,
         samples: series.samples.iter().map(|sample| Number(sample.value)).collect(),
         ended: series.ended().map(|_| series.samples.iter().map(|sample| sample.ended).collect()),
-    }
-}
-
-fn verdict(verdict: &VariantVerdict) -> VerdictOutput<'_> {
-    let list = |differences: &[Difference]| differences.iter().map(difference).collect();
-    VerdictOutput {
-        variant: &verdict.variant,
-        ended: &verdict.ended,
-        gains: list(&verdict.gains),
-        costs: list(&verdict.costs),
-        less_work: list(&verdict.work),
-        comparisons: verdict.comparisons,
-        sentence: &verdict.sentence,
-    }
-}
-
-fn difference(difference: &Difference) -> DifferenceOutput {
-    let percent = match difference.change {
-        MeanChange::Percent(percent) => percent,
-        MeanChange::New | MeanChange::Unknown => f64::NAN,
-    };
-    DifferenceOutput {
-        metric: difference.metric.clone(),
-        unit: difference.unit,
-        before: Number(difference.before.mean),
-        after: Number(difference.after.mean),
-        change_percent: Number(percent),
-        interval: difference.interval.map(|(low, high)| [Number(low), Number(high)]),
-        p: difference.p.map(Number),
     }
 }
 
@@ -153,7 +120,11 @@ pub struct RunOutput<'a> {
     notes: &'a [String],
     /// A verdict on each variant but the first; not of sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<Vec<VerdictOutput<'a>>>,
+    verdict: Option<Vec<VariantVerdict>>,
+    /// Sentences: which tasks waited and for what, what kswapd did, which group lost memory; not of
+    /// sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<Vec<String>>,
     /// If the scenario has any (`[[expect]]`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expectations: Vec<ExpectationOutput<'a>>,
@@ -193,44 +164,6 @@ struct MetricOutput {
     ended: Option<Vec<Option<Incomplete>>>,
 }
 
-/// A variant compared with the first.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct VerdictOutput<'a> {
-    /// The variant that is compared.
-    variant: &'a str,
-    /// Why work ended early, or why runs did not finish.
-    ended: &'a [String],
-    /// Metrics that are better, the most important first.
-    gains: Vec<DifferenceOutput>,
-    /// Metrics that are worse; growing machine work last.
-    costs: Vec<DifferenceOutput>,
-    /// Machine work that shrank.
-    less_work: Vec<DifferenceOutput>,
-    /// Number of comparisons that p is corrected for.
-    comparisons: usize,
-    /// The verdict in words.
-    sentence: &'a str,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct DifferenceOutput {
-    /// Key of the metric.
-    metric: String,
-    unit: Unit,
-    /// Mean of the first variant.
-    before: Number,
-    /// Mean of this one.
-    after: Number,
-    /// Change of the means; null if the first is zero.
-    change_percent: Number,
-    /// 95 % confidence interval of the difference of the means; null for a single run.
-    interval: Option<[Number; 2]>,
-    /// Welch's t-test with Holm's correction for all comparisons; null for a single run.
-    p: Option<Number>,
-}
-
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ExpectationOutput<'a> {
@@ -241,22 +174,12 @@ struct ExpectationOutput<'a> {
     /// Whether it holds in every run of its variants.
     holds: bool,
     /// The variants that it is about.
-    variants: Vec<ExpectationRuns>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct ExpectationRuns {
-    /// Name of the variant.
-    variant: String,
-    /// Number of finished runs.
-    runs: usize,
-    /// Seeds of the runs that do not meet it.
-    failed: Vec<u64>,
+    variants: Vec<VariantJudgement>,
 }
 
 /// A float that is written without a fraction when it has none: 5, not 5.0. NaN and infinity are
 /// null.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number(pub f64);
 
 impl JsonSchema for Number {
@@ -316,7 +239,7 @@ mod tests {
             r#""verdict":[{"variant":"case1","ended":[],"gains":[],"costs":[],"less_work":[],"#,
             r#""comparisons":1,"sentence":"case1: no outcome differs significantly from default "#,
             r#"(by 1 % or more). Closest: allocstall 0 instead of 6.5 (p = 0.144), "#,
-            r#"not significant."}]}"#,
+            r#"not significant."}],"why":[]}"#,
         );
         let compact: String = render(&report).lines().map(str::trim_start).collect();
         assert_eq!(compact.replace("\": ", "\":"), head + rest);

@@ -110,11 +110,10 @@ fn a_page_has_every_number_of_the_table() {
         assert!(text.contains(&format!("id=\"{}\"", anchor_of_row(&row.label))));
         assert!(text.contains(&format!("id=\"{}\"", anchor_of_dots(&row.label))));
     }
-    for verdict in pagetide_lab::facts::verdict::verdicts(&report) {
+    for verdict in facts::verdicts(&report) {
         let told = verdict.gains.iter().chain(&verdict.costs).chain(&verdict.work);
         for difference in told {
-            let words = pagetide_lab::facts::words::in_words(difference, true);
-            let figures = words.strip_prefix(&difference.metric).unwrap().replace('<', "&lt;");
+            let figures = facts::words::figures(difference, true).replace('<', "&lt;");
             assert!(text.contains(&figures), "{figures}");
         }
     }

@@ -6,7 +6,7 @@ use super::anchor_of_row;
 use crate::page::PageBlock;
 use maud::{html, Markup};
 use pagetide_lab::facts::verdict::{verdicts, Difference, VariantVerdict};
-use pagetide_lab::facts::words::{in_words, ONE_RUN};
+use pagetide_lab::facts::words::{figures, ONE_RUN};
 use pagetide_lab::format::Scale;
 use pagetide_lab::report::Report;
 use pagetide_lab::table::RenderedTable;
@@ -72,31 +72,23 @@ fn of_variant(verdict: &VariantVerdict, table: &RenderedTable) -> Markup {
                     }
                 }
             } @else {
-                p { (sentence(verdict)) }
+                p { (verdict.without_name()) }
             }
         }
     }
 }
 
-/// The sentence without the variant's name, because that is the heading.
-fn sentence(verdict: &VariantVerdict) -> &str {
-    let rest = verdict.sentence.strip_prefix(&verdict.variant).unwrap_or(&verdict.sentence);
-    rest.trim_start_matches(": ")
-}
-
 fn difference(it: &Difference, table: &RenderedTable) -> Markup {
-    let words = in_words(it, true);
-    let rest = words.strip_prefix(&it.metric).unwrap_or_default();
-    let has_row = table.rows.iter().any(|row| row.key == it.key);
+    let has_row = table.rows.iter().any(|row| row.key == it.of.key);
     html! {
         @if has_row {
             a href={ "#" (anchor_of_row(&it.metric)) } { (it.metric) }
         } @else {
             (it.metric)
         }
-        (rest)
-        @if let Some((from, to)) = it.interval {
-            span.interval { ", a difference of " (between(it, from, to)) }
+        " " (figures(it, true))
+        @if let Some([from, to]) = it.interval {
+            span.interval { ", a difference of " (between(it, from.0, to.0)) }
         }
     }
 }

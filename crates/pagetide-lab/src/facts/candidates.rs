@@ -50,43 +50,36 @@ const CAUSES: [&str; 13] = [
     "allocstall",
 ];
 
-/// Prefixes of metrics that say nearly the same; one per family and owner is reported.
-const FAMILIES: [(&str, &str); 25] = [
-    ("latency_", "latency"),
-    ("alloc_latency_", "alloc_latency"),
-    ("psi.memory.", "pressure"),
-    ("memory.pressure.", "pressure"),
-    ("stall_dirty", "dirty"),
-    ("stall_", "stall"),
-    ("walltime", "time"),
-    ("elapsed", "time"),
-    ("throughput", "time"),
-    ("bytes", "time"),
-    ("request", "requests"),
-    ("pgmajfault", "refault"),
-    ("workingset_re", "refault"),
-    ("allocstall", "direct"),
-    ("mm_vmscan_direct_reclaim_begin", "direct"),
-    ("mm_vmscan_throttled", "direct"),
-    ("pgscan_direct_throttle", "direct"),
-    ("pgscan", "scan"),
-    ("pgsteal", "scan"),
-    ("pgrefill", "scan"),
-    ("pswp", "swap"),
-    ("kswapd_", "kswapd"),
-    ("pageoutrun", "kswapd"),
-    ("mm_vmscan_kswapd_", "kswapd"),
-    ("mm_vmscan_wakeup_kswapd", "kswapd"),
+/// Families of metrics that say nearly the same, with the prefixes of these; one per family and
+/// owner is reported.
+const FAMILIES: [(&str, &[&str]); 13] = [
+    ("latency", &["latency_"]),
+    ("alloc_latency", &["alloc_latency_"]),
+    ("pressure", &["psi.memory.", "memory.pressure."]),
+    ("dirty", &["stall_dirty"]),
+    ("stall", &["stall_"]),
+    ("time", &["walltime", "elapsed", "throughput", "bytes"]),
+    ("requests", &["request"]),
+    ("refault", &["pgmajfault", "workingset_re"]),
+    ("direct", &["allocstall", "mm_vmscan_direct_", "mm_vmscan_throttled"]),
+    ("direct", &["pgscan_direct_throttle"]),
+    ("scan", &["pgscan", "pgsteal", "pgrefill"]),
+    ("swap", &["pswp"]),
+    ("kswapd", &["kswapd_", "pageoutrun", "mm_vmscan_kswapd_", "mm_vmscan_wakeup_kswapd"]),
 ];
 
 /// A metric to compare.
-pub(super) struct MetricCandidate {
-    pub(super) key: MetricKey,
-    /// The run time metric, if the candidate is compared per second of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricCandidate {
+    pub key: MetricKey,
+    /// The run time metric, if values are per second of it (of times: per cent of it).
     pub(super) time: Option<MetricKey>,
     pub(super) better: MetricDirection,
+    /// Order of importance: small is first.
     pub(super) rank: usize,
+    /// Whether it is a row of the table and not work.
     pub(super) is_asked: bool,
+    /// Owner and kind: metrics of one family say nearly the same, so one is reported.
     pub(super) family: (Scope, String),
 }
 
@@ -130,8 +123,8 @@ fn importance(name: &str) -> usize {
 }
 
 fn family(name: &str) -> &str {
-    let found = FAMILIES.iter().find(|(begin, _)| name.starts_with(begin));
-    found.map_or(name, |(_, family)| family)
+    let is_of = |begins: &[&str]| begins.iter().any(|begin| name.starts_with(begin));
+    FAMILIES.iter().find(|(_, begins)| is_of(begins)).map_or(name, |(family, _)| family)
 }
 
 /// Whether the metric is of a background task, or of a phase of one.

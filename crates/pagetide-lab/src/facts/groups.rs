@@ -1,13 +1,13 @@
-//! The sentences about groups: which one lost memory to reclaim, and what slab holds of its memory.
+//! Which group lost memory to reclaim, and what slab holds of a group's memory.
 //!
 //! Invariant: pages of a group are counted in its ancestors, too, and are named once, for the group
 //! at the bottom.
 
-use super::{bytes, percent, Facts, WORTH_NAMING};
+use super::{largest, FactFinder, RunFact, WORTH_NAMING};
 use pagetide_core::control::GroupControl;
 use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::HPAGE_PMD_NR;
-use pagetide_scenario::metric::declared::{self, MetricDecl};
+use pagetide_scenario::metric::declared;
 use pagetide_scenario::metric::{Owner, Scope};
 use pagetide_scenario::model::{Phase, Setup, TargetWrite};
 use pagetide_scenario::names::MadviseKind;
@@ -17,20 +17,41 @@ use std::collections::BTreeSet;
 const KHUGEPAGED: &str = "khugepaged";
 /// The sum over kswapd and tasks in memory.stat.
 const PGSTEAL: &str = "pgsteal";
-/// Bytes below which a loss or a holding gets no sentence.
-const LITTLE_MEMORY: f64 = 1e6;
+/// Bytes below which a loss or a holding is not told.
+pub(super) const LITTLE_MEMORY: f64 = 1e6;
 
-impl Facts<'_> {
-    fn of_group(&self, column: usize, group: &Owner, metric: &MetricDecl) -> f64 {
-        self.value(column, &Scope::Group(group.clone()).metric(metric))
-    }
+/// The memory that a group lost to reclaim in a variant.
+pub(super) struct GroupLoss {
+    /// Bytes that the group lost and its children did not, including swapped pages.
+    pub(super) bytes: f64,
+    /// The share that kswapd reclaimed.
+    pub(super) by_kswapd: f64,
+    /// Why tasks reclaimed.
+    pub(super) causes: Vec<ReclaimCause>,
+    /// Other groups that lost at least a tenth as much, with their losses.
+    pub(super) others: Vec<(Owner, f64)>,
+    /// The task, or khugepaged, that allocated most memory.
+    pub(super) allocator: Option<(String, f64)>,
+}
 
+/// Why tasks reclaimed from a group.
+pub(super) enum ReclaimCause {
+    /// The group, or an ancestor, was at a limit.
+    Limit,
+    LoweredLimit,
+    /// The machine was short of memory.
+    Machine,
+    /// memory.reclaim was written.
+    Request,
+}
+
+impl FactFinder<'_> {
     /// The counter of this name in memory.stat.
     fn stat(&self, column: usize, group: &Owner, name: &'static str) -> f64 {
         self.value(column, &Scope::Group(group.clone()).named(name))
     }
 
-    /// Bytes that reclaim took from a group and not from its children, including swapped pages.
+    /// [`GroupLoss::bytes`].
     fn lost(&self, column: usize, group: &Owner) -> f64 {
         let setup = &self.report.plan.scenario.variants[column].setup;
         let family = |at: usize| Owner::new(&setup.groups[at].name).family();
@@ -46,54 +67,37 @@ impl Facts<'_> {
     }
 
     /// The group that lost most to reclaim, why, and which task allocated most in that time.
-    pub(super) fn groups(&self) -> Option<String> {
+    pub(super) fn groups(&self) -> Option<RunFact> {
         let groups = self.owners(false);
-        let columns = || 0..self.report.columns.len();
-        let most = |group: &Owner| columns().map(|it| self.lost(it, group)).fold(0.0, f64::max);
-        let loser = groups.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
+        let most = |group: &Owner| self.most(|column| self.lost(column, group));
+        let loser = largest(&groups, most)?;
         if most(loser) < LITTLE_MEMORY {
-            let grew = columns().find_map(|column| {
-                let (by, bytes_of) = self.allocator(column).filter(|(by, _)| by == KHUGEPAGED)?;
-                Some(format!("; {by} allocated {}{}", bytes(bytes_of), self.in_variant(column)))
-            });
-            return Some(format!("No group lost memory to reclaim{}.", grew.unwrap_or_default()));
-        }
-        let mut to = " to reclaim";
-        let mut losses: Vec<String> = Vec::new();
-        for column in self.compared(|column| self.lost(column, loser)) {
-            let lost = self.lost(column, loser);
-            let in_variant = self.in_variant(column);
-            if lost < LITTLE_MEMORY {
-                losses.push(format!("next to nothing{in_variant}"));
-                continue;
-            }
-            let mut text = format!("{}{to}{in_variant}", bytes(lost));
-            to = "";
-            let by_kswapd = self.stat(column, loser, Event::PgstealKswapd.name());
-            let kswapd = by_kswapd / self.stat(column, loser, PGSTEAL).max(1.0);
-            text += &match kswapd > 0.5 {
-                true => {
-                    format!(" ({} by kswapd: the machine was short of memory)", percent(kswapd))
-                }
-                false => format!(" (mostly by tasks: {})", self.why_by_tasks(column, loser)),
+            let grew = |column| {
+                let (by, bytes) = self.allocator(column)?;
+                (by == KHUGEPAGED).then_some((column, bytes))
             };
-            for other in groups.iter().filter(|group| *group != loser) {
-                let too = self.lost(column, other);
-                if too >= WORTH_NAMING * lost {
-                    text += &format!(", group {other} {}", bytes(too));
-                }
-            }
-            if let Some((task, allocated)) = self.allocator(column) {
-                text += &format!(" while {task} allocated {}", bytes(allocated));
-            }
-            losses.push(text);
+            return Some(RunFact::NoLoss((0..self.report.columns.len()).find_map(grew)));
         }
-        Some(format!("group {loser}: lost {}.", losses.join("; ")))
+        let loss = |column| {
+            let bytes = self.lost(column, loser);
+            let others = groups.iter().filter(|group| *group != loser);
+            let others = others.map(|group| (group.clone(), self.lost(column, group)));
+            let by_kswapd = self.stat(column, loser, Event::PgstealKswapd.name());
+            GroupLoss {
+                bytes,
+                by_kswapd: by_kswapd / self.stat(column, loser, PGSTEAL).max(1.0),
+                causes: self.causes(column, loser),
+                others: others.filter(|(_, too)| *too >= WORTH_NAMING * bytes).collect(),
+                allocator: self.allocator(column),
+            }
+        };
+        let lost = self.compared(|column| self.lost(column, loser), loss);
+        Some(RunFact::Loss(loser.clone(), lost))
     }
 
     /// Why tasks reclaimed from a group. The machine's counters have no reclaim for a group.
-    fn why_by_tasks(&self, column: usize, group: &Owner) -> &'static str {
-        let of = |metric| self.of_group(column, group, metric);
+    fn causes(&self, column: usize, group: &Owner) -> Vec<ReclaimCause> {
+        let of = |metric| self.value(column, &Scope::Group(group.clone()).metric(metric));
         let is_limited = of(declared::EVENTS_MAX) + of(declared::EVENTS_HIGH) > 0.0;
         let setup = &self.report.plan.scenario.variants[column].setup;
         // With `measure`, the machine's counters are of one task, and do not show this.
@@ -102,22 +106,20 @@ impl Facts<'_> {
         let is_short =
             setup.measure.is_some() || of_machine > WORTH_NAMING * self.stat(column, group, direct);
         let is_written = |controls: &[GroupControl]| is_written(setup, group, controls);
-        let is_asked = is_written(&[GroupControl::Reclaim, GroupControl::ForceEmpty]);
-        match (is_limited, is_asked) {
-            (true, true) => "a group was at its limit, and memory.reclaim was written",
-            (true, false) => "a group was at its limit",
-            (false, true) if is_short => {
-                "the machine was short of memory, and memory.reclaim was written"
-            }
-            (false, true) => "memory.reclaim was written",
-            (false, false) if is_short => "the machine was short of memory",
-            (false, false) if is_written(&LIMITS) => "its limit was lowered",
+        let request = is_written(&[GroupControl::Reclaim, GroupControl::ForceEmpty])
+            .then_some(ReclaimCause::Request);
+        let cause = match (is_limited, is_short, &request) {
+            (true, ..) => Some(ReclaimCause::Limit),
+            (false, true, _) => Some(ReclaimCause::Machine),
+            (false, false, Some(_)) => None,
+            (false, false, None) if is_written(&LIMITS) => Some(ReclaimCause::LoweredLimit),
             // An ancestor: its events are not counted in its descendants.
-            (false, false) => "a group was at its limit",
-        }
+            (false, false, None) => Some(ReclaimCause::Limit),
+        };
+        cause.into_iter().chain(request).collect()
     }
 
-    /// The task, or khugepaged, that allocated most memory.
+    /// [`GroupLoss::allocator`].
     fn allocator(&self, column: usize) -> Option<(String, f64)> {
         let allocated =
             |task: Owner| (task.to_string(), self.of_task(column, &task, declared::ALLOCATED));
@@ -133,32 +135,22 @@ impl Facts<'_> {
         all.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, bytes)| *bytes > 0.0)
     }
 
-    /// `slab: at the end 191.2 MiB of the 512.0 MiB of group ct in limit; 763.0 MiB of 1.1 GiB in
-    /// none.` About the group with the largest share of slab, if a share is worth naming.
-    pub(super) fn slab(&self) -> Option<String> {
+    /// The group with the largest share of slab, if a share is worth naming.
+    pub(super) fn slab(&self) -> Option<RunFact> {
         let held = |column: usize, group: &Owner| {
-            let of = |metric| self.of_group(column, group, metric);
+            let of = |metric| self.value(column, &Scope::Group(group.clone()).metric(metric));
             (of(declared::SLAB), of(declared::MEMORY_CURRENT))
         };
         let share = |column: usize, group: &Owner| match held(column, group) {
             (slab, whole) if slab >= LITTLE_MEMORY => slab / whole.max(slab),
             _ => 0.0,
         };
-        let columns = || 0..self.report.columns.len();
-        let most = |group: &Owner| columns().map(|it| share(it, group)).fold(0.0, f64::max);
+        let most = |group: &Owner| self.most(|column| share(column, group));
         let groups = self.owners(false);
         // The first of equals is the ancestor; the last is at the bottom.
-        let group = groups.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
-        if most(group) < WORTH_NAMING {
-            return None;
-        }
-        let mut of = format!(" of group {group}");
-        let said = self.compared(|column| share(column, group)).into_iter().map(|column| {
-            let (slab, whole) = held(column, group);
-            let of = std::mem::take(&mut of);
-            format!("{} of the {}{of}{}", bytes(slab), bytes(whole), self.in_variant(column))
-        });
-        Some(format!("slab: at the end {}.", said.collect::<Vec<String>>().join("; ")))
+        let group = largest(&groups, most).filter(|group| most(group) >= WORTH_NAMING)?;
+        let slab = self.compared(|it| share(it, group), |column| held(column, group));
+        Some(RunFact::Slab(group.clone(), slab))
     }
 }
 

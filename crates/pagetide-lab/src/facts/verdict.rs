@@ -5,7 +5,7 @@
 //! metrics of `candidates` that the table does not show. The direction of a metric
 //! ([`pagetide_scenario::metric::better`]) decides: an outcome (waiting, work done) is a gain or a
 //! cost; machine work (scans, wakes, CPU time) is a cost if it grows and "less work" if it shrinks,
-//! never a gain. [`super::words`] makes the sentences.
+//! never a gain. [`words`] makes the sentences.
 //!
 //! Totals of a task (bytes, requests; of a background task also faults and waiting) grow with its
 //! run time, so they are compared per second of it.
@@ -18,12 +18,15 @@
 //! variant with an incomplete run is not compared.
 
 use super::candidates::{candidates, MetricCandidate};
-use super::words;
+use super::{words, LITTLE};
+use crate::json::Number;
 use crate::report::{Report, ReportColumn, ReportSample};
 use crate::stats::{change, difference, holm, welch, MeanChange, Statistics, SIGNIFICANCE};
-use pagetide_scenario::metric::{declared, MetricDirection, MetricKey, Scope};
-use pagetide_scenario::record::{Incomplete, Unit};
-use std::collections::{BTreeMap, BTreeSet};
+use pagetide_scenario::metric::{declared, MetricDirection, Scope};
+use pagetide_scenario::record::Unit;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// Most gains, and most costs, of a verdict.
 const MOST: usize = 3;
@@ -31,71 +34,89 @@ const MOST: usize = 3;
 const MOST_WORK: usize = 2;
 /// A smaller difference, as a share of the larger value, is not reported, even if significant.
 pub const LEAST: f64 = 0.01;
-/// Waiting that differs by less than this share of the run is not reported.
-const LITTLE: f64 = 0.001;
 /// A smaller difference in allocation latency (seconds) is reported only if the walltime shows it.
 const LONG_ALLOCATION: f64 = 0.001;
 /// Confidence of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The comparison of one variant with the first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct VariantVerdict {
     /// Column of the variant in the report. The first has a verdict only if `ended` is not empty.
+    #[serde(skip)]
     pub column: usize,
+    /// The variant that is compared.
     pub variant: String,
-    /// Why its work ended early, or why runs did not finish. Printed first.
+    /// Why work ended early, or why runs did not finish.
     pub ended: Vec<String>,
-    /// Metrics that are better than in the first variant; at most [`MOST`].
+    /// Metrics that are better than in the first variant, the most important first; at most three.
     pub gains: Vec<Difference>,
     /// Metrics that are worse: rows, then rows of machine work, then metrics without a row; at most
-    /// [`MOST`].
+    /// three.
     pub costs: Vec<Difference>,
-    /// Machine work that shrank; at most [`MOST_WORK`].
+    /// Machine work that shrank; at most two metrics.
+    #[serde(rename = "less_work")]
     pub work: Vec<Difference>,
     /// If there are no gains and costs: the difference that is nearest to significant.
+    #[serde(skip)]
     pub unsure: Option<Difference>,
-    /// Number of tests of all variants together; 0: one side has a single run.
+    /// Number of comparisons that p is corrected for, of all variants together; 0: one side has a
+    /// single run.
     pub comparisons: usize,
     /// Number of metrics that were compared.
+    #[serde(skip)]
     pub(super) compared: usize,
-    /// The verdict in words, after the variant's name.
+    /// The verdict in words.
     pub sentence: String,
 }
 
 /// A metric in the first and in another variant.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Difference {
-    pub key: MetricKey,
-    /// The text of the key.
+    #[serde(skip)]
+    pub of: MetricCandidate,
+    /// Key of the metric.
     pub metric: String,
     pub unit: Unit,
-    /// Whether the values are per second of the owner's run time (of times: per cent of it).
-    pub is_rate: bool,
-    /// In the first variant.
+    /// Mean of the first variant.
+    #[serde(serialize_with = "mean")]
+    #[schemars(with = "Number")]
     pub before: Statistics,
+    /// Mean of this one.
+    #[serde(serialize_with = "mean")]
+    #[schemars(with = "Number")]
     pub after: Statistics,
-    /// Of the means.
+    /// Change of the means; null if the first is zero.
+    #[serde(rename = "change_percent", serialize_with = "per_cent")]
+    #[schemars(with = "Number")]
     pub change: MeanChange,
-    /// 95 % confidence interval of the difference of the means; `None`: a single run.
-    pub interval: Option<(f64, f64)>,
-    /// p value of Welch's t-test after Holm's correction; `None`: a single run.
-    pub p: Option<f64>,
+    /// 95 % confidence interval of the difference of the means; null for a single run.
+    pub interval: Option<[Number; 2]>,
+    /// Welch's t-test with Holm's correction for all comparisons; null for a single run.
+    pub p: Option<Number>,
     /// Number of tests that `p` is corrected for.
+    #[serde(skip)]
     pub comparisons: usize,
-    pub better: MetricDirection,
-    /// Order of importance: small is first.
-    rank: usize,
-    /// Whether it is a row of the table and not work.
-    is_asked: bool,
-    /// Owner and kind: metrics of one family say nearly the same, so one is reported.
-    family: (Scope, String),
+}
+
+fn mean<S: Serializer>(of: &Statistics, serializer: S) -> Result<S::Ok, S::Error> {
+    Number(of.mean).serialize(serializer)
+}
+
+fn per_cent<S: Serializer>(change: &MeanChange, serializer: S) -> Result<S::Ok, S::Error> {
+    let percent = match change {
+        MeanChange::Percent(percent) => *percent,
+        MeanChange::New | MeanChange::Unknown => f64::NAN,
+    };
+    Number(percent).serialize(serializer)
 }
 
 impl Difference {
     /// Whether the difference is significant; `None`: a single run.
     pub fn is_sure(&self) -> Option<bool> {
-        self.p.map(|p| p < SIGNIFICANCE)
+        self.p.map(|p| p.0 < SIGNIFICANCE)
     }
 
     /// Whether the value grew.
@@ -113,7 +134,7 @@ impl Difference {
     }
 
     fn kind(&self) -> DifferenceKind {
-        match (self.better, self.is_more()) {
+        match (self.of.better, self.is_more()) {
             (MetricDirection::Less, false) | (MetricDirection::More, true) => DifferenceKind::Gain,
             (MetricDirection::Less, true) | (MetricDirection::More, false) => DifferenceKind::Cost,
             (MetricDirection::Work, true) => DifferenceKind::MoreWork,
@@ -146,11 +167,11 @@ pub fn verdicts(report: &Report) -> Vec<VariantVerdict> {
     let mut found: Vec<Vec<Difference>> = (1..report.columns.len()).map(differences).collect();
     let mut comparisons = 0;
     for is_asked in [true, false] {
-        let tested = |it: &&mut Difference| it.is_asked == is_asked && it.p.is_some();
+        let tested = |it: &&mut Difference| it.of.is_asked == is_asked && it.p.is_some();
         let mut family: Vec<&mut Difference> = found.iter_mut().flatten().filter(tested).collect();
-        let p: Vec<f64> = family.iter().filter_map(|it| it.p).collect();
+        let p: Vec<f64> = family.iter().filter_map(|it| it.p).map(|p| p.0).collect();
         for (difference, p) in family.iter_mut().zip(holm(&p)) {
-            difference.p = Some(p);
+            difference.p = Some(Number(p));
         }
         comparisons += p.len();
         let len = p.len();
@@ -188,14 +209,14 @@ impl VariantVerdict {
         work.truncate(MOST_WORK);
         // Rows of the table come before metrics without a row.
         let (mut costs, beyond): (Vec<Difference>, Vec<Difference>) =
-            of(DifferenceKind::Cost).into_iter().partition(|it| it.is_asked);
+            of(DifferenceKind::Cost).into_iter().partition(|it| it.of.is_asked);
         costs.extend(of(DifferenceKind::MoreWork));
         costs.extend(beyond);
         costs.truncate(MOST);
         let is_effect =
             |it: &&Difference| matches!(it.kind(), DifferenceKind::Gain | DifferenceKind::Cost);
-        let unsure = unsure.iter().filter(is_effect);
-        let unsure = unsure.min_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)));
+        let p = |it: &Difference| it.p.map_or(1.0, |p| p.0);
+        let unsure = unsure.iter().filter(is_effect).min_by(|a, b| p(a).total_cmp(&p(b)));
         let mut verdict = VariantVerdict {
             column,
             variant: report.columns[column].name.clone(),
@@ -208,11 +229,15 @@ impl VariantVerdict {
             compared,
             sentence: String::new(),
         };
-        if verdict.gains.is_empty() && verdict.costs.is_empty() {
-            verdict.unsure = unsure.cloned();
-        }
+        let differs = !verdict.gains.is_empty() || !verdict.costs.is_empty();
+        verdict.unsure = unsure.cloned().filter(|_| !differs);
         verdict.sentence = words::sentence(report, &verdict);
         verdict
+    }
+
+    /// The sentence without the variant's name.
+    pub fn without_name(&self) -> &str {
+        self.sentence[self.variant.len()..].trim_start_matches(": ")
     }
 
     /// Whether a side has one run, so that nothing is significant.
@@ -223,9 +248,9 @@ impl VariantVerdict {
 
 /// Whether the difference is large enough; for waiting, also as a share of the run.
 fn is_worth_telling(difference: &Difference, elapsed: f64) -> bool {
-    let is_waiting = ["pressure", "stall", "dirty"].contains(&difference.family.1.as_str());
+    let is_waiting = ["pressure", "stall", "dirty"].contains(&difference.of.family.1.as_str());
     let by = (difference.after.mean - difference.before.mean).abs();
-    let whole = if difference.is_rate { 100.0 } else { elapsed };
+    let whole = if difference.of.time.is_some() { 100.0 } else { elapsed };
     difference.size() >= LEAST && !(is_waiting && by < LITTLE * whole)
 }
 
@@ -233,10 +258,11 @@ fn is_worth_telling(difference: &Difference, elapsed: f64) -> bool {
 /// walltime of the task changed in the same direction.
 fn shows_in_walltime(report: &Report, column: usize, difference: &Difference) -> bool {
     let by = (difference.after.mean - difference.before.mean).abs();
-    if difference.family.1 != "alloc_latency" || difference.is_asked || by >= LONG_ALLOCATION {
+    if difference.of.family.1 != "alloc_latency" || difference.of.is_asked || by >= LONG_ALLOCATION
+    {
         return true;
     }
-    let walltime = difference.key.scope.metric(declared::WALLTIME);
+    let walltime = difference.of.key.scope.metric(declared::WALLTIME);
     let (Some(before), Some(after)) =
         (report.summary(0, &walltime), report.summary(column, &walltime))
     else {
@@ -251,10 +277,10 @@ fn shows_in_walltime(report: &Report, column: usize, difference: &Difference) ->
 fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Difference> {
     let mut families: BTreeMap<(Scope, String), (usize, &Difference)> = BTreeMap::new();
     for difference in told {
-        let rank = difference.rank;
-        let best = families.entry(difference.family.clone()).or_insert((rank, difference));
+        let rank = difference.of.rank;
+        let best = families.entry(difference.of.family.clone()).or_insert((rank, difference));
         best.0 = best.0.min(rank);
-        let size = |it: &Difference| (it.is_asked, it.size());
+        let size = |it: &Difference| (it.of.is_asked, it.size());
         if size(difference) > size(best.1) {
             best.1 = difference;
         }
@@ -297,38 +323,16 @@ fn compared(report: &Report, column: usize, candidate: &MetricCandidate) -> Opti
     let is_constant =
         [&before, &after].iter().all(|it| it.stddev == 0.0) && before.mean == after.mean;
     Some(Difference {
-        key: candidate.key.clone(),
+        of: candidate.clone(),
         metric: report.text(&candidate.key),
         unit,
-        is_rate: candidate.time.is_some(),
         before,
         after,
         change,
-        interval: difference(&before, &after, CONFIDENCE),
+        interval: difference(&before, &after, CONFIDENCE)
+            .map(|(low, high)| [low, high].map(Number)),
         // A value that is equal in all runs of both sides needs no test.
-        p: welch(&before, &after).filter(|_| !is_constant).map(|test| test.p),
+        p: welch(&before, &after).filter(|_| !is_constant).map(|test| Number(test.p)),
         comparisons: 0,
-        better: candidate.better,
-        rank: candidate.rank,
-        is_asked: candidate.is_asked,
-        family: candidate.family.clone(),
     })
-}
-
-/// The tasks of a column that `ended` ended early (copies together), each with its number of runs.
-pub(super) fn ended_tasks(
-    report: &Report,
-    column: usize,
-    ended: Incomplete,
-) -> BTreeMap<String, usize> {
-    let mut runs: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-    for (key, series) in &report.columns[column].series {
-        let Scope::Task(owner) = &key.scope else { continue };
-        let of_end = series.samples.iter().filter(|it| it.ended == Some(ended));
-        let seeds: Vec<u64> = of_end.map(|it| it.seed).collect();
-        if !seeds.is_empty() {
-            runs.entry(owner.family().name).or_default().extend(seeds);
-        }
-    }
-    runs.into_iter().map(|(task, seeds)| (task, seeds.len())).collect()
 }

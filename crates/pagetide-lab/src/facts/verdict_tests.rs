@@ -24,6 +24,15 @@ fn five(variants: &[(&str, TestMetrics<'_>)]) -> Report {
     with_tasks(report_of(&runs))
 }
 
+/// A report with a walltime of `web` for each seed.
+fn walltimes(variants: &[(&str, &[f64])]) -> Report {
+    let seeds = |values: &[f64]| values.iter().map(|it| [("web.walltime", *it)]).collect();
+    let all: Vec<Vec<[(&str, f64); 1]>> = variants.iter().map(|(_, of)| seeds(of)).collect();
+    let runs = variants.iter().zip(&all);
+    let runs = runs.map(|((name, _), of)| (*name, of.iter().map(|it| it.as_slice()).collect()));
+    with_tasks(report_of(&runs.collect::<Vec<_>>()))
+}
+
 fn with_tasks(report: Report) -> Report {
     let task = |name: &str| {
         Builder::new().set("name", name).set("workload", "sleep").set("duration", "1ms")
@@ -71,7 +80,7 @@ fn gains_come_by_importance_with_figures_of_both_sides() {
          (-76 %), pgmajfault 8895 instead of 131279 (-93 %). Worse: none of the compared metrics. Less work: \
          pgscan_kswapd 152487 instead of 975269 (-84 %). p < 0.001, corrected for 1 to 3 comparisons."
     );
-    let (low, high) = verdict.gains[0].interval.unwrap();
+    let [low, high] = verdict.gains[0].interval.unwrap().map(|it| it.0);
     let by = 1.035 - 17.18;
     assert!(low < by && by < high && high < 0.0, "{low} {high}");
 }
@@ -119,13 +128,8 @@ fn of_a_family_the_metric_that_differs_most_is_reported() {
 fn equal_results_differ_nowhere_and_noise_is_not_sure() {
     let same = verdicts(&five(&[("a", A), ("b", A)]));
     assert_eq!(same[0].sentence, "b: no outcome differs significantly from a (by 1 % or more).");
-    let noisy = |values: [f64; 3]| values.map(|value| [("web.walltime", value)]);
-    let (a, b) = (noisy([10.0, 11.0, 12.0]), noisy([10.5, 9.0, 11.5]));
-    let of = |runs: &'static str| (runs, Vec::new());
-    let mut runs: [(&str, Vec<TestMetrics<'_>>); 2] = [of("a"), of("b")];
-    runs[0].1 = a.iter().map(<[_; 1]>::as_slice).collect();
-    runs[1].1 = b.iter().map(<[_; 1]>::as_slice).collect();
-    let verdict = &verdicts(&with_tasks(report_of(&runs)))[0];
+    let noisy = walltimes(&[("a", &[10.0, 11.0, 12.0]), ("b", &[10.5, 9.0, 11.5])]);
+    let verdict = &verdicts(&noisy)[0];
     assert!(verdict.gains.is_empty());
     assert_eq!(verdict.unsure.as_ref().unwrap().metric, "web.walltime");
     let closest = "Closest: web.walltime 10.33 s instead of 11.00 s (-6.1 %, p = 0.";
@@ -135,23 +139,10 @@ fn equal_results_differ_nowhere_and_noise_is_not_sure() {
 #[test]
 fn probabilities_are_corrected_over_all_variants() {
     // Uncorrected p is 0.02; corrected for three comparisons it is not significant.
-    let of = |values: [f64; 3], key: &'static str| values.map(|value| [(key, value)]);
-    let (a, b) = (of([10.0, 10.5, 11.0], "web.walltime"), of([11.5, 12.0, 12.5], "web.walltime"));
-    let slices = |runs: &'static str, values: &[[(&'static str, f64); 1]; 3]| {
-        (runs, values.map(|metrics| metrics.to_vec()))
-    };
-    let (a, b) = (slices("a", &a), slices("b", &b));
-    let verdicts_of = |variants: &[&str]| {
-        let all: Vec<(&str, Vec<TestMetrics<'_>>)> = variants
-            .iter()
-            .map(|name| {
-                (*name, if *name == "a" { &a.1 } else { &b.1 }.iter().map(Vec::as_slice).collect())
-            })
-            .collect();
-        verdicts(&with_tasks(report_of(&all)))
-    };
-    assert_eq!(verdicts_of(&["a", "b"])[0].costs.len(), 1);
-    let corrected = verdicts_of(&["a", "b", "c", "d"]);
+    let more = |name| (name, &[11.5, 12.0, 12.5][..]);
+    let all = [("a", &[10.0, 10.5, 11.0][..]), more("b"), more("c"), more("d")];
+    assert_eq!(verdicts(&walltimes(&all[..2]))[0].costs.len(), 1);
+    let corrected = verdicts(&walltimes(&all));
     assert!(corrected.iter().all(|it| it.costs.is_empty() && it.comparisons == 3), "{corrected:?}");
 }
 
@@ -287,17 +278,9 @@ fn rows_of_the_table_come_before_metrics_without_a_row() {
 
 #[test]
 fn a_variant_with_one_run_is_not_sure_whatever_others_have() {
-    let runs = |walltime: f64| -> Vec<Vec<(&str, f64)>> {
-        SPREAD.iter().map(|by| vec![("web.walltime", walltime * (1.0 + by))]).collect()
-    };
-    let (first, second, third) = (runs(10.0), runs(5.0), runs(2.0));
-    let all = |runs: &'static str, of: &[Vec<(&'static str, f64)>], n: usize| {
-        (runs, of.iter().take(n).cloned().collect::<Vec<_>>())
-    };
-    let of = [all("a", &first, 5), all("b", &second, 1), all("c", &third, 5)];
-    let as_slices: Vec<(&str, Vec<TestMetrics<'_>>)> =
-        of.iter().map(|(name, runs)| (*name, runs.iter().map(Vec::as_slice).collect())).collect();
-    let verdicts = verdicts(&with_tasks(report_of(&as_slices)));
+    let runs = |walltime: f64| SPREAD.map(|by| walltime * (1.0 + by));
+    let (first, third) = (runs(10.0), runs(2.0));
+    let verdicts = verdicts(&walltimes(&[("a", &first), ("b", &runs(5.0)[..1]), ("c", &third)]));
     assert!(
         verdicts[0].sentence.ends_with("One run per variant: significance unknown."),
         "{verdicts:?}"

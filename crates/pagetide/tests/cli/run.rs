@@ -37,7 +37,8 @@ fn the_table_states_what_was_run_and_compares() {
 fn json_has_exactly_the_promised_keys() {
     let result = json("");
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    let promised = ["notes", "repeats", "scenario", "seed", "variants", "verdict", "version"];
+    let promised =
+        ["notes", "repeats", "scenario", "seed", "variants", "verdict", "version", "why"];
     assert_eq!(keys(&result), promised);
     assert_eq!((&result["scenario"], &result["seed"]), (&"small".into(), &7.into()));
     assert_eq!(result["repeats"], 3);
