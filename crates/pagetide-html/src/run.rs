@@ -14,7 +14,7 @@ use maud::{html, Markup};
 use pagetide_lab::report::Report;
 use pagetide_lab::table::{tabulate, RenderedTable, TableRow};
 use pagetide_lab::{facts, heading};
-use pagetide_scenario::metric::catalogue::{self, MetricEntry};
+use pagetide_scenario::metric::catalogue;
 
 /// Dot figures on a page: there may be hundreds of rows.
 const MOST_DOTS: usize = 60;
@@ -126,8 +126,8 @@ fn anchor_of_row(key: &str) -> String {
 fn seeds(report: &Report, table: &RenderedTable) -> Vec<PageBlock> {
     let catalogue = catalogue::all();
     let about = |row: &TableRow| {
-        let is_it = |entry: &&MetricEntry| entry.name == row.label || entry.name == row.key.end();
-        catalogue.iter().find(is_it).map(|entry| entry.about.to_string()).unwrap_or_default()
+        let found = catalogue::find(&catalogue, row.key.scope.kind(), &row.key.name);
+        found.map(|entry| entry.about.to_string()).unwrap_or_default()
     };
     let has_samples =
         |row: &&TableRow| report.columns.iter().any(|it| it.series.contains_key(&row.key));

@@ -8,7 +8,7 @@ use crate::report::Report;
 use pagetide_scenario::load::{may_have_metric, metric_key};
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 use pagetide_scenario::metric::criterion::Mistake;
-use pagetide_scenario::metric::{MetricKey, Owner, Scope, ScopeKind};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope, ScopeKind};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::names::near::{matches, nearest_few};
 use std::collections::BTreeSet;
@@ -38,14 +38,13 @@ fn likely<'a>(all: &[MetricEntry], setups: impl Iterator<Item = &'a Setup>) -> B
     let mut keys: BTreeSet<String> = all.iter().map(|entry| entry.name.to_string()).collect();
     let of = |kind: ScopeKind| all.iter().filter(move |entry| entry.of.contains(&kind));
     for setup in setups {
-        let family = |name: &str| Owner::new(name).family().name;
-        let tasks: BTreeSet<String> = setup.tasks.iter().map(|task| family(&task.name)).collect();
-        let groups: BTreeSet<String> =
-            setup.groups.iter().map(|group| family(&group.name)).collect();
-        for (kind, owners) in [(ScopeKind::Task, tasks), (ScopeKind::Group, groups)] {
-            for owner in &owners {
-                keys.extend(of(kind).map(|entry| format!("{owner}.{}", entry.name)));
-            }
+        let names = KeyNames::of(setup);
+        let tasks = setup.tasks.iter().map(|task| Scope::Task(Owner::new(&task.name).family()));
+        let groups = setup.groups.iter().map(|it| Scope::Group(Owner::new(&it.name).family()));
+        for scope in tasks.chain(groups).collect::<BTreeSet<Scope>>() {
+            let key = |name| MetricKey { scope: scope.clone(), name };
+            let names = of(scope.kind()).map(|entry| names.text(&key(entry.name.clone())));
+            keys.extend(names);
         }
     }
     keys

@@ -319,7 +319,8 @@ impl Legend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{report, report_of, series_mut};
+    use crate::testing::{report, report_of, series_mut, with_setup};
+    use pagetide_scenario::build::Builder;
     use pagetide_scenario::model::Reference;
 
     type Metrics = &'static [(&'static str, f64)];
@@ -400,7 +401,12 @@ note: b, seed 1: time limit reached
             &[("t.p.errno", 0.0), ("g.memory.max", 2048.0)],
             &[("t.p.errno", 11.0), ("g.memory.max", 2048.0)],
         ];
-        let mut report = report_of(&[("a", A.to_vec()), ("b", B.to_vec())]);
+        let phase = Builder::new().set("name", "p").set("workload", "sleep").set("duration", "1ms");
+        let task = Builder::new().set("name", "t").push("phase", phase);
+        let machine = Builder::new().set("machine.memory", "2GiB").push("task", task);
+        let setup = machine.push("group", Builder::new().set("name", "g")).setup().unwrap();
+        let report = report_of(&[("a", A.to_vec()), ("b", B.to_vec())]);
+        let mut report = with_setup(report, &setup);
         let rows = ["t.p.errno", "g.memory.max"];
         report.plan.scenario.rows = rows.map(str::to_owned).to_vec();
         for column in 0..2 {

@@ -12,6 +12,7 @@ use crate::error::LinuxError;
 use crate::reference::{file_name, scenario_hash, KernelReference, ReferenceOrigin};
 use crate::session::{KernelSession, SessionJob, SessionOptions};
 use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::metric::KeyNames;
 use pagetide_scenario::model::Setup;
 use std::path::Path;
 
@@ -86,7 +87,8 @@ pub fn measure(cpus: u16, options: &SessionOptions) -> Result<KernelReference, L
     let session = KernelSession::boot(job, options)?;
     let seeds = if cpus == 1 { &SEEDS[..1] } else { &SEEDS };
     let records = seeds.iter().map(|seed| session.run(*seed)).collect::<Result<Vec<_>, _>>()?;
-    Ok(KernelReference::new(NAME, &variant_name(cpus), session.origin.clone(), &records))
+    let (origin, names) = (session.origin.clone(), KeyNames::of(&variant.setup));
+    Ok(KernelReference::new(NAME, &variant_name(cpus), origin, &names, &records))
 }
 
 #[cfg(test)]
@@ -117,7 +119,13 @@ mod tests {
             ..ReferenceOrigin::default()
         };
         let dir = tempfile::tempdir().unwrap();
-        let mut made = KernelReference::new(NAME, "1cpu", origin("Linux 6.1", "KVM", 256), &[]);
+        let mut made = KernelReference::new(
+            NAME,
+            "1cpu",
+            origin("Linux 6.1", "KVM", 256),
+            &KeyNames::default(),
+            &[],
+        );
         made.seeds.push(SEEDS[0]);
         made.save(dir.path()).unwrap();
         let is_found = |of: &ReferenceOrigin| recorded(dir.path(), 1, of).unwrap().is_some();

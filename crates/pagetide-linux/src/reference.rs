@@ -11,7 +11,8 @@ use crate::start::{StartMemory, StartZone};
 use crate::{disk_times, program_memory, program_times, slab_start};
 use pagetide_core::config::PolicySet;
 use pagetide_scenario::load::AddedVariant;
-use pagetide_scenario::metric::declared::{is_state, FREE_BLOCKS};
+use pagetide_scenario::metric::declared::{is_state, BUDDYINFO, FREE_BLOCKS};
+use pagetide_scenario::metric::{KeyNames, MetricKey, ScopeKind};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,7 @@ impl KernelReference {
         scenario: &str,
         variant: &str,
         mut origin: ReferenceOrigin,
+        names: &KeyNames,
         records: &[RunRecord],
     ) -> KernelReference {
         let mut metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)> = BTreeMap::new();
@@ -124,7 +126,7 @@ impl KernelReference {
                 entry.1[index] = Some(metric.value);
             }
         }
-        metrics.retain(|key, (unit, values)| !is_absent_event(key, *unit, values));
+        metrics.retain(|key, (unit, values)| !is_absent_event(&names.key(key), *unit, values));
         for record in records {
             for note in &record.notes {
                 let note = format!("seed {}: {note}", record.seed);
@@ -265,14 +267,13 @@ impl KernelReference {
 
 /// Whether this is an event of a phase that occurred in no run. With many phases or groups, nine of
 /// ten lines would be such events.
-fn is_absent_event(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
-    let is_of_phase = key.split('.').count() > 2;
+fn is_absent_event(key: &MetricKey, unit: Unit, values: &[Option<f64>]) -> bool {
+    let name = &*key.name;
     // A comparison sums these, and needs both parts.
-    let name = key.rsplit('.').next().unwrap_or(key);
     let is_part = name.starts_with("pgscan_") || name.starts_with("pgsteal_");
     // A zero of free blocks is meaningful: it shows a difference in state.
-    let is_level = name.starts_with(FREE_BLOCKS) || is_state(key);
-    is_of_phase
+    let is_level = [FREE_BLOCKS, BUDDYINFO].iter().any(|it| name.starts_with(it)) || is_state(name);
+    matches!(key.scope.kind(), ScopeKind::Phase | ScopeKind::PhaseGroup)
         && !is_part
         && !is_level
         && unit == Unit::Count
@@ -344,7 +345,8 @@ mod tests {
         }
         records[1].files.push(("latencies swap write".to_owned(), "65536 3\n".to_owned()));
         let origin = started();
-        let reference = KernelReference::new("s", "a/b", origin, &records);
+        let names = KeyNames::of_walltimes(["t.p.walltime"]);
+        let reference = KernelReference::new("s", "a/b", origin, &names, &records);
         assert_eq!(reference.disk_latencies["swap write"], BTreeMap::from([(65_536, 3)]));
         assert_eq!(reference.origin.notes, ["seed 1: cut", "seed 2: cut"]);
         let path = reference.save(dir.path()).unwrap();
@@ -364,9 +366,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let missing = KernelReference::load(dir.path(), "s", "v").unwrap_err();
         assert!(missing.to_string().contains("no such reference"));
-        let origin = started();
-        let path =
-            KernelReference::new("s", "a/b", origin, &[record(1, 8.0)]).save(dir.path()).unwrap();
+        let names = KeyNames::default();
+        let reference =
+            KernelReference::new("s", "a/b", started(), &names, &[record(1, 8.0)]);
+        let path = reference.save(dir.path()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         for end in 0..text.len() - 2 {
             std::fs::write(&path, &text[..end]).unwrap();

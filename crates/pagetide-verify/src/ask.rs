@@ -349,7 +349,8 @@ fn kernel_side(
     if records.is_empty() {
         return None;
     }
-    let reference = KernelReference::new(&scenario.name, &variant.name, origin, &records);
+    let names = KeyNames::of(&variant.setup);
+    let reference = KernelReference::new(&scenario.name, &variant.name, origin, &names, &records);
     // An interrupted recording must not replace a complete one.
     let interrupted = options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     if let Some(dir) = record.filter(|_| !interrupted) {

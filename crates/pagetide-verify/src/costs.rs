@@ -44,11 +44,20 @@ const STILL: f64 = 1e-9;
 /// An equation: counts of operations, and the CPU time that they took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostEquation {
-    /// Phase and thread: `TASK.PHASE`, `TASK.PHASE, kswapd`.
-    pub what: String,
+    pub phase: Scope,
+    /// The thread, if it is not the task.
+    pub daemon: Option<&'static str>,
     /// In the order of [`Price::ALL`].
     pub counts: [f64; N],
     pub seconds: f64,
+}
+
+impl CostEquation {
+    /// Phase and thread: `TASK.PHASE`, `TASK.PHASE, kswapd`.
+    fn what(&self) -> String {
+        let phase = self.phase.short();
+        self.daemon.map_or(phase.clone(), |daemon| format!("{phase}, {daemon}"))
+    }
 }
 
 /// Fitted costs, and how well they explain the CPU times.
@@ -131,17 +140,16 @@ pub fn rows(
     let mut rows = Vec::new();
     // Calls on names and pipes have no cost per operation: their whole length is known.
     for of in work.iter().filter(|of| !of.uses_files_or_pipes) {
-        let scope = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
-        let what = |who: &str| format!("{}.{}{who}", of.task, of.phase);
-        if let Some(seconds) = median(&scope, declared::CPU) {
-            let own = median(&scope, declared::PROGRAM_TIME).unwrap_or(0.0);
-            rows.push(CostEquation { what: what(""), counts: of.own, seconds: seconds - own });
-        }
-        if let Some(seconds) = median(&scope, declared::CPU_KSWAPD) {
-            rows.push(CostEquation { what: what(", kswapd"), counts: of.kswapd, seconds });
-        }
-        if let Some(seconds) = median(&scope, declared::CPU_WRITEBACK) {
-            rows.push(CostEquation { what: what(", writeback"), counts: of.flusher, seconds });
+        let phase = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
+        let own = median(&phase, declared::PROGRAM_TIME).unwrap_or(0.0);
+        for (daemon, metric, counts, own) in [
+            (None, declared::CPU, of.own, own),
+            (Some("kswapd"), declared::CPU_KSWAPD, of.kswapd, 0.0),
+            (Some("writeback"), declared::CPU_WRITEBACK, of.flusher, 0.0),
+        ] {
+            let seconds = median(&phase, metric).map(|seconds| seconds - own);
+            let phase = phase.clone();
+            rows.extend(seconds.map(|seconds| CostEquation { phase, daemon, counts, seconds }));
         }
     }
     rows.retain(|row| row.seconds >= SHORTEST && row.counts.iter().any(|count| *count > 0.0));
@@ -180,7 +188,7 @@ pub fn fit(rows: &[CostEquation], cpus: u16) -> FittedCosts {
             costs.set(price, (prices[at] * 1e9).round() as u64);
         }
     }
-    let rows = rows.iter().map(|row| (row.what.clone(), explained(row, &prices))).collect();
+    let rows = rows.iter().map(|row| (row.what(), explained(row, &prices))).collect();
     FittedCosts { costs, rows }
 }
 
@@ -238,7 +246,7 @@ mod tests {
                 counts[*kind as usize] = draw() / CostModel::SERVER[*kind] as f64 / share;
             }
             let seconds = counts.iter().zip(prices).map(|(count, price)| count * price).sum();
-            CostEquation { what: n.to_string(), counts, seconds }
+            CostEquation { phase: Scope::Machine, daemon: None, counts, seconds }
         };
         (0..rows).map(row).collect()
     }
@@ -268,7 +276,8 @@ mod tests {
         let mut counts = [0.0; N];
         counts[Price::Fault as usize] = 1000.0;
         counts[Price::PageZero as usize] = 1000.0;
-        let rows = [CostEquation { what: "x".to_owned(), counts, seconds: 1.6e-3 }];
+        let (phase, daemon) = (Scope::Machine, None);
+        let rows = [CostEquation { phase, daemon, counts, seconds: 1.6e-3 }];
         let costs = fit(&rows, 1).costs;
         assert_eq!((costs.get(Price::Fault), costs.get(Price::PageZero)), (Some(1000), Some(600)));
         assert_eq!(costs.iter().count(), 2);
@@ -280,7 +289,7 @@ mod tests {
             let mut counts = [0.0; N];
             counts[Price::Fault as usize] = fault;
             counts[Price::Pte as usize] = pte;
-            CostEquation { what: String::new(), counts, seconds }
+            CostEquation { phase: Scope::Machine, daemon: None, counts, seconds }
         };
         // With more entries it was faster: no cost >= 0 explains that.
         let fitted = fit(&[row(1e6, 0.0, 1.0), row(1e6, 1e6, 0.5)], 1);

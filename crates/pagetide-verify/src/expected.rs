@@ -38,8 +38,8 @@ pub fn judge(
         .collect();
     let known: BTreeSet<&String> = linux.iter().flat_map(|record| record.metrics.keys()).collect();
     let is_reported = |key: &str| {
-        let name = names.key(key).end().to_owned();
-        !events.contains(&name) || known.contains(&name)
+        let of_machine = names.key(key).name.into_owned();
+        !events.contains(&of_machine) || known.contains(&of_machine)
     };
     let filled: Vec<(u64, RunMetrics)> = linux
         .iter()
@@ -104,6 +104,7 @@ pub fn sentences(variant: &str, expected: &[ComparedExpectation]) -> Vec<(&'stat
 mod tests {
     use super::*;
     use pagetide_lab::testing::record;
+    use pagetide_scenario::build::Builder;
     use pagetide_scenario::metric::criterion::Criterion;
     use pagetide_scenario::model::PageSize;
 
@@ -132,7 +133,11 @@ mod tests {
                 ("t.p.mm_page_alloc_extfrag", 0.0),
             ],
         );
-        let judged = judge(&all, "v", &KeyNames::default(), &[linux], &[ours]);
+        let phase = Builder::new().set("name", "p").set("workload", "sleep").set("duration", "1ms");
+        let task = Builder::new().set("name", "t").push("phase", phase);
+        let machine = Builder::new().set("machine.memory", "2GiB").push("task", task);
+        let setup = machine.push("group", Builder::new().set("name", "g")).setup().unwrap();
+        let judged = judge(&all, "v", &KeyNames::of(&setup), &[linux], &[ours]);
         let failed: Vec<usize> = judged.iter().map(|it| it.linux.failed.len()).collect();
         assert_eq!(failed, [0, 0, 1, 1]);
         assert!(judged.iter().all(|it| it.pagetide.failed.is_empty()));

@@ -78,7 +78,13 @@ mod tests {
     use pagetide_testing::directory::TestDir;
 
     fn recording(seed: u64) -> KernelReference {
-        let mut made = KernelReference::new("machine-costs", "1cpu", Default::default(), &[]);
+        let mut made = KernelReference::new(
+            "machine-costs",
+            "1cpu",
+            Default::default(),
+            &Default::default(),
+            &[],
+        );
         made.seeds.push(seed);
         made
     }

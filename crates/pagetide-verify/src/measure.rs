@@ -47,8 +47,7 @@ const PART: f64 = 0.02;
 pub struct CountRatio {
     /// Such as `pgscan`.
     pub name: &'static str,
-    /// Task and phase.
-    pub of: (String, String),
+    pub phase: Scope,
     /// Kernel / simulator.
     pub ratio: f64,
 }
@@ -81,9 +80,9 @@ pub struct MeasuredMachine {
     pub counted: Vec<CountRatio>,
     pub runs: usize,
     /// Scatter of phases: half of the runs are within this share of the median.
-    pub spread: Vec<(String, f64)>,
+    pub spread: Vec<(Scope, f64)>,
     /// Phases left out because their times were not steady.
-    pub unsteady: Vec<String>,
+    pub unsteady: Vec<Scope>,
     /// Parts that were not performed, and why.
     pub left_out: Vec<String>,
 }
@@ -99,21 +98,22 @@ pub fn prices_of(
     let (mut fitted, mut work) = solve(&reference, &mut setup, SEED, cancel)?;
     let counted = compare(&reference, &setup, cancel)?;
     let names = KeyNames::of(&setup);
-    let mut is_none: BTreeSet<(String, String)> =
-        counted.iter().filter(|it| it.is_apart()).map(|it| it.of.clone()).collect();
     let times = spread(&reference, &names, &rows(&reference, &names, &work));
-    let unsteady: Vec<String> =
-        times.into_iter().filter(|(_, part)| *part > STEADY).map(|(what, _)| what).collect();
-    let place = |what: &String| what.split_once('.').map(|(a, b)| (a.to_owned(), b.to_owned()));
-    is_none.extend(unsteady.iter().filter_map(place));
-    if !is_none.is_empty() {
-        remove_cpu_times(&mut reference, &names, &is_none);
+    let unsteady: Vec<Scope> =
+        times.into_iter().filter(|(_, part)| *part > STEADY).map(|(phase, _)| phase).collect();
+    let apart = counted.iter().filter(|it| it.is_apart()).map(|it| &it.phase);
+    let left_out: BTreeSet<&Scope> = apart.chain(&unsteady).collect();
+    if !left_out.is_empty() {
+        for phase in left_out {
+            reference.metrics.remove(&names.text(&phase.metric(declared::CPU)));
+        }
         (fitted, work) = solve(&reference, &mut setup, SEED, cancel)?;
     }
     let cpus = setup.machine.cpus;
     let single = reference.records().into_iter().map(|record| {
         let origin = reference.origin.clone();
-        let one = KernelReference::new(&reference.scenario, &reference.variant, origin, &[record]);
+        let (scenario, variant) = (&reference.scenario, &reference.variant);
+        let one = KernelReference::new(scenario, variant, origin, &names, &[record]);
         fit(&rows(&one, &names, &work), cpus).costs
     });
     let single: Vec<_> = single.collect();
@@ -161,20 +161,20 @@ fn compare(
     let mut counted = Vec::new();
     for task in &setup.tasks {
         for phase in &task.phases {
-            let of_phase = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
+            let phase = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
             let (scope, events) = match task.group {
                 Some(group) => {
-                    (of_phase.with_group(Owner::new(&setup.groups[group].name)), &COUNTED[..])
+                    (phase.with_group(Owner::new(&setup.groups[group].name)), &COUNTED[..])
                 }
-                None => (of_phase, &COUNTED[..1]),
+                None => (phase.clone(), &COUNTED[..1]),
             };
             let key = |name: &'static str| names.text(&scope.named(name));
             for &(name, parts) in events {
                 let kernel = median(reference, &key(name)).unwrap_or(0.0);
                 let ours: f64 = parts.iter().filter_map(|part| value(&record, &key(part))).sum();
                 if kernel.max(ours) >= FEW {
-                    let of = (task.name.clone(), phase.name.clone());
-                    counted.push(CountRatio { name, of, ratio: kernel / ours.max(1.0) });
+                    let phase = phase.clone();
+                    counted.push(CountRatio { name, phase, ratio: kernel / ours.max(1.0) });
                 }
             }
         }
@@ -199,39 +199,25 @@ fn sorted(reference: &KernelReference, key: &str) -> Vec<f64> {
     values
 }
 
-/// Removes the CPU times of these phases.
-fn remove_cpu_times(
-    reference: &mut KernelReference,
-    names: &KeyNames,
-    phases: &BTreeSet<(String, String)>,
-) {
-    for (task, phase) in phases {
-        let scope = Scope::Phase { task: Owner::new(task), phase: phase.clone() };
-        reference.metrics.remove(&names.text(&scope.metric(declared::CPU)));
-    }
-}
-
-/// Per equation: half of the runs are within this share of the median.
+/// Per equation of a task: half of the runs are within this share of the median.
 fn spread(
     reference: &KernelReference,
     names: &KeyNames,
     equations: &[CostEquation],
-) -> Vec<(String, f64)> {
+) -> Vec<(Scope, f64)> {
     let of = |row: &CostEquation| {
-        let (task, phase) = row.what.split_once('.')?;
-        let scope = Scope::Phase { task: Owner::new(task), phase: phase.to_owned() };
-        let values = sorted(reference, &names.text(&scope.metric(declared::CPU)));
+        let values = sorted(reference, &names.text(&row.phase.metric(declared::CPU)));
         let middle = *values.get(values.len() / 2)?;
         let mut off: Vec<f64> = values.iter().map(|value| (value / middle - 1.0).abs()).collect();
         off.sort_by(f64::total_cmp);
-        Some((row.what.clone(), off[off.len() / 2]))
+        Some((row.phase.clone(), off[off.len() / 2]))
     };
-    equations.iter().filter_map(of).collect()
+    equations.iter().filter(|row| row.daemon.is_none()).filter_map(of).collect()
 }
 
-/// Median and worst share, with the name of the worst.
-fn median_and_worst(of: &[(String, f64)]) -> Option<(f64, &str, f64)> {
-    let mut sorted: Vec<&(String, f64)> = of.iter().collect();
+/// Median and worst share, with the worst.
+fn median_and_worst<T>(of: &[(T, f64)]) -> Option<(f64, &T, f64)> {
+    let mut sorted: Vec<&(T, f64)> = of.iter().collect();
     sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (worst, part) = sorted.last()?;
     Some((sorted[sorted.len() / 2].1, worst, *part))
@@ -249,7 +235,8 @@ impl MeasuredMachine {
             self.fitted.rows.len(),
             100.0 * self.fitted.median_error()
         )];
-        if let Some((middle, what, worst)) = median_and_worst(&self.spread) {
+        if let Some((middle, phase, worst)) = median_and_worst(&self.spread) {
+            let what = phase.short();
             said.push(format!(
                 "CPU times are medians of {} runs; half of the runs are within {:.1} % of the median in the \
                  median phase, within {:.1} % in the worst phase ({what})",
@@ -259,10 +246,11 @@ impl MeasuredMachine {
             ));
         }
         if !self.unsteady.is_empty() {
-            let what = self.unsteady.join(", ");
+            let what: Vec<String> = self.unsteady.iter().map(Scope::short).collect();
+            let what = what.join(", ");
             said.push(format!("phases left out because their times were not steady: {what}"));
         }
-        let what = |it: &CountRatio| format!("{}.{} {}", it.of.0, it.of.1, it.name);
+        let what = |it: &CountRatio| format!("{} {}", it.phase.short(), it.name);
         let off = |it: &CountRatio| (what(it), (it.ratio - 1.0).abs());
         let off: Vec<(String, f64)> = self.counted.iter().map(off).collect();
         if let Some((middle, _, _)) = median_and_worst(&off) {

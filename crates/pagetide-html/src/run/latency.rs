@@ -7,6 +7,7 @@ use super::words::with_dagger;
 use crate::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape};
 use pagetide_lab::report::Report;
 use pagetide_lab::table::RenderedTable;
+use pagetide_scenario::metric::{declared, MetricKey};
 use pagetide_scenario::record::{Latencies, Unit};
 
 /// Distributions that can be chosen.
@@ -22,12 +23,14 @@ pub fn figure(report: &Report, table: &RenderedTable) -> Option<ChartFigure> {
             names.push(&latencies.of);
         }
     }
-    let row = |name: &str| {
-        let of = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'));
-        table.rows.iter().position(|row| of(&row.label)).unwrap_or(usize::MAX)
+    let order = |name: &&str| {
+        let MetricKey { scope, name } = report.names.key(&format!("{name}_p99"));
+        let kind = name.trim_end_matches("p99");
+        let is_it = |row: &MetricKey| row.scope == scope && row.name.starts_with(kind);
+        let row = table.rows.iter().position(|row| is_it(&row.key)).unwrap_or(usize::MAX);
+        (row, name == declared::ALLOC_LATENCY_P99.name)
     };
-    let is_service = |name: &str| !name.ends_with(".alloc_latency");
-    names.sort_by_key(|name| (row(name), !is_service(name)));
+    names.sort_by_key(order);
     names.truncate(MOST_CHOICES);
     let choices: Vec<ChartChoice> = names.iter().map(|name| choice(report, name)).collect();
     (!choices.is_empty()).then(|| ChartFigure {

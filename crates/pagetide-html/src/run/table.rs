@@ -73,10 +73,10 @@ fn cells(cell: &TextCell) -> Markup {
 
 /// The chart of the page that shows the metric over time.
 fn chart_of<'a>(key: &MetricKey, charts: &[&'a str]) -> Option<&'a str> {
-    let name = key.end();
+    let name = &*key.name;
     let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
     let wanted: &[&str] = match name {
-        _ if key.name.contains("psi.") || key.name.contains("pressure") => &["time-pressure"],
+        _ if begins(&["psi.", "memory.pressure."]) => &["time-pressure"],
         _ if begins(&["latency_", "alloc_latency_", "request"]) => &["latency-ccdf"],
         _ if begins(&["late", "dropped"]) => &["time-services"],
         _ if begins(&["pgscan", "pgsteal", "mm_vmscan", "allocstall", "pageoutrun"]) => {
@@ -84,7 +84,9 @@ fn chart_of<'a>(key: &MetricKey, charts: &[&'a str]) -> Option<&'a str> {
         }
         _ if begins(&["walltime", "stall_"]) => &["time-stalls"],
         _ if begins(&["pgmajfault", "pswp", "workingset_refault"]) => &["time-faults"],
-        _ if begins(&["usage", "memory", "nr_"]) => &["time-groups", "time-machine"],
+        _ if begins(&["usage", "memory.current", "nr_", "buddyinfo."]) => {
+            &["time-groups", "time-machine"]
+        }
         _ => &[],
     };
     wanted.iter().find_map(|id| charts.iter().copied().find(|chart| chart == id))

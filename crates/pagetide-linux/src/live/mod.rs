@@ -22,6 +22,7 @@ use crate::reference::{KernelReference, ReferenceOrigin};
 use crate::session::runnable_guest;
 use own_group::OwnGroup;
 use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::metric::KeyNames;
 use pagetide_scenario::model::Setup;
 use scenario::{HostAbilities, MIB_IN_ALL};
 use std::path::{Path, PathBuf};
@@ -154,8 +155,9 @@ impl LiveBench {
             how: "this machine".to_owned(),
             ..ReferenceOrigin::default()
         };
-        let reference = KernelReference::new(scenario::NAME, VARIANT, origin, &records);
         let setup = self.able.setup(imported, release);
+        let names = KeyNames::of(&setup);
+        let reference = KernelReference::new(scenario::NAME, VARIANT, origin, &names, &records);
         Ok(LiveMeasurement { setup, reference, left_out: self.left_out.clone() })
     }
 

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct MetricEntry {
-    /// Last part of the key. `CACHE` in it stands for a cache, `nodeN.ZONE` for a zone.
+    /// The name in the key. `CACHE` in it stands for a cache, `nodeN.ZONE` for a zone.
     pub name: Cow<'static, str>,
     pub unit: Unit,
     /// Kinds of scope that can have it.
@@ -147,13 +147,13 @@ pub fn all() -> Vec<MetricEntry> {
     all
 }
 
-/// Whether a scope of this kind can have a metric of this name.
-pub fn has(all: &[MetricEntry], kind: ScopeKind, name: &str) -> bool {
+/// The metric with this name that a scope of this kind can have.
+pub fn find<'a>(all: &'a [MetricEntry], kind: ScopeKind, name: &str) -> Option<&'a MetricEntry> {
     // A metric of one line per cache or zone is known by its last part.
     let end = |name: &str| name.rsplit_once('.').map_or(String::new(), |(_, end)| end.to_owned());
     let is_it = |entry: &MetricEntry| match declared::file_prefix(name) {
         Some(file) => entry.name.starts_with(file) && end(&entry.name) == end(name),
         None => entry.name == name,
     };
-    all.iter().any(|entry| is_it(entry) && entry.of.contains(&kind))
+    all.iter().find(|entry| is_it(entry) && entry.of.contains(&kind))
 }

@@ -94,9 +94,9 @@ pub const ON_REQUEST: [&MetricDecl; 7] = [
 const STATES: [&MetricDecl; 7] =
     [ERRNO, CONTROLLERS_MEMORY, MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH, MEMORY_MAX, MEMORY_SWAP_MAX];
 
-/// Whether the metric is a state, neither added up nor averaged. `key` is or ends in its name.
-pub fn is_state(key: &str) -> bool {
-    STATES.iter().any(|metric| ends_with(key, metric.name))
+/// Whether the metric of this name is a state, neither added up nor averaged.
+pub fn is_state(name: &str) -> bool {
+    STATES.iter().any(|metric| metric.name == name)
 }
 
 /// Whether a key or a pattern ends in this metric name.
@@ -475,10 +475,8 @@ mod tests {
         );
         assert_eq!(find(ScopeKind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(ScopeKind::Group, "pgfault"), None, "memory.stat's own");
-        assert!(
-            is_state("w.0.coll.errno") && is_state("memory.max") && is_state("group:g:memory.low")
-        );
-        assert!(!is_state("g.memory.events.max") && !is_state("g.memory.swap.current"));
+        assert!(is_state("errno") && is_state("memory.max"));
+        assert!(!is_state("memory.events.max") && !is_state("memory.swap.current"));
         assert_eq!(levels_of_groups().count(), 21);
         assert_eq!(events_of_groups().count(), 16);
     }

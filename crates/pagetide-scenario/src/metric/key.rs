@@ -238,13 +238,6 @@ pub struct MetricKey {
     pub name: Cow<'static, str>,
 }
 
-impl MetricKey {
-    /// The last part of its name: `max` of `memory.events.max`.
-    pub fn end(&self) -> &str {
-        self.name.rsplit('.').next().unwrap_or(&self.name)
-    }
-}
-
 impl fmt::Display for MetricKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.scope, self.name)

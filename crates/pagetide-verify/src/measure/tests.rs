@@ -2,6 +2,7 @@
 //! are measured, fitted, and written into a scenario.
 
 use super::*;
+use pagetide_lab::testing::record;
 use pagetide_linux::host::scenario::{write, HostImportOptions};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::zoneinfo;
@@ -9,7 +10,7 @@ use pagetide_linux::live::scenario::HostAbilities;
 use pagetide_linux::reference::ReferenceOrigin;
 use pagetide_scenario::metric::MetricKey;
 use pagetide_scenario::record::{Metric, Unit};
-use pagetide_sim::count_work;
+use pagetide_sim::{count_work, PhaseWork};
 use pagetide_testing::setup;
 
 /// A machine of two CPUs and 2 GiB.
@@ -80,7 +81,8 @@ fn measured(able: HostAbilities, runs: u64, odd: Option<&str>) -> LiveMeasuremen
             record
         })
         .collect();
-    let reference = KernelReference::new(NAME, "default", ReferenceOrigin::default(), &records);
+    let origin = ReferenceOrigin::default();
+    let reference = KernelReference::new(NAME, "default", origin, &names, &records);
     LiveMeasurement { setup, reference, left_out: vec!["a reason: it is made up".to_owned()] }
 }
 
@@ -136,7 +138,8 @@ fn a_phase_with_other_kernel_counts_is_left_out() {
 #[test]
 fn a_disturbed_phase_gives_no_equation() {
     let found = found(&measured(ALL, 4, Some("files.cached64")));
-    assert_eq!(found.unsteady, ["files.cached64"]);
+    let unsteady: Vec<String> = found.unsteady.iter().map(Scope::short).collect();
+    assert_eq!(unsteady, ["files.cached64"]);
     assert!(!found.fitted.rows.iter().any(|(what, _)| what == "files.cached64"));
     assert!(found.sentences().join("\n").contains("not steady: files.cached64"));
     assert!(found.fitted.median_error() < 0.03);
@@ -148,8 +151,22 @@ fn without_groups_and_files_fewer_prices_are_stated() {
     let found = found(&measured(able, 3, None));
     let has = |price| found.prices.iter().any(|it| it.price == price);
     assert!(has(Price::Fault) && has(Price::PageZero) && !has(Price::PageScan) && !has(Price::Bio));
-    let of = |phase: &str| ("memory".to_owned(), phase.to_owned());
-    let counted: Vec<_> = found.counted.iter().map(|it| (it.name, it.of.clone())).collect();
-    let wanted = ["new", "refill", "refill-some"].map(|phase| ("pgfault", of(phase)));
+    let counted: Vec<_> = found.counted.iter().map(|it| (it.name, it.phase.short())).collect();
+    let wanted = ["new", "refill", "refill-some"].map(|of| ("pgfault", format!("memory.{of}")));
     assert_eq!(counted, wanted, "the task's own faults");
+}
+
+#[test]
+fn the_times_of_a_copy_are_its_own() {
+    let names = KeyNames::of(&crate::testing::setup(&["web.0.fill"]));
+    let record = |(seed, seconds)| record("v", seed, &[("web.0.fill.cpu", seconds)]);
+    let records = [(1, 1.0), (2, 2.0), (3, 4.0)].map(record);
+    let reference = KernelReference::new(NAME, "v", ReferenceOrigin::default(), &names, &records);
+    let none = [0.0; Price::COUNT];
+    let (task, phase) = ("web.0".to_owned(), "fill".to_owned());
+    let own = [1.0; Price::COUNT];
+    let work =
+        PhaseWork { task, phase, uses_files_or_pipes: false, own, kswapd: none, flusher: none };
+    let phase = Scope::Phase { task: Owner::new("web.0"), phase: "fill".to_owned() };
+    assert_eq!(spread(&reference, &names, &rows(&reference, &names, &[work])), [(phase, 0.5)]);
 }

@@ -289,7 +289,7 @@ pub(super) fn check_row(
     }
     let Some(key) = check_key(row, known, sink) else { return };
     let kind = key.scope.kind();
-    if catalogue::has(&known.metrics, kind, &key.name) {
+    if catalogue::find(&known.metrics, kind, &key.name).is_some() {
         return;
     }
     // A task and a group may have one name.
