@@ -26,7 +26,8 @@ THEMES = {
 
 def timeline(variant):
     """Runs a variant. Returns a function that gives a column of the samples of an owner."""
-    command = [PAGETIDE, "inspect", "-", "--timeline", "--csv", "--variant", variant]
+    command = [PAGETIDE, "inspect", "-", "--timeline", "--format", "csv"]
+    command += ["--variant", variant]
     text = subprocess.check_output(command, input='name = "readme"\n' + SCENARIO, text=True)
     rows = list(csv.DictReader(text.splitlines()))
     return lambda owner, column: [float(row[column]) for row in rows if row["group"] == owner]

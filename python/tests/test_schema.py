@@ -64,6 +64,13 @@ def test_comparisons(place, tree):
     valid("verify", "verify", cases / "anon.toml", "--reference", cases / "linux-6.1", cwd=place)
 
 
+def test_files_and_timelines(place):
+    meminfo = valid("inspect", "inspect", "small.toml", "meminfo", cwd=place)["files"]
+    assert meminfo["/proc/meminfo"].startswith("MemTotal:")
+    drawn = valid("inspect", "inspect", "small.toml", "--timeline", cwd=place)
+    assert drawn["files"] == {} and drawn["timeline"]["samples"][-1]["end_ns"] == drawn["elapsed_ns"]
+
+
 def test_names(place):
     valid("metrics", "metrics", cwd=place)
     valid("explain", "explain", "*", cwd=place)

@@ -9,7 +9,8 @@ use crate::facts::verdict::VariantVerdict;
 use crate::facts::{sentences, verdicts};
 use crate::report::{MetricSeries, Report};
 use pagetide_scenario::model::costs::MachineCosts;
-use pagetide_scenario::record::{Incomplete, Unit};
+use pagetide_scenario::record::timeline::Timeline;
+use pagetide_scenario::record::{Incomplete, RunRecord, Unit};
 use schemars::generate::SchemaSettings;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
@@ -128,6 +129,47 @@ pub struct RunOutput<'a> {
     /// If the scenario has any (`[[expect]]`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expectations: Vec<ExpectationOutput<'a>>,
+}
+
+/// One run: the kernel's files, or its timeline.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct InspectOutput<'a> {
+    /// Name of the scenario.
+    scenario: &'a str,
+    /// The variant.
+    variant: &'a str,
+    /// Seed of the run.
+    seed: u64,
+    /// Version of Pagetide.
+    version: &'a str,
+    /// Virtual nanoseconds from the start to the moment that is shown.
+    elapsed_ns: u64,
+    /// Bytes in a page.
+    page_size: u64,
+    /// Remarks of the run.
+    notes: &'a [String],
+    /// Texts by path, in the kernel's format; empty with a timeline.
+    files: BTreeMap<String, &'a str>,
+    /// With `--timeline`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<&'a Timeline>,
+}
+
+impl<'a> InspectOutput<'a> {
+    pub fn new(record: &'a RunRecord, files: BTreeMap<String, &'a str>) -> InspectOutput<'a> {
+        InspectOutput {
+            scenario: &record.scenario,
+            variant: &record.variant,
+            seed: record.seed,
+            version: &record.version,
+            elapsed_ns: record.elapsed_ns,
+            page_size: record.page_size,
+            notes: &record.notes,
+            files,
+            timeline: record.timeline.as_ref(),
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -367,8 +367,7 @@ mod tests {
         let missing = KernelReference::load(dir.path(), "s", "v").unwrap_err();
         assert!(missing.to_string().contains("no such reference"));
         let names = KeyNames::default();
-        let reference =
-            KernelReference::new("s", "a/b", started(), &names, &[record(1, 8.0)]);
+        let reference = KernelReference::new("s", "a/b", started(), &names, &[record(1, 8.0)]);
         let path = reference.save(dir.path()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         for end in 0..text.len() - 2 {

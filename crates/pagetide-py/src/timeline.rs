@@ -1,6 +1,6 @@
 //! Timelines of a run as tables, for the machine, a group, a task, a service, a node or a zone.
 //!
-//! The columns are those of `pagetide inspect --timeline --csv`, with times in seconds.
+//! The columns are those of `pagetide inspect --timeline --format csv`, with times in seconds.
 
 use crate::errors;
 use crate::table::Table;

@@ -374,6 +374,8 @@ pub enum SchemaOf {
     Verify,
     /// `pagetide mrc`
     Mrc,
+    /// `pagetide inspect`
+    Inspect,
     /// `pagetide metrics`
     Metrics,
     /// `pagetide explain`
@@ -621,9 +623,21 @@ pub struct InspectArgs {
     #[arg(long, conflicts_with_all = ["names", "only", "at"])]
     pub timeline: bool,
 
-    /// With --timeline: print all samples as lines of CSV
-    #[arg(long, requires = "timeline")]
-    pub csv: bool,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = InspectFormat::Text)]
+    #[arg(requires_if("csv", "timeline"))]
+    pub format: InspectFormat,
+}
+
+/// Output format of files and timelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum InspectFormat {
+    /// Files as the kernel prints them, timelines as charts
+    Text,
+    /// Files by path, or all samples, for programs
+    Json,
+    /// With --timeline: a line for each sample and owner
+    Csv,
 }
 
 /// `pagetide completions`

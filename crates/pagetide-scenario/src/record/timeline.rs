@@ -11,9 +11,10 @@
 mod counts;
 
 pub use counts::{CompactionCounts, GroupEvents};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// Owners of the rows: the machine (an empty name), then every group by path (`/parent/child`).
     pub groups: Vec<String>,
@@ -43,7 +44,7 @@ pub struct Timeline {
 }
 
 /// The state at one time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineSample {
     /// Virtual time at its end, in nanoseconds.
     pub end_ns: u64,
@@ -70,7 +71,7 @@ pub struct TimelineSample {
     pub meminfo: Vec<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZoneName {
     /// Number of the node.
     pub node: u32,
@@ -79,7 +80,7 @@ pub struct ZoneName {
 }
 
 /// Free memory and watermarks of a zone at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZoneRow {
     /// Free pages at the end.
     pub free_pages: u64,
@@ -107,7 +108,7 @@ impl ZoneRow {
 }
 
 /// Cost of memory shortage for a program since the previous sample. A wait counts when it ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRow {
     /// Nanoseconds that its threads waited, summed, by [`TaskRow::STALLS`].
     pub stalled_ns: [u64; TaskRow::STALLS.len()],
@@ -156,7 +157,7 @@ impl TaskRow {
 }
 
 /// Requests of a service in an interval, by the time of their end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceRow {
     /// Completed requests.
     pub requests: u64,
@@ -199,7 +200,7 @@ impl ServiceRow {
 }
 
 /// Free memory of one node at one time, all zones together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeRow {
     /// Free pages at the end.
     pub free_pages: u64,
@@ -227,7 +228,7 @@ impl NodeRow {
 }
 
 /// A group with its descendants at one time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupRow {
     /// Pages in use at the end. For the machine: all pages that are not free.
     pub usage_pages: u64,

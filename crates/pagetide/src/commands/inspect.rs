@@ -1,13 +1,14 @@
 //! `pagetide inspect`: prints the state of a machine after a run as the kernel would print it, or
 //! the memory of its groups and nodes over time.
 
-use crate::cli::InspectArgs;
+use crate::cli::{InspectArgs, InspectFormat};
 use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::execute;
 use crate::{interrupt, names_of, scenario_file};
 use pagetide_lab::execute::JobOutcome;
+use pagetide_lab::json::{self, InspectOutput};
 use pagetide_lab::timeline;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
@@ -69,11 +70,18 @@ pub fn inspect(
         record.elapsed_ns as f64 / 1e9
     ));
     record.notes.iter().for_each(|note| printer.note(note));
-    printer.data(match (&record.timeline, &args.only) {
-        (Some(timeline), _) if args.csv => timeline::render_csv(timeline),
-        (Some(timeline), _) => timeline::render(timeline, record.page_size, printer::width()),
-        (None, Some(name)) => only(&record, name)?,
-        (None, None) => with_headings(&record, &args.names)?,
+    let files = chosen(&record, args.only.as_deref(), &args.names)?;
+    printer.data(match (args.format, &record.timeline) {
+        (InspectFormat::Json, _) => {
+            let files = files.iter().map(|(name, text)| (path_of(name), text.as_str()));
+            json::pretty(&InspectOutput::new(&record, files.collect()))
+        }
+        (InspectFormat::Csv, Some(timeline)) => timeline::render_csv(timeline),
+        (InspectFormat::Text, Some(timeline)) => {
+            timeline::render(timeline, record.page_size, printer::width())
+        }
+        (_, None) if args.only.is_some() => files[0].1.clone(),
+        (_, None) => with_headings(&files),
     })?;
     Ok(ExitStatus::Success)
 }
@@ -121,32 +129,47 @@ fn is_cache_file(file: &str) -> bool {
     CacheControl::ALL.iter().any(|control| control.file().name == file)
 }
 
-/// The files in sequence, each under `==> NAME <==`, as head(1) prints several files.
-fn with_headings(record: &RunRecord, names: &[String]) -> Result<String, CliError> {
-    let mut files: Vec<&(String, String)> = Vec::new();
-    if names.is_empty() {
-        files.extend(record.files.iter().filter(|(name, _)| !is_one_of_many(name)));
+/// The files to print: the only one, those with these names, or all.
+fn chosen<'a>(
+    record: &'a RunRecord,
+    only: Option<&str>,
+    names: &[String],
+) -> Result<Vec<&'a (String, String)>, CliError> {
+    let Some(only) = only else {
+        let all = record.files.iter().filter(|(name, _)| !is_one_of_many(name));
+        let mut files: Vec<_> = all.filter(|_| names.is_empty()).collect();
+        for name in names {
+            files.extend(pick(record, name)?);
+        }
+        return Ok(files);
+    };
+    let files = pick(record, only)?;
+    if files.len() > 1 {
+        let names: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
+        return Err(CliError::bad_input(
+            format!("`{only}` matches several files"),
+            format!("choose one of {}", names.join(", ")),
+        ));
     }
-    for name in names {
-        files.extend(pick(record, name)?);
-    }
-    let texts: Vec<String> =
-        files.iter().map(|(name, text)| format!("==> {} <==\n{text}", path_of(name))).collect();
-    Ok(texts.join("\n"))
+    Ok(files)
 }
 
-/// The text of the only file that matches `name`.
-fn only(record: &RunRecord, name: &str) -> Result<String, CliError> {
-    match pick(record, name)?.as_slice() {
-        [(_, text)] => Ok(text.clone()),
-        several => {
-            let names: Vec<&str> = several.iter().map(|(file, _)| file.as_str()).collect();
-            Err(CliError::bad_input(
-                format!("`{name}` matches several files"),
-                format!("choose one of {}", names.join(", ")),
-            ))
-        }
-    }
+/// The files in sequence, each under `==> NAME <==`, as head(1) prints several files.
+fn with_headings(files: &[&(String, String)]) -> String {
+    let texts: Vec<String> = files
+        .iter()
+        .map(|(name, text)| {
+            format!(
+                "==> {} <==
+{text}",
+                path_of(name)
+            )
+        })
+        .collect();
+    texts.join(
+        "
+",
+    )
 }
 
 /// The files that match `name`: a full path or the end of one.

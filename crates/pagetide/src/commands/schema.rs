@@ -8,7 +8,7 @@ use crate::policy::Plugins;
 use crate::printer::Printer;
 use pagetide_lab::explain::Topic;
 use pagetide_lab::find::json::FindOutput;
-use pagetide_lab::json::{self, RunOutput};
+use pagetide_lab::json::{self, InspectOutput, RunOutput};
 use pagetide_lab::mrc::CurveOutput;
 use pagetide_scenario::metric::catalogue::MetricEntry;
 use pagetide_scenario::schema;
@@ -25,6 +25,9 @@ pub fn schema(
         Some(SchemaOf::Find) => json::schema::<FindOutput<'_>>("pagetide find --emit json"),
         Some(SchemaOf::Verify) => json::schema::<VerifyOutput<'_>>("pagetide verify --format json"),
         Some(SchemaOf::Mrc) => json::schema::<CurveOutput<'_>>("pagetide mrc --format json"),
+        Some(SchemaOf::Inspect) => {
+            json::schema::<InspectOutput<'_>>("pagetide inspect --format json")
+        }
         Some(SchemaOf::Metrics) => {
             json::schema::<Vec<MetricEntry>>("pagetide metrics --format json")
         }

@@ -93,6 +93,8 @@ fn inspect_prints_the_kernels_files() {
         assert_eq!(inspect(&format!("--only {name}")).stdout, "64\n");
     }
     inspect("--variant late").fails(2, &["late"]);
+    let json = inspect("--format json meminfo").json();
+    assert_eq!(json["files"]["/proc/meminfo"], only);
 }
 
 /// A Lackey recording of a program that walks over 40 pages of its heap.

@@ -119,7 +119,7 @@ fn a_machine_without_groups_has_a_timeline() {
     let inspect = place.starting("inspect small.toml");
     let wanted = ["machine, free memory (0 to ", "\nnode 0, ", "\n      free MiB |"];
     inspect("--timeline").prints(&wanted);
-    let csv = inspect("--timeline --csv").stdout;
+    let csv = inspect("--timeline --format csv").stdout;
     let last = |group: &str| csv.lines().rfind(|row| row.contains(group)).unwrap();
     let fields: Vec<&str> = last(",node0,").split(',').collect();
     let files = inspect("--only vmstat").stdout;
@@ -130,7 +130,7 @@ fn a_machine_without_groups_has_a_timeline() {
 fn a_timelines_csv_sums_up_to_the_files() {
     let place = place();
     let inspect = place.starting("inspect groups.toml");
-    let csv = inspect("--timeline --csv").stdout;
+    let csv = inspect("--timeline --format csv").stdout;
     let mut rows = csv.lines();
     let header = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgsteal_kswapd,\
                   pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages,free_pages,\
@@ -178,7 +178,7 @@ fn a_timelines_csv_sums_up_to_the_files() {
 fn a_timeline_is_instead_of_files() {
     let place = place();
     let inspect = place.starting("inspect groups.toml");
-    inspect("--csv").fails(2, &["--timeline"]);
+    inspect("--format csv").fails(2, &["--timeline"]);
     inspect("vmstat --timeline").fails(2, &["cannot be used with", "--timeline"]);
     inspect("--only vmstat --timeline").fails(2, &["cannot be used with"]);
 }

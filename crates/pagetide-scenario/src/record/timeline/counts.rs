@@ -2,15 +2,17 @@
 //!
 //! Invariant: names, values and fields have the same order.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counters of /proc/vmstat, in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactionCounts {
     /// Scanned for pages to move.
     pub compact_migrate_scanned: u64,
     /// Scanned for free pages as targets.
     pub compact_free_scanned: u64,
+    /// Moved.
     pub pgmigrate_success: u64,
 }
 
@@ -42,7 +44,7 @@ impl CompactionCounts {
 }
 
 /// Counters with their names in memory.stat and memory.events; those of reclaim are in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupEvents {
     /// Inactive pages that kswapd scanned.
     pub pgscan_kswapd: u64,
