@@ -23,6 +23,7 @@ pub mod note;
 pub(crate) mod number;
 pub mod pagetypeinfo;
 mod plain_names;
+mod release;
 pub mod scenario;
 pub mod slabinfo;
 pub mod snapshot;

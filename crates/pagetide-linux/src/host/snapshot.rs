@@ -10,8 +10,9 @@ use super::error::HostError;
 use super::files::HostFiles;
 use super::group_tree;
 use super::meminfo::{self, MemInfo};
-use super::note::{shown, ImportNote};
+use super::note::ImportNote;
 use super::pagetypeinfo::{self, PageTypeInfo};
+use super::release;
 use super::slabinfo::{self, SlabCache};
 use super::swaps::{self, HostSwap};
 use super::sysctl;
@@ -20,11 +21,18 @@ use super::zoneinfo::{self, HostZoneInfo};
 use pagetide_core::config::Sysctl;
 use std::path::Path;
 
+pub(super) const LRU_GEN: &str = "/sys/kernel/mm/lru_gen/enabled";
+pub(super) const ZONE_RECLAIM: &str = "/proc/sys/vm/zone_reclaim_mode";
+
 /// The contents of a system's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSnapshot {
     /// The kernel's release: 6.1.0-41-amd64.
     pub release: Option<String>,
+    /// The file that switches the multi-generational LRU on, if it is on.
+    pub multi_gen_lru: Option<String>,
+    /// `vm.zone_reclaim_mode`, if it is not 0.
+    pub zone_reclaim: Option<String>,
     /// /proc/zoneinfo
     pub zones: HostZoneInfo,
     /// /proc/meminfo
@@ -59,8 +67,10 @@ impl HostSnapshot {
         let mut host = HostSnapshot {
             release: files
                 .read("/proc/sys/kernel/osrelease", &mut notes)
-                .map(|text| shown(&text))
-                .filter(|text| !text.is_empty()),
+                .and_then(|text| release::of_osrelease(&text))
+                .or_else(|| release::of_version(&files.read("/proc/version", &mut notes)?)),
+            multi_gen_lru: files.read(LRU_GEN, &mut notes).filter(|text| is_on(text)),
+            zone_reclaim: files.read(ZONE_RECLAIM, &mut notes).filter(|text| is_on(text)),
             zones: parsed(&files, "/proc/zoneinfo", zoneinfo::parse, &mut notes),
             memory: parsed(&files, "/proc/meminfo", meminfo::parse, &mut notes),
             counters: parsed(&files, "/proc/vmstat", vmstat::parse, &mut notes),
@@ -96,12 +106,12 @@ impl HostSnapshot {
     pub fn sysctl(&self, sysctl: Sysctl) -> Option<&str> {
         self.sysctls.iter().find(|(one, _)| *one == sysctl).map(|(_, value)| value.as_str())
     }
+}
 
-    /// The first two numbers of the kernel's version.
-    pub fn version(&self) -> Option<(u32, u32)> {
-        let mut parts = self.release.as_deref()?.split(['.', '-', '+', '~']);
-        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-    }
+/// Whether the text of a file with switches is none of the forms of 0.
+fn is_on(text: &str) -> bool {
+    let bits = text.trim().trim_start_matches("0x");
+    !matches!(bits, "n" | "N") && !bits.bytes().all(|byte| byte == b'0')
 }
 
 /// The free lists. Only `--as-is` needs them, so notes about them are kept apart.
@@ -130,22 +140,4 @@ fn parsed<T: Default>(
     let (value, strange) = parse(&text);
     notes.extend(strange);
     value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_read() {
-        let version = |release: &str| {
-            HostSnapshot { release: Some(release.to_owned()), ..HostSnapshot::default() }.version()
-        };
-        assert_eq!(version("6.1.0-41-amd64"), Some((6, 1)));
-        assert_eq!(version("5.10"), Some((5, 10)));
-        assert_eq!(version("4.5-rc1"), Some((4, 5)));
-        assert_eq!(version("6"), None);
-        assert_eq!(version("x.y"), None);
-        assert_eq!(HostSnapshot::default().version(), None);
-    }
 }

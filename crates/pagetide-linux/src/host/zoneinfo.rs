@@ -69,6 +69,18 @@ impl HostZoneInfo {
         let sets = self.zones.iter().flat_map(|zone| &zone.pagesets);
         sets.map(|set| set.cpu).collect::<BTreeSet<u32>>().len()
     }
+
+    /// The newest release that prints this form, if not all newer ones do.
+    pub fn newest_release(&self) -> Option<&'static str> {
+        let has = |name: &str| self.zones.iter().any(|zone| zone.counters.contains_key(name));
+        let is_managed = self.zones.iter().any(|zone| zone.managed.is_some());
+        match (has("active"), is_managed) {
+            _ if self.zones.is_empty() => None,
+            (true, _) => Some("2.6.27"),
+            (false, false) => Some("3.8"),
+            (false, true) => (has("scanned") || has("all_unreclaimable")).then_some("4.7"),
+        }
+    }
 }
 
 impl HostZone {
@@ -274,6 +286,16 @@ Node 1, zone   Normal
         assert_eq!((normal.node, normal.managed), (1, None));
         let crlf = TEXT.replace('\n', "\r\n");
         assert_eq!(parse(&crlf).0, info);
+    }
+
+    #[test]
+    fn the_form_tells_how_old_a_kernel_is() {
+        let newest = |text: &str| parse(text).0.newest_release();
+        assert_eq!(newest(TEXT), None);
+        assert_eq!(newest(&TEXT.replace("managed ", "x ")), Some("3.8"));
+        assert_eq!(newest(&TEXT.replace("node_unreclaimable", "all_unreclaimable")), Some("4.7"));
+        assert_eq!(newest(&TEXT.replace("nr_zone_inactive_anon", "active")), Some("2.6.27"));
+        assert_eq!(newest(""), None);
     }
 
     #[test]

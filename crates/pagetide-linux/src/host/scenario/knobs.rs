@@ -4,20 +4,13 @@
 //! `vm.dirty_ratio`) only the effective one is written.
 
 use super::page::{quoted, ScenarioText};
-use crate::host::note::ImportNote;
-use crate::host::snapshot::HostSnapshot;
-use pagetide_core::config::{
-    ControlForm, DirectReclaimPolicy, KswapdPolicy, PcpPolicy, Sysctl, WatermarkPolicy,
-};
+use crate::host::note::{shown, ImportNote};
+use crate::host::release;
+use crate::host::snapshot::{HostSnapshot, LRU_GEN, ZONE_RECLAIM};
+use pagetide_core::config::{ControlForm, ControlOrigin, Sysctl};
 use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::names::{NameSet, ZoneName};
 
-/// First version with a scale factor of watermarks.
-const SCALE_FACTOR_SINCE: (u32, u32) = (4, 6);
-/// First version with per-CPU lists sized by the low watermark.
-const LARGE_LISTS_SINCE: (u32, u32) = (5, 14);
-/// Last version that reclaims zone by zone.
-const BY_ZONE_UNTIL: (u32, u32) = (2, 6);
 /// Default of `vm.lowmem_reserve_ratio`, by zone of a scenario.
 const RESERVE_RATIOS: [&str; 4] = ["256", "256", "32", "0"];
 
@@ -53,31 +46,45 @@ pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot) {
             }
         }
     }
+    not_yet(page, host);
     read_ahead(page, host);
 }
 
+/// The policies of the system's kernel.
 fn policies(page: &mut ScenarioText, host: &HostSnapshot) {
-    let version = host.version();
-    let is_before = |since| version.is_some_and(|version| version < since);
-    let lacks_scale_factor = host.sysctl(Sysctl::MinFreeKbytes).is_some()
-        && host.sysctl(Sysctl::WatermarkScaleFactor).is_none();
-    let derived = is_before(SCALE_FACTOR_SINCE) || version.is_none() && lacks_scale_factor;
-    let small_lists = is_before(LARGE_LISTS_SINCE);
-    let by_zone = version.is_some_and(|version| version <= BY_ZONE_UNTIL);
-    if !derived && !small_lists {
-        return;
-    }
     page.line("");
     page.line("[policy]");
-    if derived {
-        page.line(&format!("watermarks = \"{}\"", WatermarkPolicy::Derived.name()));
+    let (set, note) = release::policy_set(host.release.as_deref(), host.zones.newest_release());
+    page.line(&format!("kernel = \"{set}\""));
+    note.into_iter().for_each(|note| page.comment_note(note));
+    let unmodelled = [
+        (
+            &host.multi_gen_lru,
+            LRU_GEN,
+            "the multi-generational LRU is on; the scenario has two lists",
+        ),
+        (
+            &host.zone_reclaim,
+            ZONE_RECLAIM,
+            "a node is reclaimed before another is used; a run does not",
+        ),
+    ];
+    for (text, place, message) in unmodelled {
+        if let Some(text) = text {
+            page.comment_note(ImportNote { text: shown(text), ..ImportNote::new(place, message) });
+        }
     }
-    if by_zone {
-        page.line(&format!("kswapd = \"{}\"", KswapdPolicy::Linux2637.name()));
-        page.line(&format!("direct_reclaim = \"{}\"", DirectReclaimPolicy::Linux2637.name()));
-    }
-    if small_lists {
-        page.line(&format!("per_cpu_lists = \"{}\"", PcpPolicy::Linux2637.name()));
+}
+
+/// Turns off behaviour that the system's kernel is too old to have.
+fn not_yet(page: &mut ScenarioText, host: &HostSnapshot) {
+    let Some(release) = &host.release else { return };
+    for sysctl in [Sysctl::WatermarkBoostFactor, Sysctl::CompactionProactiveness] {
+        let file = sysctl.file();
+        let ControlOrigin::Linux(since) = file.since else { continue };
+        if host.sysctl(sysctl).is_none() && release::is_before(release, since) {
+            page.line(&format!("\"{}\" = 0 # since Linux {since}", file.name));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::host::{block::BlockDevice, buddyinfo, cgroup, meminfo, pagetypeinfo, swaps, zoneinfo};
-use pagetide_core::config::{Policy, Sysctl};
+use pagetide_core::config::{PolicySet, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::model::{Scenario, Setup};
@@ -44,10 +44,6 @@ fn sysctl(name: &str, text: &str) -> (Sysctl, String) {
 
 fn write_of(name: &str, text: &str) -> ControlWrite {
     ControlWrite::read(name, text, PageSize::Kib4).unwrap()
-}
-
-fn policy(setup: &Setup, name: &str) -> &'static str {
-    setup.policies.get(Policy::find(name).unwrap()).unwrap().name()
 }
 
 fn told(written: &ImportedScenario, text: &str) {
@@ -149,7 +145,6 @@ fn knobs_that_exclude_each_other() {
         ]
     );
     assert_eq!(setup.sysctls[1].to_string(), "256 32 1 0");
-    assert_eq!(policy(&setup, "watermarks"), "derived");
     told(&written, "has the watermarks 1, 2 and 3 pages and will have 250, 312 and 375");
 }
 
@@ -164,19 +159,33 @@ fn zones_that_the_kernel_was_built_without_have_default_ratios() {
 }
 
 #[test]
-fn old_kernels_have_old_policies() {
-    for (release, watermarks, lists, kswapd) in [
-        ("6.1.0-41-amd64", "scale-factor", "linux-6.1", "linux-6.1"),
-        ("5.10.0", "scale-factor", "linux-2.6.37", "linux-6.1"),
-        ("3.16.0-4", "derived", "linux-2.6.37", "linux-6.1"),
-        ("2.6.32", "derived", "linux-2.6.37", "linux-2.6.37"),
-    ] {
+fn the_release_decides_policies_and_what_is_off() {
+    let boost = write_of("vm.watermark_boost_factor", "0");
+    let proactive = write_of("vm.compaction_proactiveness", "0");
+    for (release, has_boost, has_proactive) in
+        [("6.1.0-41-amd64", true, true), ("5.8.18", true, false), ("3.16.0-4", false, false)]
+    {
         let host = HostSnapshot { release: Some(release.to_owned()), ..host() };
-        let (setup, _) = setup(&host, HostImportOptions::default());
-        assert_eq!(policy(&setup, "watermarks"), watermarks, "{release}");
-        assert_eq!(policy(&setup, "per_cpu_lists"), lists, "{release}");
-        assert_eq!(policy(&setup, "kswapd"), kswapd, "{release}");
+        let (setup, written) = setup(&host, HostImportOptions::default());
+        let set = PolicySet::of_release(release);
+        assert!(written.text.contains(&format!("\nkernel = \"{set}\"\n")), "{}", written.text);
+        assert_eq!(setup.sysctls.contains(&boost), !has_boost, "{release}");
+        assert_eq!(setup.sysctls.contains(&proactive), !has_proactive, "{release}");
     }
+    let (_, written) = setup(&host(), HostImportOptions::default());
+    told(&written, "the release of the kernel is unknown");
+}
+
+#[test]
+fn other_reclaim_is_noted() {
+    let on = HostSnapshot {
+        multi_gen_lru: Some("0x0007\n".into()),
+        zone_reclaim: Some("1\n".into()),
+        ..host()
+    };
+    let (_, written) = setup(&on, HostImportOptions::default());
+    told(&written, "/sys/kernel/mm/lru_gen/enabled: the multi-generational LRU is on");
+    told(&written, "/proc/sys/vm/zone_reclaim_mode: a node is reclaimed before another");
 }
 
 fn group(path: &str, parent: Option<usize>, files: &[(&str, &str)]) -> cgroup::HostGroup {
