@@ -108,6 +108,8 @@ impl StartMemory {
             }
             let on_lists =
                 zone.pagesets.iter().fold(0u64, |sum, set| sum.saturating_add(set.count));
+            let mark =
+                |mark: Option<u64>| mark.unwrap_or(0).saturating_sub(zone.boost.unwrap_or(0));
             zones.push(StartZone {
                 node: zone.node,
                 name: zone.name.clone(),
@@ -116,9 +118,9 @@ impl StartMemory {
                 free: zone.free.unwrap_or(0).saturating_add(on_lists).min(managed),
                 free_blocks: types.free_blocks(zone.node, &zone.name),
                 pageblocks: types.pageblocks(zone.node, &zone.name),
-                min: zone.min.unwrap_or(0),
-                low: zone.low.unwrap_or(0),
-                high: zone.high.unwrap_or(0),
+                min: mark(zone.min),
+                low: mark(zone.low),
+                high: mark(zone.high),
             });
         }
         if zones.is_empty() {

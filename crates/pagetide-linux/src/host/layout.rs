@@ -49,13 +49,14 @@ pub(super) struct ZoneLayout {
 /// The machine's nodes, with notes on what does not fit. Empty if no zone is known.
 pub(super) fn nodes(
     host: &HostSnapshot,
+    factor: u64,
+    marks: &[Option<HostWatermarks>],
     notes: &mut Vec<ImportNote>,
 ) -> Result<Vec<NodeLayout>, HostError> {
-    let factor = page_factor(host, notes);
     let usage = free::usage(&host.zones.zones, &host.zones.nodes);
     let mut nodes: BTreeMap<u32, Vec<ZoneLayout>> = BTreeMap::new();
     let mut empty = Vec::new();
-    for (zone, usage) in host.zones.zones.iter().zip(usage) {
+    for ((zone, usage), marks) in host.zones.zones.iter().zip(usage).zip(marks) {
         let name = shown(&zone.name);
         let present = zone.present.unwrap_or(0);
         nodes.entry(zone.node).or_default();
@@ -67,12 +68,11 @@ pub(super) fn nodes(
         if times(present) > MACHINE_PAGES_MAX {
             return Err(too_large(times(present)));
         }
-        let marks = match (zone.min, zone.low, zone.high) {
-            (Some(min), Some(low), Some(high)) => {
-                Some(HostWatermarks { min: times(min), low: times(low), high: times(high) })
-            }
-            _ => None,
-        };
+        let marks = marks.map(|HostWatermarks { min, low, high }| HostWatermarks {
+            min: times(min),
+            low: times(low),
+            high: times(high),
+        });
         // Only the first node of a scenario has low zones.
         let is_first = nodes.iter().all(|(node, zones)| *node >= zone.node || zones.is_empty());
         let zones = nodes.entry(zone.node).or_default();
@@ -191,7 +191,7 @@ fn place(name: &str, present: u64, is_first: bool, zones: &[ZoneLayout]) -> (Zon
 
 /// The system's page size in units of 4 KiB, from the ratio of its two totals of memory. The totals
 /// differ slightly, so the nearest page size of any kernel is used.
-fn page_factor(host: &HostSnapshot, notes: &mut Vec<ImportNote>) -> u64 {
+pub(super) fn page_factor(host: &HostSnapshot, notes: &mut Vec<ImportNote>) -> u64 {
     let zones = &host.zones.zones;
     let pages = zones.iter().fold(0u64, |sum, zone| sum.saturating_add(free::managed(zone)));
     let Some(kbytes) = host.memory.get("MemTotal").filter(|kbytes| *kbytes > 0 && pages > 0) else {
@@ -221,7 +221,7 @@ fn page_factor(host: &HostSnapshot, notes: &mut Vec<ImportNote>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{meminfo, zoneinfo};
+    use crate::host::{marks, meminfo, zoneinfo};
 
     fn lay_out(zones: &str, meminfo: &str) -> (Vec<NodeLayout>, Vec<ImportNote>) {
         let host = HostSnapshot {
@@ -230,7 +230,9 @@ mod tests {
             ..HostSnapshot::default()
         };
         let mut notes = Vec::new();
-        (nodes(&host, &mut notes).unwrap(), notes)
+        let factor = page_factor(&host, &mut notes);
+        let marks = marks::read(&host, 4 * factor, true).marks;
+        (nodes(&host, factor, &marks, &mut notes).unwrap(), notes)
     }
 
     fn zone(node: u32, name: &str, present: u64) -> String {
@@ -300,7 +302,10 @@ mod tests {
             zone(0, "Normal", MACHINE_PAGES_MAX) + &zone(1, "Normal", 1),
         ] {
             let host = HostSnapshot { zones: zoneinfo::parse(&text).0, ..HostSnapshot::default() };
-            assert!(matches!(nodes(&host, &mut Vec::new()), Err(HostError::TooLarge { .. })));
+            assert!(matches!(
+                nodes(&host, 1, &[None, None], &mut Vec::new()),
+                Err(HostError::TooLarge { .. })
+            ));
         }
     }
 }

@@ -12,12 +12,13 @@ mod machine;
 mod page;
 
 use super::error::HostError;
-use super::layout;
 use super::note::ImportNote;
 use super::number::{plural, show_pages};
 use super::snapshot::HostSnapshot;
+use super::{layout, marks, release};
 pub use costs::MeasuredCosts;
 use page::ScenarioText;
+use pagetide_core::config::{PolicyChoice, WatermarkPolicy};
 use pagetide_scenario::load::{self, Overrides};
 use std::path::Path;
 
@@ -58,7 +59,12 @@ pub fn write(
     options: HostImportOptions<'_>,
 ) -> Result<ImportedScenario, HostError> {
     let mut layout_notes = Vec::new();
-    let mut nodes = layout::nodes(host, &mut layout_notes)?;
+    let (set, set_note) = release::policy_set(host.release.as_deref(), host.zones.newest_release());
+    let is_derived = set.choices().contains(&PolicyChoice::Watermarks(WatermarkPolicy::Derived));
+    let factor = layout::page_factor(host, &mut layout_notes);
+    let mut marks = marks::read(host, 4 * factor, !is_derived);
+    let mut nodes = layout::nodes(host, factor, &marks.marks, &mut layout_notes)?;
+    layout_notes.append(&mut marks.notes);
     if options.as_is {
         free_lists::assign_free_lists(host, &mut nodes, &mut layout_notes);
     } else {
@@ -94,11 +100,12 @@ pub fn write(
         };
         page.comment_note(ImportNote::new("/proc/zoneinfo", what));
     }
-    let free = machine::write(&mut page, host, &nodes, layout_notes, options);
+    let free = machine::write(&mut page, host, &nodes, &marks, layout_notes, options);
     if let Some(measured) = options.costs {
         costs::write(&mut page, measured);
     }
-    knobs::write(&mut page, host);
+    knobs::policies(&mut page, host, set, set_note);
+    knobs::write(&mut page, host, &marks);
     let memory = managed.saturating_mul(4096);
     let nr_groups = groups::write(&mut page, host, memory, options, TASK);
     task(&mut page, free, nr_groups);

@@ -31,12 +31,12 @@ pub struct HostZone {
     pub name: String,
     /// Free pages in the buddy lists, without per-CPU lists.
     pub free: Option<u64>,
-    /// The watermark, without boost.
+    /// The watermark as printed: with the boost.
     pub min: Option<u64>,
     pub low: Option<u64>,
     pub high: Option<u64>,
-    /// Current boost of the watermarks (since 5.0).
-    pub boost: u64,
+    /// Current boost of the watermarks; the line exists since 5.16.
+    pub boost: Option<u64>,
     /// From the first page to the last, including holes.
     pub spanned: Option<u64>,
     /// Pages that exist.
@@ -216,7 +216,7 @@ fn field(zone: &mut HostZone, name: &str, pages: u64, part: ZoneSection) {
         "min" => zone.min = Some(pages),
         "low" => zone.low = Some(pages),
         "high" => zone.high = Some(pages),
-        "boost" => zone.boost = pages,
+        "boost" => zone.boost = Some(pages),
         "spanned" => zone.spanned = Some(pages),
         "present" => zone.present = Some(pages),
         "managed" => zone.managed = Some(pages),
@@ -275,7 +275,10 @@ Node 1, zone   Normal
         assert_eq!(notes, []);
         let [dma, normal] = info.zones.as_slice() else { panic!("{info:?}") };
         assert_eq!((dma.node, dma.name.as_str(), dma.free), (0, "DMA", Some(3840)));
-        assert_eq!((dma.min, dma.low, dma.high, dma.boost), (Some(13), Some(16), Some(19), 7));
+        assert_eq!(
+            (dma.min, dma.low, dma.high, dma.boost),
+            (Some(13), Some(16), Some(19), Some(7))
+        );
         assert_eq!((dma.spanned, dma.present, dma.managed), (Some(4095), Some(3998), Some(3840)));
         assert_eq!(dma.protection, [0, 3019, 18763, 18763, 18763]);
         assert_eq!(dma.counters["nr_zone_inactive_anon"], 5);

@@ -21,7 +21,7 @@ pub(super) fn free_above_watermarks(host: &HostSnapshot) -> Option<u64> {
     let mut free = None::<u64>;
     for zone in zones.iter().filter(|zone| zone.managed.or(zone.present).unwrap_or(0) > 0) {
         // Free memory of one zone does not help a zone below its watermark.
-        let above = zone.free?.saturating_sub(zone.high?.saturating_add(zone.boost));
+        let above = zone.free?.saturating_sub(zone.high?);
         free = Some(free.unwrap_or(0).saturating_add(above));
     }
     free?.checked_mul(PAGE_BYTES)

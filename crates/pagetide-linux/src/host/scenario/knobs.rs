@@ -4,18 +4,18 @@
 //! `vm.dirty_ratio`) only the effective one is written.
 
 use super::page::{quoted, ScenarioText};
+use crate::host::marks::{ReadMarks, SCALE_FACTOR};
 use crate::host::note::{shown, ImportNote};
 use crate::host::release;
 use crate::host::snapshot::{HostSnapshot, LRU_GEN, ZONE_RECLAIM};
-use pagetide_core::config::{ControlForm, ControlOrigin, Sysctl};
+use pagetide_core::config::{ControlForm, ControlOrigin, PolicySet, Sysctl};
 use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::names::{NameSet, ZoneName};
 
 /// Default of `vm.lowmem_reserve_ratio`, by zone of a scenario.
 const RESERVE_RATIOS: [&str; 4] = ["256", "256", "32", "0"];
 
-pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot) {
-    policies(page, host);
+pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot, marks: &ReadMarks) {
     page.line("");
     page.line("[sysctl]");
     let places = ["/proc/sys/vm/", "/sys/kernel/debug/", "/sys/kernel/mm/"];
@@ -46,15 +46,28 @@ pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot) {
             }
         }
     }
+    let derived = [
+        (Sysctl::MinFreeKbytes, marks.min_free_kbytes),
+        (Sysctl::WatermarkScaleFactor, marks.scale_factor.filter(|factor| *factor != SCALE_FACTOR)),
+    ];
+    for (sysctl, value) in derived {
+        if let Some(value) = value.filter(|_| host.sysctl(sysctl).is_none()) {
+            page.line(&format!("\"{}\" = {value} # from the watermarks", sysctl.name()));
+        }
+    }
     not_yet(page, host);
     read_ahead(page, host);
 }
 
 /// The policies of the system's kernel.
-fn policies(page: &mut ScenarioText, host: &HostSnapshot) {
+pub(super) fn policies(
+    page: &mut ScenarioText,
+    host: &HostSnapshot,
+    set: PolicySet,
+    note: Option<ImportNote>,
+) {
     page.line("");
     page.line("[policy]");
-    let (set, note) = release::policy_set(host.release.as_deref(), host.zones.newest_release());
     page.line(&format!("kernel = \"{set}\""));
     note.into_iter().for_each(|note| page.comment_note(note));
     let unmodelled = [

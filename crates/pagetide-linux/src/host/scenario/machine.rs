@@ -8,13 +8,12 @@ use super::HostImportOptions;
 use crate::host::block::BlockDevice;
 use crate::host::free::ZoneUsage;
 use crate::host::layout::{NodeLayout, ZoneLayout};
-use crate::host::marks::{HostWatermarks, WatermarkRule};
+use crate::host::marks::{HostWatermarks, ReadMarks, WatermarkRule};
 use crate::host::note::{shown, ImportNote};
 use crate::host::number::{plural, show_bytes, show_pages};
 use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::swaps::HostSwap;
-use pagetide_core::config::Sysctl;
 use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::{DiskModel, NameSet};
 
@@ -41,6 +40,7 @@ pub(super) fn write(
     page: &mut ScenarioText,
     host: &HostSnapshot,
     nodes: &[NodeLayout],
+    marks: &ReadMarks,
     notes: Vec<ImportNote>,
     options: HostImportOptions<'_>,
 ) -> u64 {
@@ -51,7 +51,7 @@ pub(super) fn write(
         page.line(&format!("memory = \"{pages} pages\" # {}", show_pages(pages)));
         pages
     } else {
-        zones(page, host, nodes, notes, options)
+        zones(page, host, nodes, marks, notes, options)
     };
     let names = disks(page, &host.disks);
     swap(page, &host.swaps, &names);
@@ -62,6 +62,7 @@ fn zones(
     page: &mut ScenarioText,
     host: &HostSnapshot,
     nodes: &[NodeLayout],
+    marks: &ReadMarks,
     notes: Vec<ImportNote>,
     options: HostImportOptions<'_>,
 ) -> u64 {
@@ -93,7 +94,7 @@ fn zones(
             free = free.saturating_add(self::zone(page, table, zone, options));
         }
     }
-    compare_marks(page, host, nodes);
+    compare_marks(page, marks, nodes);
     let highs = nodes.iter().flat_map(|node| &node.zones).filter_map(|zone| zone.marks);
     let high = highs.fold(0u64, |sum, marks| sum.saturating_add(marks.high));
     if free < high {
@@ -213,11 +214,9 @@ fn since_boot(page: &mut ScenarioText, host: &HostSnapshot) {
 const SLIGHT: u64 = 50;
 
 /// Adds a note if the watermarks of a run will differ from the system's.
-fn compare_marks(page: &mut ScenarioText, host: &HostSnapshot, nodes: &[NodeLayout]) {
-    let number = |sysctl: Sysctl| host.sysctl(sysctl).and_then(|text| text.parse::<u64>().ok());
-    let Some(kbytes) = number(Sysctl::MinFreeKbytes) else { return };
-    let scale_factor = number(Sysctl::WatermarkScaleFactor);
-    let rule = WatermarkRule { min_free_pages: kbytes / 4, scale_factor };
+fn compare_marks(page: &mut ScenarioText, read: &ReadMarks, nodes: &[NodeLayout]) {
+    let Some(kbytes) = read.min_free_kbytes else { return };
+    let rule = WatermarkRule { min_free_pages: kbytes / 4, scale_factor: read.scale_factor };
     let zones = || nodes.iter().flat_map(|node| &node.zones);
     let total = zones().fold(0u64, |sum, zone| sum.saturating_add(zone.managed));
     let compared = zones().filter_map(|zone| {

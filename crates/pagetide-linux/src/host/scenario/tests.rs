@@ -142,10 +142,11 @@ fn knobs_that_exclude_each_other() {
             "vm.dirty_bytes",
             "transparent_hugepage.enabled",
             "transparent_hugepage.khugepaged.max_ptes_none",
+            "vm.watermark_scale_factor",
         ]
     );
     assert_eq!(setup.sysctls[1].to_string(), "256 32 1 0");
-    told(&written, "has the watermarks 1, 2 and 3 pages and will have 250, 312 and 375");
+    told(&written, "has the watermarks 1, 2 and 3 pages and will have 250, 312 and 374");
 }
 
 #[test]
@@ -156,6 +157,18 @@ fn zones_that_the_kernel_was_built_without_have_default_ratios() {
     host.sysctls = vec![sysctl("vm.lowmem_reserve_ratio", "100 30 7 0")];
     let (setup, _) = setup(&host, HostImportOptions::default());
     assert_eq!(setup.sysctls[0].to_string(), "256 100 30 7");
+}
+
+#[test]
+fn watermarks_without_knobs_become_knobs() {
+    let text = "Node 0, zone Normal\n pages free 9000\n boost 1024\n min 9024\n low 11024\n \
+                high 13024\n present 1000000\n";
+    let host = HostSnapshot { zones: zoneinfo::parse(text).0, ..HostSnapshot::default() };
+    let (setup, written) = setup(&host, HostImportOptions::default());
+    assert!(setup.sysctls.contains(&write_of("vm.min_free_kbytes", "32000")));
+    told(&written, "zone Normal of node 0 has watermarks boosted by 1024 pages");
+    assert!(written.text.contains("# watermarks now: min 8000, low 10000, high 12000 pages"));
+    assert!(!written.text.contains("will have"), "{}", written.text);
 }
 
 #[test]
