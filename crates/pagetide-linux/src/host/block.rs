@@ -1,7 +1,8 @@
 //! /sys/block: the disks, and their models in a scenario.
 //!
 //! Linux: block/genhd.c and block/blk-sysfs.c. Devices on top of other disks (device mapper, RAID,
-//! loops) and devices that are not disks (RAM disks, zram) are left out: I/O to the former reaches
+//! loops), devices that are not disks (RAM disks, zram), and drives without a
+//! medium or connection are left out: I/O to the former reaches
 //! one of the disks. Invariant: a device with [`BlockDevice::is_real`] has a model.
 
 use super::note::{shown, ImportNote};
@@ -9,7 +10,10 @@ use super::number::count;
 use pagetide_scenario::names::DiskModel;
 
 /// Prefixes of devices that are stacked on others or are not disks; a number follows.
-const NOT_REAL: [&str; 9] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nullb", "mtdblock"];
+const NOT_REAL: [&str; 11] =
+    ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nullb", "mtdblock", "bcache", "zd"];
+/// The sectors of a network block device that was never connected, before 4.10.
+const NBD_UNUSED: u64 = 0xffff_f800;
 
 /// A device of /sys/block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +64,12 @@ impl BlockDevice {
             let rest = self.name.strip_prefix(prefix);
             rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         });
-        !is_other && !self.is_hidden && self.sectors != Some(0)
+        let is_connected = match self.sectors {
+            Some(0) => false,
+            Some(NBD_UNUSED) | None => !self.name.starts_with("nbd"),
+            Some(_) => true,
+        };
+        !is_other && !self.is_hidden && is_connected
     }
 
     /// The nearest preset.
@@ -115,13 +124,15 @@ mod tests {
 
     #[test]
     fn real_disks_are_distinguished_from_virtual_ones() {
-        for name in ["sda", "vda", "nvme0n1", "mmcblk0", "xvda", "nbd0", "pmem0", "mdx", "sraa"] {
+        for name in ["sda", "vda", "nvme0n1", "mmcblk0", "xvda", "pmem0", "mdx", "sraa"] {
             assert!(named(name).is_real(), "{name}");
         }
         for name in ["loop0", "ram15", "zram0", "dm-0", "md127", "sr0", "fd0"] {
             assert!(!named(name).is_real(), "{name}");
         }
-        assert!(!BlockDevice { sectors: Some(0), ..named("nbd0") }.is_real());
+        let of_size = |name: &str, sectors| BlockDevice { sectors, ..named(name) }.is_real();
+        assert!(of_size("nbd0", Some(8)) && !of_size("nbd0", None) && !of_size("sdb", Some(0)));
+        assert!(!of_size("nbd0", Some(NBD_UNUSED)) && of_size("sdb", Some(NBD_UNUSED)));
     }
 
     #[test]

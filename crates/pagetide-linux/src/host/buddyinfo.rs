@@ -24,6 +24,18 @@ impl BuddyInfo {
             sum.saturating_add(blocks.saturating_mul(1 << order.min(ORDERS_MAX)))
         })
     }
+
+    /// Blocks of orders 0 to 10, larger ones as several. `None` if they are too many.
+    pub(super) fn by_order(&self) -> Option<[u32; 11]> {
+        let mut counts = [0u32; 11];
+        for (order, blocks) in self.blocks.iter().enumerate() {
+            let parts = 1u64.checked_shl(order.saturating_sub(10) as u32)?;
+            let blocks = u32::try_from(blocks.checked_mul(parts)?).ok()?;
+            let place = &mut counts[order.min(10)];
+            *place = place.checked_add(blocks)?;
+        }
+        Some(counts)
+    }
 }
 
 pub fn parse(text: &str) -> (Vec<BuddyInfo>, Vec<ImportNote>) {
@@ -65,6 +77,10 @@ mod tests {
         assert_eq!(notes, []);
         assert_eq!((zones[0].node, zones[0].zone.as_str()), (0, "DMA"));
         assert_eq!((zones[0].pages_from(0), zones[0].pages_from(2)), (8, 4));
+        let large =
+            BuddyInfo { blocks: vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 2], ..zones[0].clone() };
+        assert_eq!(large.by_order(), Some([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11]));
+        assert_eq!(BuddyInfo { blocks: vec![u64::MAX], ..large }.by_order(), None);
         assert_eq!((zones[1].node, zones[1].blocks.as_slice()), (1, &[5, 0, 3][..]));
     }
 

@@ -31,22 +31,37 @@ pub(super) struct ZoneUsage {
 }
 
 impl ZoneUsage {
+    /// The use of `managed` pages: free, in per-CPU lists, programs, cache, returned. The rest is
+    /// held. A part that is too large is cut.
+    pub(super) fn of(managed: u64, parts: [u64; 5]) -> ZoneUsage {
+        let mut held = managed;
+        let [free, in_pagesets, programs, cache, returned] = parts.map(|pages| {
+            let taken = pages.min(held);
+            held -= taken;
+            taken
+        });
+        ZoneUsage { free, in_pagesets, programs, cache, returned, held }
+    }
+
     /// Pages that would be free if no program ran.
     pub(super) fn free_without_programs(&self) -> u64 {
         // All parts of `managed`, so the sum cannot overflow.
         self.free + self.in_pagesets + self.programs + self.cache + self.returned
     }
 
-    pub(super) fn times(self, factor: u64) -> ZoneUsage {
-        let times = |pages: u64| pages.saturating_mul(factor);
-        ZoneUsage {
-            free: times(self.free),
-            in_pagesets: times(self.in_pagesets),
-            programs: times(self.programs),
-            cache: times(self.cache),
-            returned: times(self.returned),
-            held: times(self.held),
-        }
+    /// The use of `pages` of `total` pages, if all parts are spread evenly.
+    pub(super) fn part(self, pages: u64, total: u64) -> ZoneUsage {
+        let of = |part: u64| scale(part, pages, total);
+        let mut usage = ZoneUsage {
+            free: of(self.free),
+            in_pagesets: of(self.in_pagesets),
+            programs: of(self.programs),
+            cache: of(self.cache),
+            returned: of(self.returned),
+            held: 0,
+        };
+        usage.held = pages - usage.free_without_programs();
+        usage
     }
 
     pub(super) fn plus(self, other: ZoneUsage) -> ZoneUsage {
@@ -90,12 +105,6 @@ pub(super) fn usage(zones: &[HostZone], nodes: &BTreeMap<u32, ZoneCounters>) -> 
 
 /// The use according to the zone's own counters.
 fn of_zone(zone: &HostZone) -> ZoneUsage {
-    let mut left = managed(zone);
-    let mut take = |pages: u64| {
-        let taken = pages.min(left);
-        left -= taken;
-        taken
-    };
     let counters = &zone.counters;
     // Before 4.8 the LRU lists belonged to zones, under names that nodes have now.
     let list = |name: &str| match counters.get(&format!("nr_zone_{name}")) {
@@ -105,14 +114,16 @@ fn of_zone(zone: &HostZone) -> ZoneUsage {
     let anonymous = list("inactive_anon").saturating_add(list("active_anon"));
     let others = get(counters, "nr_mlock").saturating_add(get(counters, "nr_zspages"));
     let returned = RETURNED.iter().fold(0u64, |sum, name| sum.saturating_add(get(counters, name)));
-    ZoneUsage {
-        free: take(zone.free.unwrap_or(0)),
-        in_pagesets: take(zone.in_pagesets()),
-        programs: take(anonymous.saturating_add(others)),
-        cache: take(list("inactive_file").saturating_add(list("active_file"))),
-        returned: take(returned),
-        held: left,
-    }
+    ZoneUsage::of(
+        managed(zone),
+        [
+            zone.free.unwrap_or(0),
+            zone.in_pagesets(),
+            anonymous.saturating_add(others),
+            list("inactive_file").saturating_add(list("active_file")),
+            returned,
+        ],
+    )
 }
 
 fn get(counters: &ZoneCounters, name: &str) -> u64 {

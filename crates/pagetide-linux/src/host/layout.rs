@@ -1,11 +1,11 @@
-//! Nodes and zones as a scenario has them: DMA, DMA32, Normal, Movable of x86-64, in pages of 4
-//! KiB.
+//! Nodes and zones as a scenario has them: DMA, DMA32, Normal, Movable of x86-64.
 //!
 //! Other zones are mapped or left out: Device is not memory for programs; HighMem (32 bits) and the
 //! larger DMA zones of other architectures become the zone that their memory would be in on x86-64.
 //! Invariant: zones of a node are in the scenario's order and unique; sizes pass the checks of the
 //! loader and the core; nodes without memory are left out.
 
+use super::buddyinfo::BuddyInfo;
 use super::error::HostError;
 use super::free::{self, ZoneUsage};
 use super::marks::HostWatermarks;
@@ -13,16 +13,20 @@ use super::note::{shown, ImportNote};
 use super::number::show_pages;
 use super::pagetypeinfo;
 use super::snapshot::HostSnapshot;
+use super::unnamed;
+use super::zoneinfo::HostZone;
+use pagetide_core::units::page_size::PageSize;
+use pagetide_core::units::PAGEBLOCK_NR_PAGES;
 use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::{NameSet, ZoneName};
 use std::collections::BTreeMap;
 
-/// Maximum pages of all nodes: 2 TiB.
+/// Maximum pages of all nodes.
 const MACHINE_PAGES_MAX: u64 = 1 << 29;
-/// Maximum pages of zone DMA: 16 MiB.
-const DMA_PAGES_MAX: u64 = 1 << 12;
-/// Maximum pages of zones DMA and DMA32 together: 4 GiB.
-const DMA32_END_PAGES: u64 = 1 << 20;
+/// Maximum bytes of zone DMA.
+const DMA_BYTES_MAX: u64 = 16 << 20;
+/// Maximum bytes of zones DMA and DMA32 together.
+const DMA32_END_BYTES: u64 = 4 << 30;
 /// Maximum number of nodes in a scenario.
 const NODES_MAX: usize = 64;
 
@@ -33,7 +37,7 @@ pub(super) struct NodeLayout {
     pub zones: Vec<ZoneLayout>,
 }
 
-/// A zone; all values in pages of 4 KiB.
+/// A zone; all values in pages.
 #[derive(Clone, Debug)]
 pub(super) struct ZoneLayout {
     pub name: ZoneName,
@@ -42,18 +46,19 @@ pub(super) struct ZoneLayout {
     pub usage: ZoneUsage,
     /// The system's watermarks; `None` if unknown, or if the zone combines several.
     pub marks: Option<HostWatermarks>,
-    /// Its free lists in pages of 4 KiB; `None` under the same conditions as `marks`.
+    /// Its free lists; `None` under the same conditions as `marks`.
     pub free_lists: Option<FreeLists>,
 }
 
 /// The machine's nodes, with notes on what does not fit. Empty if no zone is known.
 pub(super) fn nodes(
     host: &HostSnapshot,
-    factor: u64,
+    size: PageSize,
     marks: &[Option<HostWatermarks>],
     notes: &mut Vec<ImportNote>,
 ) -> Result<Vec<NodeLayout>, HostError> {
-    let usage = free::usage(&host.zones.zones, &host.zones.nodes);
+    let mut usage = free::usage(&host.zones.zones, &host.zones.nodes);
+    unnamed::hold(&mut usage, unnamed::unmapped_pages(host, size));
     let mut nodes: BTreeMap<u32, Vec<ZoneLayout>> = BTreeMap::new();
     let mut empty = Vec::new();
     for ((zone, usage), marks) in host.zones.zones.iter().zip(usage).zip(marks) {
@@ -64,40 +69,35 @@ pub(super) fn nodes(
             empty.push(format!("{name} of node {}", zone.node));
             continue;
         }
-        let times = |pages: u64| pages.saturating_mul(factor);
-        if times(present) > MACHINE_PAGES_MAX {
-            return Err(too_large(times(present)));
+        if present > MACHINE_PAGES_MAX {
+            return Err(too_large(present, size));
         }
-        let marks = marks.map(|HostWatermarks { min, low, high }| HostWatermarks {
-            min: times(min),
-            low: times(low),
-            high: times(high),
-        });
         // Only the first node of a scenario has low zones.
         let is_first = nodes.iter().all(|(node, zones)| *node >= zone.node || zones.is_empty());
         let zones = nodes.entry(zone.node).or_default();
-        let (place, is_other) = place(&zone.name, times(present), is_first, zones);
+        let (place, is_other) = place(&zone.name, present, size, is_first, zones);
         if is_other {
             let message = format!(
                 "zone {name} of node {} ({}) does not exist on x86-64 like this: it is part of \
                  zone {} here",
                 zone.node,
-                show_pages(times(present)),
+                show_pages(present, size),
                 place.name()
             );
             notes.push(ImportNote::new("/proc/zoneinfo", message));
         }
         let layout = ZoneLayout {
             name: place,
-            present: times(present),
-            managed: times(free::managed(zone)),
-            usage: usage.times(factor),
-            marks,
+            present,
+            managed: free::managed(zone),
+            usage,
+            marks: *marks,
             free_lists: pagetypeinfo::free_lists(
                 &host.types.free_blocks(zone.node, &zone.name),
                 &host.types.pageblocks(zone.node, &zone.name),
             )
-            .filter(|lists| factor == 1 && lists.pages() <= free::managed(zone)),
+            .or_else(|| untyped(host, zone))
+            .filter(|lists| lists.pages() <= free::managed(zone)),
         };
         match zones.iter_mut().find(|zone| zone.name == place) {
             Some(zone) => zone.join(layout),
@@ -108,11 +108,56 @@ pub(super) fn nodes(
         let message = format!("zones without memory for programs are left out: {}", list(&empty));
         notes.push(ImportNote::new("/proc/zoneinfo", message));
     }
-    finish(nodes, notes)
+    if nodes.values().flatten().all(|zone| zone.managed == 0) {
+        let Some((total, usage)) = unnamed::of_meminfo(host, size, MACHINE_PAGES_MAX) else {
+            return Ok(Vec::new());
+        };
+        return Ok(vec![without_zones(total, usage, size, notes)]);
+    }
+    finish(nodes, size, notes)
+}
+
+/// The blocks of /proc/buddyinfo, as if all were movable.
+fn untyped(host: &HostSnapshot, zone: &HostZone) -> Option<FreeLists> {
+    let is_same = |it: &&BuddyInfo| it.node == zone.node && it.zone == zone.name;
+    let blocks = host.free_blocks.iter().find(is_same)?.by_order()?;
+    let pageblocks = free::managed(zone).div_ceil(PAGEBLOCK_NR_PAGES.into());
+    let pageblocks = u32::try_from(pageblocks).ok()?;
+    Some(FreeLists { blocks: [[0; 11], blocks, [0; 11]], pageblocks: [0, pageblocks, 0] })
+}
+
+/// The zones of x86-64 for memory of which only the size is known.
+fn without_zones(
+    total: u64,
+    usage: ZoneUsage,
+    size: PageSize,
+    notes: &mut Vec<ImportNote>,
+) -> NodeLayout {
+    let message = "no zones are known; the scenario has MemTotal in the zones of x86-64";
+    notes.push(ImportNote::new("/proc/meminfo", message));
+    let ends = [size.pages_in(DMA_BYTES_MAX), size.pages_in(DMA32_END_BYTES), u64::MAX];
+    let mut zones = Vec::new();
+    let mut start = 0;
+    for (name, end) in [ZoneName::Dma, ZoneName::Dma32, ZoneName::Normal].into_iter().zip(ends) {
+        let pages = total.min(end) - start;
+        start += pages;
+        if pages > 0 {
+            zones.push(ZoneLayout {
+                name,
+                present: pages,
+                managed: pages,
+                usage: usage.part(pages, total),
+                marks: None,
+                free_lists: None,
+            });
+        }
+    }
+    NodeLayout { number: 0, zones }
 }
 
 fn finish(
     nodes: BTreeMap<u32, Vec<ZoneLayout>>,
+    size: PageSize,
     notes: &mut Vec<ImportNote>,
 ) -> Result<Vec<NodeLayout>, HostError> {
     let mut layouts: Vec<NodeLayout> = Vec::new();
@@ -138,13 +183,13 @@ fn finish(
     let zones = layouts.iter().flat_map(|node| &node.zones);
     let total = zones.fold(0u64, |sum, zone| sum.saturating_add(zone.present));
     if total > MACHINE_PAGES_MAX {
-        return Err(too_large(total));
+        return Err(too_large(total, size));
     }
     Ok(layouts)
 }
 
-fn too_large(pages: u64) -> HostError {
-    HostError::TooLarge { has: show_pages(pages), limit: show_pages(MACHINE_PAGES_MAX) }
+fn too_large(pages: u64, size: PageSize) -> HostError {
+    HostError::TooLarge { has: show_pages(pages, size), limit: show_pages(MACHINE_PAGES_MAX, size) }
 }
 
 /// The first few of many.
@@ -168,19 +213,22 @@ impl ZoneLayout {
 }
 
 /// The x86-64 zone of the memory, and whether it differs from the system's zone.
-fn place(name: &str, present: u64, is_first: bool, zones: &[ZoneLayout]) -> (ZoneName, bool) {
+fn place(
+    name: &str,
+    present: u64,
+    size: PageSize,
+    is_first: bool,
+    zones: &[ZoneLayout],
+) -> (ZoneName, bool) {
+    let dma_pages = size.pages_in(DMA_BYTES_MAX);
     let below: u64 =
         zones.iter().filter(|zone| zone.name <= ZoneName::Dma32).fold(0, |sum, zone| {
             // The holes of DMA count too: DMA32 begins at 16 MiB.
-            sum.saturating_add(if zone.name == ZoneName::Dma {
-                DMA_PAGES_MAX
-            } else {
-                zone.present
-            })
+            sum.saturating_add(if zone.name == ZoneName::Dma { dma_pages } else { zone.present })
         });
-    let fits = is_first && below.saturating_add(present) <= DMA32_END_PAGES;
+    let fits = is_first && below.saturating_add(present) <= size.pages_in(DMA32_END_BYTES);
     match name {
-        "DMA" if is_first && present <= DMA_PAGES_MAX => (ZoneName::Dma, false),
+        "DMA" if is_first && present <= dma_pages => (ZoneName::Dma, false),
         "DMA" if fits => (ZoneName::Dma32, true),
         "DMA32" if fits => (ZoneName::Dma32, false),
         "Normal" => (ZoneName::Normal, false),
@@ -189,39 +237,10 @@ fn place(name: &str, present: u64, is_first: bool, zones: &[ZoneLayout]) -> (Zon
     }
 }
 
-/// The system's page size in units of 4 KiB, from the ratio of its two totals of memory. The totals
-/// differ slightly, so the nearest page size of any kernel is used.
-pub(super) fn page_factor(host: &HostSnapshot, notes: &mut Vec<ImportNote>) -> u64 {
-    let zones = &host.zones.zones;
-    let pages = zones.iter().fold(0u64, |sum, zone| sum.saturating_add(free::managed(zone)));
-    let Some(kbytes) = host.memory.get("MemTotal").filter(|kbytes| *kbytes > 0 && pages > 0) else {
-        return 1;
-    };
-    let distance = |factor: u64| pages.saturating_mul(4 * factor).abs_diff(kbytes);
-    // A factor of two shows a machine that grew or shrank, not another page size.
-    let factor = [4, 16].into_iter().find(|factor| distance(*factor) <= kbytes / 8).unwrap_or(1);
-    if factor != 1 {
-        let message = format!(
-            "the system's pages have {} KiB; the scenario has the same memory in pages of 4 KiB",
-            factor * 4
-        );
-        notes.push(ImportNote::new("/proc/zoneinfo", message));
-    } else if distance(1) > kbytes / 100 {
-        let message = format!(
-            "the zones manage {}, but /proc/meminfo says MemTotal is {}; the scenario has the \
-             zones' memory",
-            show_pages(pages),
-            show_pages(kbytes / 4)
-        );
-        notes.push(ImportNote::new("/proc/zoneinfo", message));
-    }
-    factor
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{marks, meminfo, zoneinfo};
+    use crate::host::{marks, meminfo, page_size, zoneinfo};
 
     fn lay_out(zones: &str, meminfo: &str) -> (Vec<NodeLayout>, Vec<ImportNote>) {
         let host = HostSnapshot {
@@ -230,9 +249,9 @@ mod tests {
             ..HostSnapshot::default()
         };
         let mut notes = Vec::new();
-        let factor = page_factor(&host, &mut notes);
-        let marks = marks::read(&host, 4 * factor, true).marks;
-        (nodes(&host, factor, &marks, &mut notes).unwrap(), notes)
+        let (size, _) = page_size::of(&host, &mut Vec::new());
+        let marks = marks::read(&host, size, true).marks;
+        (nodes(&host, size, &marks, &mut notes).unwrap(), notes)
     }
 
     fn zone(node: u32, name: &str, present: u64) -> String {
@@ -286,13 +305,12 @@ mod tests {
     }
 
     #[test]
-    fn larger_pages_become_more_pages() {
-        let (nodes, notes) = lay_out(&zone(0, "Normal", 16_384), "MemTotal: 1048000 kB\n");
-        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 262_144)]);
-        assert!(notes[0].message.contains("64 KiB"), "{notes:?}");
-        let (nodes, notes) = lay_out(&zone(0, "Normal", 16_384), "MemTotal: 90000 kB\n");
-        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 16_384)]);
-        assert!(notes[0].message.contains("MemTotal"), "{notes:?}");
+    fn larger_pages_stay_large() {
+        let text = zone(0, "DMA", 65_536) + &zone(0, "Normal", 9);
+        let (nodes, _) = lay_out(&text, "MemTotal: 4194880 kB\n");
+        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Dma32, 65_536), (ZoneName::Normal, 9)]);
+        let (nodes, _) = lay_out(&text.replace("65536", "65537"), "MemTotal: 4194944 kB\n");
+        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 65_546)]);
     }
 
     #[test]
@@ -303,7 +321,7 @@ mod tests {
         ] {
             let host = HostSnapshot { zones: zoneinfo::parse(&text).0, ..HostSnapshot::default() };
             assert!(matches!(
-                nodes(&host, 1, &[None, None], &mut Vec::new()),
+                nodes(&host, PageSize::Kib4, &[None, None], &mut Vec::new()),
                 Err(HostError::TooLarge { .. })
             ));
         }

@@ -9,10 +9,12 @@
 
 use super::note::{shown, ImportNote};
 use super::number::{count, scale};
+use super::page_size;
 use super::release;
 use super::snapshot::HostSnapshot;
 use super::zoneinfo::HostZone;
 use pagetide_core::config::Sysctl;
+use pagetide_core::units::page_size::PageSize;
 
 /// A boost is a number of pageblocks, unless the cap cuts it.
 const BOOST_MIN: u64 = 512;
@@ -24,7 +26,7 @@ const SCALE_FACTOR_MAX: u64 = 3000;
 /// The inputs of the watermarks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WatermarkRule {
-    /// `vm.min_free_kbytes`, in pages of 4 KiB.
+    /// `vm.min_free_kbytes`, in pages.
     pub min_free_pages: u64,
     /// `vm.watermark_scale_factor`; `None` before 4.6.
     pub scale_factor: Option<u64>,
@@ -72,9 +74,9 @@ pub(super) struct ReadMarks {
     pub notes: Vec<ImportNote>,
 }
 
-/// Reads the watermarks of a system with pages of `page_kb`. `has_scale_factor` says whether its
+/// Reads the watermarks of a system. `has_scale_factor` says whether its
 /// kernel has `vm.watermark_scale_factor` (since 4.6).
-pub(super) fn read(host: &HostSnapshot, page_kb: u64, has_scale_factor: bool) -> ReadMarks {
+pub(super) fn read(host: &HostSnapshot, size: PageSize, has_scale_factor: bool) -> ReadMarks {
     let number = |sysctl: Sysctl| host.sysctl(sysctl).and_then(count);
     let (known_min, known_factor) =
         (number(Sysctl::MinFreeKbytes), number(Sysctl::WatermarkScaleFactor));
@@ -88,9 +90,9 @@ pub(super) fn read(host: &HostSnapshot, page_kb: u64, has_scale_factor: bool) ->
     let total = ruled.iter().fold(0u64, |sum, zone| sum.saturating_add(managed(&zones[*zone])));
     let may_be_hidden = zones.iter().all(|zone| zone.boost.is_none())
         && host.release.as_deref().is_none_or(|name| !release::is_before(name, "5.0"));
-    for index in 0..zones.len() {
-        let (zone, Some(marks)) = (&zones[index], read.marks[index]) else { continue };
-        let due = known_min.map(|kbytes| scale(kbytes / page_kb, managed(zone), total));
+    for (index, zone) in zones.iter().enumerate() {
+        let Some(marks) = read.marks[index] else { continue };
+        let due = known_min.map(|kbytes| scale(size.pages_in_kbytes(kbytes), managed(zone), total));
         let boost = match zone.boost {
             Some(boost) => boost,
             None if may_be_hidden && ruled.contains(&index) => {
@@ -115,7 +117,7 @@ pub(super) fn read(host: &HostSnapshot, page_kb: u64, has_scale_factor: bool) ->
     let mut unknown = Vec::new();
     if known_min.is_none() {
         let pages = of_rule.as_ref().map(|zones| derived_min(zones, total));
-        let kbytes = pages.map(|pages| pages.saturating_mul(page_kb));
+        let kbytes = pages.map(|pages| page_size::kbytes(size, pages));
         read.min_free_kbytes = kbytes.filter(|kbytes| *kbytes <= i32::MAX as u64);
         if read.min_free_kbytes.is_none() {
             unknown.push("vm.min_free_kbytes");
@@ -231,7 +233,7 @@ mod tests {
         let sysctls = min_free.map(|text| (Sysctl::MinFreeKbytes, text.to_owned()));
         let zones = zoneinfo::parse(&text).0;
         let sysctls = sysctls.into_iter().collect();
-        read(&HostSnapshot { zones, sysctls, ..HostSnapshot::default() }, 4, true)
+        read(&HostSnapshot { zones, sysctls, ..HostSnapshot::default() }, PageSize::Kib4, true)
     }
 
     #[test]
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(unknown.min_free_kbytes, Some(20_000));
         let none = "Node 0, zone Normal\n pages free 1\n present 9\n";
         let host = HostSnapshot { zones: zoneinfo::parse(none).0, ..HostSnapshot::default() };
-        let read = super::read(&host, 4, false);
+        let read = super::read(&host, PageSize::Kib4, false);
         assert_eq!((read.min_free_kbytes, read.scale_factor), (None, None));
         assert!(read.notes[0].message.contains("do not tell vm.min_free_kbytes: the default"));
     }

@@ -3,6 +3,8 @@
 //! Linux: `seq_put_decimal_ull` and `%lu`. Invariant: text that is not a number of 64 bits is
 //! rejected; nothing wraps.
 
+use pagetide_core::units::page_size::PageSize;
+
 /// Parses a count: decimal digits only.
 pub(crate) fn count(word: &str) -> Option<u64> {
     let is_plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
@@ -34,9 +36,9 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// Formats pages of 4 KiB like [`show_bytes`].
-pub(crate) fn show_pages(pages: u64) -> String {
-    show_bytes(pages.saturating_mul(4096))
+/// Formats pages like [`show_bytes`].
+pub(crate) fn show_pages(pages: u64, size: PageSize) -> String {
+    show_bytes(size.bytes_of(pages))
 }
 
 /// `1 zone`, `2 zones`.
@@ -64,7 +66,7 @@ mod tests {
         assert_eq!(show_bytes(96 << 20), "96.0 MiB");
         assert_eq!(show_bytes((18 << 30) + (300 << 20)), "18.3 GiB");
         assert_eq!(show_bytes(u64::MAX), "16777216.0 TiB");
-        assert_eq!(show_pages(u64::MAX), "16777216.0 TiB");
+        assert_eq!(show_pages(u64::MAX, PageSize::Kib4), "16777216.0 TiB");
     }
 
     #[test]

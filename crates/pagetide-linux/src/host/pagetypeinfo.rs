@@ -7,30 +7,63 @@ use super::note::{FileNotes, ImportNote};
 use pagetide_scenario::model::FreeLists;
 use std::collections::BTreeMap;
 
+/// Maximum number of orders: arm64 with pages of 64 KiB has 14.
+const ORDERS_MAX: usize = 16;
 /// The types of a scenario, in its order.
 const TYPES: [&str; 3] = ["Unmovable", "Movable", "Reclaimable"];
 
 /// The contents, by node and zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageTypeInfo {
-    free: BTreeMap<(u32, String), BTreeMap<String, [u32; 11]>>,
-    blocks: BTreeMap<(u32, String), Vec<u32>>,
+    /// Free blocks by type and order.
+    free: BTreeMap<(u32, String), BTreeMap<String, Vec<u32>>>,
+    /// Pageblocks by type.
+    blocks: BTreeMap<(u32, String), BTreeMap<String, u32>>,
+    /// `Page block order`; 0 if the file does not say it.
+    block_order: u32,
     /// Notes, for users that need the free lists.
     pub notes: Vec<ImportNote>,
 }
 
 impl PageTypeInfo {
-    /// Free blocks by order, for each of Unmovable, Movable and Reclaimable; empty if unknown.
+    /// Free blocks by order, for each of Unmovable, Movable and Reclaimable; empty if unknown. Blocks
+    /// of other types (Reserve, HighAtomic, CMA) count as movable, larger blocks as several.
     pub fn free_blocks(&self, node: u32, zone: &str) -> Vec<[u32; 11]> {
-        let types = self.free.get(&(node, zone.to_owned()));
-        let of = |name: &&str| types?.get(*name).copied();
-        TYPES.iter().map(of).collect::<Option<Vec<_>>>().unwrap_or_default()
+        let Some(types) = self.free.get(&(node, zone.to_owned())) else { return Vec::new() };
+        if !TYPES.iter().all(|name| types.contains_key(*name)) {
+            return Vec::new();
+        }
+        let mut lists = vec![[0u32; 11]; TYPES.len()];
+        for (name, counts) in types.iter().filter(|(name, _)| *name != "Isolate") {
+            let list = &mut lists[index_of(name)];
+            for (order, count) in counts.iter().enumerate() {
+                let parts = 1u32.checked_shl(order.saturating_sub(10) as u32).unwrap_or(u32::MAX);
+                let place = &mut list[order.min(10)];
+                *place = place.saturating_add(count.saturating_mul(parts));
+            }
+        }
+        lists
     }
 
-    /// Pageblocks of each of these types; empty if unknown.
+    /// Pageblocks of order 9 of each of these types; empty if unknown.
     pub fn pageblocks(&self, node: u32, zone: &str) -> Vec<u32> {
-        self.blocks.get(&(node, zone.to_owned())).cloned().unwrap_or_default()
+        let Some(types) = self.blocks.get(&(node, zone.to_owned())) else { return Vec::new() };
+        let mut counts = vec![0u32; TYPES.len()];
+        for (name, count) in types {
+            let count = match self.block_order {
+                0 => *count,
+                order @ 1..9 => count.div_ceil(1 << (9 - order)),
+                order => count.saturating_mul(1u32.checked_shl(order - 9).unwrap_or(u32::MAX)),
+            };
+            counts[index_of(name)] = counts[index_of(name)].saturating_add(count);
+        }
+        counts
     }
+}
+
+/// The scenario's type for a type of the kernel.
+fn index_of(name: &str) -> usize {
+    TYPES.iter().position(|one| *one == name).unwrap_or(1)
 }
 
 /// Free lists for a scenario; `None` if a type is unknown.
@@ -58,7 +91,7 @@ pub fn parse(text: &str) -> PageTypeInfo {
 
 fn parse_noting(text: &str, notes: &mut FileNotes) -> PageTypeInfo {
     let mut info = PageTypeInfo::default();
-    let mut columns: Vec<usize> = Vec::new();
+    let mut columns: Vec<&str> = Vec::new();
     for (index, line) in text.split_inclusive('\n').enumerate() {
         if !line.ends_with('\n') {
             notes.line(index, "left out: the file is truncated", line);
@@ -66,8 +99,9 @@ fn parse_noting(text: &str, notes: &mut FileNotes) -> PageTypeInfo {
         }
         let line = line.trim_end();
         if let Some(order) = line.strip_prefix("Page block order:") {
-            if order.trim() != "9" {
-                notes.line(index, "not used: a scenario's pageblocks have order 9", line);
+            info.block_order = order.trim().parse().unwrap_or(0);
+            if !(1..=ORDERS_MAX as u32).contains(&info.block_order) {
+                notes.line(index, "not an order", line);
                 return PageTypeInfo::default();
             }
         }
@@ -76,11 +110,10 @@ fn parse_noting(text: &str, notes: &mut FileNotes) -> PageTypeInfo {
             break;
         }
         if let Some(names) = line.strip_prefix("Number of blocks type") {
-            let names: Vec<&str> = names.split_whitespace().collect();
-            let of = |name: &&str| names.iter().position(|found| found == name);
-            columns = TYPES.iter().filter_map(of).collect();
-            if columns.len() != TYPES.len() {
+            columns = names.split_whitespace().collect();
+            if !TYPES.iter().all(|name| columns.contains(name)) {
                 notes.line(index, "a type of pageblocks is missing", line);
+                columns.clear();
             }
             continue;
         }
@@ -96,18 +129,14 @@ fn parse_noting(text: &str, notes: &mut FileNotes) -> PageTypeInfo {
         let of_type = words.next_if_eq(&"type").is_some().then(|| words.next());
         let numbers: Option<Vec<u32>> = words.map(|word| word.parse().ok()).collect();
         match (of_type, numbers) {
-            (Some(Some(name)), Some(numbers)) => match <[u32; 11]>::try_from(numbers) {
-                Ok(counts) => {
-                    info.free.entry(place).or_default().insert(name.to_owned(), counts);
-                }
-                Err(_) => notes.line(index, "not free blocks of orders 0 to 10", line),
-            },
+            (Some(Some(name)), Some(counts)) if (1..=ORDERS_MAX).contains(&counts.len()) => {
+                info.free.entry(place).or_default().insert(name.to_owned(), counts);
+            }
+            (Some(_), Some(_)) => notes.line(index, "not free blocks by order", line),
             (None, Some(numbers)) => {
-                let of = |&column: &usize| numbers.get(column).copied();
-                if let Some(counts) = columns.iter().map(of).collect::<Option<Vec<u32>>>() {
-                    if counts.len() == TYPES.len() {
-                        info.blocks.insert(place, counts);
-                    }
+                if !columns.is_empty() && numbers.len() == columns.len() {
+                    let names = columns.iter().map(|name| (*name).to_owned());
+                    info.blocks.insert(place, names.zip(numbers).collect());
                 }
             }
             _ => notes.line(index, "a number is unknown", line),
@@ -161,11 +190,33 @@ Node 0, zone      DMA            1            7            0            0       
     }
 
     #[test]
+    fn other_block_orders_and_types_are_converted() {
+        let text = "\
+Page block order: 11
+Node 0, zone Normal, type Unmovable 1 0 0 0 0 0 0 0 0 0 0 2
+Node 0, zone Normal, type Movable 0 0 0 0 0 0 0 0 0 0 1 0
+Node 0, zone Normal, type Reclaimable 0 0 0 0 0 0 0 0 0 0 0 0
+Node 0, zone Normal, type CMA 0 5 0 0 0 0 0 0 0 0 0 0
+Node 0, zone Normal, type Isolate 9 0 0 0 0 0 0 0 0 0 0 0
+Number of blocks type Unmovable Movable Reclaimable CMA Isolate
+Node 0, zone Normal 3 2 0 1 0
+";
+        let info = parse(text);
+        assert_eq!(info.notes, []);
+        let lists = info.free_blocks(0, "Normal");
+        assert_eq!((lists[0][0], lists[0][10]), (1, 4));
+        assert_eq!((lists[1][0], lists[1][1], lists[1][10]), (0, 5, 1));
+        assert_eq!(info.pageblocks(0, "Normal"), [12, 12, 0]);
+        let small = parse(&text.replace("order: 11", "order: 8"));
+        assert_eq!(small.pageblocks(0, "Normal"), [2, 2, 0]);
+    }
+
+    #[test]
     fn what_cannot_be_used_is_noted() {
         let told = |text: &str| parse(text).notes[0].to_string();
         assert_eq!(told(""), "/proc/pagetypeinfo: the free lists are missing");
-        let text = TEXT.replace("order: 9", "order: 10");
-        assert!(told(&text).contains(":1: not used: a scenario's pageblocks have order 9"));
+        let text = TEXT.replace("order: 9", "order: x");
+        assert!(told(&text).contains(":1: not an order"));
         assert!(parse(&text).free_blocks(0, "DMA").is_empty());
         let table = TEXT.find("Number of").unwrap();
         let last = parse(&TEXT[..table]).notes.pop().unwrap();

@@ -26,6 +26,12 @@ pub(super) fn is_release(word: &str) -> bool {
         && parts.next().is_some_and(is_number)
 }
 
+/// Whether a distribution's release names x86.
+pub(super) fn is_x86(release: &str) -> bool {
+    let mut parts = release.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    parts.any(|part| matches!(part, "x86_64" | "amd64" | "i386" | "i586" | "i686" | "686"))
+}
+
 /// The numbers at the beginning of a release, at most three.
 pub(super) fn numbers(release: &str) -> Vec<u32> {
     let parts = release.split(|c: char| !c.is_ascii_digit()).take(3);

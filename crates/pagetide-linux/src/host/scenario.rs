@@ -15,17 +15,18 @@ use super::error::HostError;
 use super::note::ImportNote;
 use super::number::{plural, show_pages};
 use super::snapshot::HostSnapshot;
-use super::{layout, marks, release};
+use super::{layout, marks, page_size, release, unnamed};
 pub use costs::MeasuredCosts;
 use page::ScenarioText;
 use pagetide_core::config::{PolicyChoice, WatermarkPolicy};
+use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::load::{self, Overrides};
 use std::path::Path;
 
 /// Name of the placeholder task, which no group may have.
 const TASK: &str = "example";
-/// Its maximum size in pages: 64 MiB.
-const TASK_PAGES_MAX: u64 = 16_384;
+/// Its maximum size.
+const TASK_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of CPUs of a scenario.
 const CPUS_MAX: usize = 1024;
 
@@ -61,23 +62,25 @@ pub fn write(
     let mut layout_notes = Vec::new();
     let (set, set_note) = release::policy_set(host.release.as_deref(), host.zones.newest_release());
     let is_derived = set.choices().contains(&PolicyChoice::Watermarks(WatermarkPolicy::Derived));
-    let factor = layout::page_factor(host, &mut layout_notes);
-    let mut marks = marks::read(host, 4 * factor, !is_derived);
-    let mut nodes = layout::nodes(host, factor, &marks.marks, &mut layout_notes)?;
+    let (size, how) = page_size::of(host, &mut layout_notes);
+    let mut marks = marks::read(host, size, !is_derived);
+    let mut nodes = layout::nodes(host, size, &marks.marks, &mut layout_notes)?;
     layout_notes.append(&mut marks.notes);
+    layout_notes.extend(unnamed::notes(host, size));
     if options.as_is {
-        free_lists::assign_free_lists(host, &mut nodes, &mut layout_notes);
+        free_lists::assign_free_lists(host, &mut nodes, size, &mut layout_notes);
     } else {
         nodes.iter_mut().flat_map(|node| &mut node.zones).for_each(|zone| zone.free_lists = None);
     }
-    let mut page = ScenarioText::new();
+    let mut page = ScenarioText::new(size);
     let nr_cpus = host.zones.nr_cpus();
     let cpus = nr_cpus.clamp(1, CPUS_MAX);
-    let managed = machine::managed_pages(host, &nodes);
-    let Some(managed) = managed.filter(|pages| *pages > 0) else {
+    let managed = nodes.iter().flat_map(|node| &node.zones);
+    let managed = managed.fold(0u64, |sum, zone| sum.saturating_add(zone.managed));
+    if managed == 0 {
         return Err(HostError::NoMemory("/proc/zoneinfo".to_owned()));
-    };
-    let mut summary = format!("{}, {}", plural(cpus, "CPU"), show_pages(managed));
+    }
+    let mut summary = format!("{}, {}", plural(cpus, "CPU"), show_pages(managed, size));
     if nodes.len() > 1 {
         summary += &format!(" on {} nodes", nodes.len());
     }
@@ -93,6 +96,9 @@ pub fn write(
     page.line("");
     page.line("[machine]");
     page.line(&format!("cpus = {cpus}"));
+    if size != PageSize::default() {
+        page.line(&format!("page_size = \"{} KiB\" # {how}", size.kbytes_of(1)));
+    }
     if nr_cpus != cpus {
         let what = match nr_cpus {
             0 => "the number of CPUs is unknown; the scenario has one".to_owned(),
@@ -106,7 +112,7 @@ pub fn write(
     }
     knobs::policies(&mut page, host, set, set_note);
     knobs::write(&mut page, host, &marks);
-    let memory = managed.saturating_mul(4096);
+    let memory = size.bytes_of(managed);
     let nr_groups = groups::write(&mut page, host, memory, options, TASK);
     task(&mut page, free, nr_groups);
     if nr_groups > 0 {
@@ -122,7 +128,7 @@ pub fn write(
 }
 
 fn task(page: &mut ScenarioText, free: u64, nr_groups: usize) {
-    let pages = TASK_PAGES_MAX.min(free / 4).max(1);
+    let pages = page.size.pages_in(TASK_BYTES_MAX).min(free / 4).max(1);
     page.line("");
     page.comment(
         "A placeholder, so that the scenario runs: it writes once to each page of some memory.",
@@ -134,7 +140,7 @@ fn task(page: &mut ScenarioText, free: u64, nr_groups: usize) {
         page.line("# group = \"...\" # one of the groups above");
     }
     page.line("workload = \"touch\"");
-    page.line(&format!("size = \"{pages} pages\" # {}", show_pages(pages)));
+    page.line(&format!("size = \"{pages} pages\" # {}", page.show(pages)));
 }
 
 #[cfg(test)]

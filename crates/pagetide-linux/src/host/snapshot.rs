@@ -11,6 +11,7 @@ use super::files::HostFiles;
 use super::group_tree;
 use super::meminfo::{self, MemInfo};
 use super::note::ImportNote;
+use super::number::count;
 use super::pagetypeinfo::{self, PageTypeInfo};
 use super::release;
 use super::slabinfo::{self, SlabCache};
@@ -29,6 +30,8 @@ pub(super) const ZONE_RECLAIM: &str = "/proc/sys/vm/zone_reclaim_mode";
 pub struct HostSnapshot {
     /// The kernel's release: 6.1.0-41-amd64.
     pub release: Option<String>,
+    /// Size of a page in kB, from the smaps of a process.
+    pub kernel_page_kb: Option<u64>,
     /// The file that switches the multi-generational LRU on, if it is on.
     pub multi_gen_lru: Option<String>,
     /// `vm.zone_reclaim_mode`, if it is not 0.
@@ -69,6 +72,13 @@ impl HostSnapshot {
                 .read("/proc/sys/kernel/osrelease", &mut notes)
                 .and_then(|text| release::of_osrelease(&text))
                 .or_else(|| release::of_version(&files.read("/proc/version", &mut notes)?)),
+            kernel_page_kb: ["self", "1"].iter().find_map(|process| {
+                let place = format!("/proc/{process}/smaps");
+                // Only root may read it; a mapping of hugetlbfs has larger pages.
+                let text = files.read(place, &mut Vec::new())?;
+                let sizes = text.lines().filter_map(|line| line.strip_prefix("KernelPageSize:"));
+                sizes.filter_map(|size| count(size.trim().strip_suffix("kB")?.trim())).min()
+            }),
             multi_gen_lru: files.read(LRU_GEN, &mut notes).filter(|text| is_on(text)),
             zone_reclaim: files.read(ZONE_RECLAIM, &mut notes).filter(|text| is_on(text)),
             zones: parsed(&files, "/proc/zoneinfo", zoneinfo::parse, &mut notes),

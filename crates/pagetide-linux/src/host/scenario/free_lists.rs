@@ -21,6 +21,7 @@ const PLACE: &str = "/proc/pagetypeinfo";
 pub(super) fn assign_free_lists(
     host: &HostSnapshot,
     nodes: &mut [NodeLayout],
+    size: PageSize,
     notes: &mut Vec<ImportNote>,
 ) {
     notes.extend(host.types.notes.iter().cloned());
@@ -31,7 +32,7 @@ pub(super) fn assign_free_lists(
             let of_zone = ZoneSpec { present: *present, managed: *managed, ..ZoneSpec::default() };
             spec.zones[name.index()] = of_zone;
         }
-        let frames = managed_frames(&spec, PageSize::default());
+        let frames = managed_frames(&spec, size);
         for zone in node.zones.iter_mut().filter(|zone| zone.managed > 0) {
             let place = format!("{} of node {}", zone.name.name(), node.number);
             let frames = frames.as_ref().map(|frames| frames[zone.name.index()].clone());

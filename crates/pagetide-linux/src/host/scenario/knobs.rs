@@ -36,6 +36,9 @@ pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot, marks: &ReadMa
         } else if name.starts_with("vm.wmark_") {
             let message = format!("{name} is left out: it needs the policy `apart`");
             page.comment_note(ImportNote::new("/proc/sys/vm", message));
+        } else if !is_in_bounds(*sysctl, text, page.size) {
+            let message = format!("{name} is left out: {text} is not valid for larger pages");
+            page.comment_note(ImportNote::new("/proc/sys/vm", message));
         } else {
             match sysctl.file().form {
                 ControlForm::Policy(_) => page.line(&format!("\"{name}\" = {}", quoted(text))),
@@ -89,6 +92,12 @@ pub(super) fn policies(
     }
 }
 
+/// Whether the number suits the size of the system's pages. It was read as if they had 4 KiB.
+fn is_in_bounds(sysctl: Sysctl, text: &str, size: PageSize) -> bool {
+    let Some((min, max)) = sysctl.file().form.bounds(size) else { return true };
+    text.parse().is_ok_and(|value| (min..=max).contains(&value))
+}
+
 /// Turns off behaviour that the system's kernel is too old to have.
 fn not_yet(page: &mut ScenarioText, host: &HostSnapshot) {
     let Some(release) = &host.release else { return };
@@ -124,7 +133,7 @@ fn read_ahead(page: &mut ScenarioText, host: &HostSnapshot) {
     let file = Sysctl::ReadAheadKb.file();
     let disks = || host.disks.iter().filter(|disk| disk.is_real());
     let Some(kbytes) = disks().find_map(|disk| disk.read_ahead_kb) else { return };
-    let takes = file.form.bounds(PageSize::default()).map_or(0, |(_, max)| max);
+    let takes = file.form.bounds(page.size).map_or(0, |(_, max)| max);
     if i128::from(kbytes) > takes {
         let message = format!("left out: a scenario accepts up to {takes}, not {kbytes}");
         page.comment_note(ImportNote::new("/sys/block", format!("read_ahead_kb {message}")));

@@ -10,7 +10,7 @@ use crate::host::free::ZoneUsage;
 use crate::host::layout::{NodeLayout, ZoneLayout};
 use crate::host::marks::{HostWatermarks, ReadMarks, WatermarkRule};
 use crate::host::note::{shown, ImportNote};
-use crate::host::number::{plural, show_bytes, show_pages};
+use crate::host::number::{plural, show_bytes};
 use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::swaps::HostSwap;
@@ -19,21 +19,10 @@ use pagetide_scenario::names::{DiskModel, NameSet};
 
 /// Maximum number of disks; more would add no information.
 const DISKS_MAX: usize = 32;
-/// Maximum pages of swap: 2 TiB.
+/// Maximum pages of swap.
 const SWAP_PAGES_MAX: u64 = 1 << 29;
-/// Maximum pages of a machine without zone information.
-const MEMORY_PAGES_MAX: u64 = 1 << 29;
 /// Order of a huge page.
 const HUGE_ORDER: usize = 9;
-
-/// Pages of the allocator, from the zones or else from /proc/meminfo.
-pub(super) fn managed_pages(host: &HostSnapshot, nodes: &[NodeLayout]) -> Option<u64> {
-    if nodes.is_empty() {
-        return host.memory.get("MemTotal").map(|kbytes| (kbytes / 4).min(MEMORY_PAGES_MAX));
-    }
-    let zones = nodes.iter().flat_map(|node| &node.zones);
-    Some(zones.fold(0u64, |sum, zone| sum.saturating_add(zone.managed)))
-}
 
 /// Writes the rest of `[machine]`; returns the pages that are free when the run starts.
 pub(super) fn write(
@@ -44,15 +33,7 @@ pub(super) fn write(
     notes: Vec<ImportNote>,
     options: HostImportOptions<'_>,
 ) -> u64 {
-    let free = if nodes.is_empty() {
-        let pages = managed_pages(host, nodes).unwrap_or(0);
-        let message = "no zones are known; the scenario has MemTotal in the zones of x86-64";
-        page.comment_note(ImportNote::new("/proc/meminfo", message));
-        page.line(&format!("memory = \"{pages} pages\" # {}", show_pages(pages)));
-        pages
-    } else {
-        zones(page, host, nodes, marks, notes, options)
-    };
+    let free = zones(page, host, nodes, marks, notes, options);
     let names = disks(page, &host.disks);
     swap(page, &host.swaps, &names);
     free
@@ -100,8 +81,8 @@ fn zones(
     if free < high {
         let message = format!(
             "{} free is less than the high watermarks of all zones ({}): a run starts with reclaim",
-            show_pages(free),
-            show_pages(high)
+            page.show(free),
+            page.show(high)
         );
         page.comment_note(ImportNote::new("/proc/zoneinfo", message));
     }
@@ -119,22 +100,22 @@ fn zone(
     page.line(&format!("[[{table}]]"));
     page.line(&format!("name = \"{}\"", zone.name.name()));
     page.line(&format!("present = \"{} pages\"", zone.present));
-    page.line(&format!("managed = \"{} pages\" # {}", zone.managed, show_pages(zone.managed)));
+    page.line(&format!("managed = \"{} pages\" # {}", zone.managed, page.show(zone.managed)));
     let start = zone.free_lists.as_ref().map_or(start, FreeLists::pages);
     match &zone.free_lists {
         Some(lists) => free_lists(page, lists),
-        None => page.line(&format!("free = \"{start} pages\" # {}", show_pages(start))),
+        None => page.line(&format!("free = \"{start} pages\" # {}", page.show(start))),
     }
     if zone.managed > 0 {
         page.comment(&format!(
             "now: free {}, in per-CPU lists {}, programs {}, page cache {}, reclaimable slab and page \
              tables {}, kernel (permanent) {}",
-            show_pages(free),
-            show_pages(in_pagesets),
-            show_pages(programs),
-            show_pages(cache),
-            show_pages(returned),
-            show_pages(held)
+            page.show(free),
+            page.show(in_pagesets),
+            page.show(programs),
+            page.show(cache),
+            page.show(returned),
+            page.show(held)
         ));
     }
     if let Some(HostWatermarks { min, low, high }) = zone.marks {
@@ -179,7 +160,7 @@ fn comment_initial_state(page: &mut ScenarioText, host: &HostSnapshot, nodes: &[
     if !slabs.is_empty() {
         let largest = slabs.iter().take(3);
         let largest: Vec<String> = largest
-            .map(|slab| format!("{} {}", shown(&slab.name), show_pages(slab.pages())))
+            .map(|slab| format!("{} {}", shown(&slab.name), page.show(slab.pages())))
             .collect();
         page.comment(&format!("Largest slab caches now: {}.", largest.join(", ")));
     }
@@ -216,7 +197,10 @@ const SLIGHT: u64 = 50;
 /// Adds a note if the watermarks of a run will differ from the system's.
 fn compare_marks(page: &mut ScenarioText, read: &ReadMarks, nodes: &[NodeLayout]) {
     let Some(kbytes) = read.min_free_kbytes else { return };
-    let rule = WatermarkRule { min_free_pages: kbytes / 4, scale_factor: read.scale_factor };
+    let rule = WatermarkRule {
+        min_free_pages: page.size.pages_in_kbytes(kbytes),
+        scale_factor: read.scale_factor,
+    };
     let zones = || nodes.iter().flat_map(|node| &node.zones);
     let total = zones().fold(0u64, |sum, zone| sum.saturating_add(zone.managed));
     let compared = zones().filter_map(|zone| {
@@ -301,20 +285,22 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
         );
         page.comment_note(ImportNote::new("/proc/swaps", message));
     }
-    let areas: Vec<&HostSwap> =
-        areas.iter().filter(|area| !area.is_zram() && area.size_kb >= 4).collect();
+    let areas: Vec<&HostSwap> = areas
+        .iter()
+        .filter(|area| !area.is_zram() && area.size_kb >= page.size.kbytes_of(1))
+        .collect();
     if areas.is_empty() {
         page.comment("no swap on a disk");
     }
     let mut left = SWAP_PAGES_MAX;
     for area in &areas {
         let name = shown(&area.name);
-        let pages = (area.size_kb / 4).min(left);
+        let pages = page.size.pages_in_kbytes(area.size_kb).min(left);
         left -= pages;
-        if pages < area.size_kb / 4 {
+        if pages < page.size.pages_in_kbytes(area.size_kb) {
             let message = match pages {
-                0 => format!("{name} is left out: a scenario has at most 2 TiB of swap"),
-                _ => format!("{name} is reduced to {}, the maximum", show_pages(pages)),
+                0 => format!("{name} is left out: a scenario has at most 2^29 pages of swap"),
+                _ => format!("{name} is reduced to {}, the maximum", page.show(pages)),
             };
             page.comment_note(ImportNote::new("/proc/swaps", message));
         }
@@ -322,7 +308,7 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
             continue;
         }
         page.line(if areas.len() == 1 { "[machine.swap]" } else { "[[machine.swap]]" });
-        page.line(&format!("size = \"{pages} pages\" # {}: {name}", show_pages(pages)));
+        page.line(&format!("size = \"{pages} pages\" # {}: {name}", page.show(pages)));
         if areas.len() > 1 {
             let highest = i32::from(i16::MAX);
             page.line(&format!("priority = {}", area.priority.clamp(-highest, highest)));

@@ -4,6 +4,8 @@
 //! which TOML forbids.
 
 use crate::host::note::{shown, EscapedChar, ImportNote};
+use crate::host::number::show_pages;
+use pagetide_core::units::page_size::PageSize;
 
 /// Columns of a comment.
 const WIDTH: usize = 100;
@@ -11,13 +13,15 @@ const WIDTH: usize = 100;
 /// Lines of TOML, and notes about them.
 #[derive(Debug)]
 pub(super) struct ScenarioText {
+    /// Size of the system's pages.
+    pub size: PageSize,
     text: String,
     notes: Vec<ImportNote>,
 }
 
 impl ScenarioText {
-    pub(super) fn new() -> ScenarioText {
-        ScenarioText { text: String::new(), notes: Vec::new() }
+    pub(super) fn new(size: PageSize) -> ScenarioText {
+        ScenarioText { size, text: String::new(), notes: Vec::new() }
     }
 
     pub(super) fn line(&mut self, line: &str) {
@@ -44,6 +48,11 @@ impl ScenarioText {
     pub(super) fn comment_note(&mut self, note: ImportNote) {
         self.comment(&note.to_string());
         self.notes.push(note);
+    }
+
+    /// Formats an amount of memory.
+    pub(super) fn show(&self, pages: u64) -> String {
+        show_pages(pages, self.size)
     }
 
     /// Number of bytes so far.
