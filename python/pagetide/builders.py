@@ -486,6 +486,9 @@ class _Task(_Table):
     """Nice value (default 0)."""
     oom_score_adj: int | None = None
     """Added to the badness score for the OOM killer; -1000: never killed (default 0)."""
+    resident: Sequence[Resident] | None = None
+    """Memory that the task has when the run starts, on the LRU lists, in frames of a zone that are managed
+    but not free."""
     start: Time | None = None
     """Start time, counted from the start of the run (default 0)."""
     until: str | None = None

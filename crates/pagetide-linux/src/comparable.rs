@@ -26,6 +26,12 @@ pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
             page_size.bytes() >> 10
         ));
     }
+    if let Some(task) = setup.tasks.iter().find(|task| !task.resident.is_empty()) {
+        return Some(format!(
+            "task `{}` has resident memory: a kernel that has just booted has none",
+            task.name
+        ));
+    }
     if gives_memory {
         return None;
     }

@@ -10,7 +10,7 @@ use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::frames::page::Page;
 use pagetide_core::process::Machine;
-use pagetide_scenario::model::{Setup, Workload};
+use pagetide_scenario::model::{Resident, Setup, Workload};
 use pagetide_scenario::workload::Program;
 
 /// Memory of the small machine on which cache tuning is tested.
@@ -73,7 +73,8 @@ pub fn tables(setup: &Setup) -> u64 {
             None => 0,
         };
         last = Some(pages);
-        mapped = mapped.saturating_add(pages);
+        let resident = setup.tasks[task].resident.iter().map(Resident::anon);
+        mapped = resident.fold(mapped.saturating_add(pages), u64::saturating_add);
     }
     let parts = [
         (frames, size_of::<Page>() as u64),

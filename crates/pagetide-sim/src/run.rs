@@ -25,15 +25,18 @@ use pagetide_core::frames::boot::SetupError;
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::Effect;
-use pagetide_core::process::Machine;
+use pagetide_core::process::fault::at_boot::{BootMemory, ListedPages, UsedPages};
+use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::process::{Machine, MmId};
 use pagetide_core::reclaim::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::page_size::PageSize;
-use pagetide_core::units::{BdiId, CacheId, MemcgId, Nanos};
+use pagetide_core::units::{BdiId, CacheId, FileId, MemcgId, Nanos, NodeId};
 use pagetide_scenario::draws::prng::{sub_seed, SplitMix64};
 use pagetide_scenario::model::costs::Price;
-use pagetide_scenario::model::{self, Setup, Variant};
+use pagetide_scenario::model::{self, Resident, Setup, Variant};
+use pagetide_scenario::names::ZoneName;
 use pagetide_scenario::record::RunRecord;
 use pagetide_scenario::workload::{Program, ProgramError, Workload};
 use std::collections::BTreeMap;
@@ -469,6 +472,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     if setup.machine.program_frames > 0 {
         machine.give_boot_frames(&mms, setup.machine.program_frames);
     }
+    populate(&mut machine, setup, &mms);
     for (id, task) in setup.tasks.iter().enumerate() {
         let threads = task.phases.iter().map(|phase| phase.workload.threads()).max().unwrap_or(1);
         let first = tasks.len();
@@ -481,6 +485,39 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let groups = SimGroups::new(setup, groups);
     let objects = SimObjects::new(&machine, caches, file_caches);
     Ok(SimWorld::new(machine, setup, tasks, disks, groups, objects, boot_effects))
+}
+
+/// Puts the memory that tasks have at the start on the lists: first that of a given zone.
+fn populate(machine: &mut Machine, setup: &Setup, mms: &[MmId]) {
+    if setup.tasks.iter().all(|task| task.resident.is_empty()) {
+        return;
+    }
+    let mut frames = machine.boot_frames();
+    let mut memories: Vec<Option<BootMemory>> = Vec::new();
+    for (task, &mm) in setup.tasks.iter().zip(mms) {
+        let anon = task.resident.iter().map(Resident::anon).sum::<u64>();
+        let advice = Advice::Normal;
+        memories.push((!task.resident.is_empty()).then(|| {
+            let vma = machine.mmap(mm, Backing::Anon, anon, advice, false);
+            let vma = vma.expect("the loader limits memory");
+            let memcg = machine.mm_memcg(mm).expect("it was just made");
+            BootMemory::new(vma, FileId(task.resident_file.unwrap_or(0) as u32), memcg)
+        }));
+    }
+    for is_placed in [true, false] {
+        for (task, memory) in setup.tasks.iter().zip(&mut memories) {
+            let Some(memory) = memory else { continue };
+            for part in task.resident.iter().filter(|part| part.zone.is_some() == is_placed) {
+                let at = (NodeId(part.node as u8), part.zone.map(ZoneName::index));
+                let pages = ListedPages {
+                    anon: UsedPages { active: part.active_anon, inactive: part.inactive_anon },
+                    file: UsedPages { active: part.active_file, inactive: part.inactive_file },
+                };
+                machine.populate_at_boot(&mut frames, at, memory, pages);
+            }
+        }
+    }
+    machine.end_boot(frames);
 }
 
 /// Chooses the policies of the setup. Adds the effects.

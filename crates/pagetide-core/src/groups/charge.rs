@@ -143,6 +143,11 @@ impl Groups {
         Ok(())
     }
 
+    /// Charges pages that exist before the first task runs, whatever the limits are.
+    pub(crate) fn charge_at_boot(&mut self, memcg: MemcgId, nr: u64) {
+        self.change_usage(memcg, nr as i64);
+    }
+
     /// Uncharges `nr` pages from the counters of a group and its ancestors.
     pub(crate) fn uncharge_counter(&mut self, memcg: MemcgId, nr: u64) {
         self.change_usage(memcg, -(nr as i64));

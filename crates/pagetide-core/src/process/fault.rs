@@ -9,6 +9,7 @@
 //! Invariant: every stage checks all its assumptions again when it is entered, because other tasks
 //! and reclaim run between two steps.
 
+pub mod at_boot;
 mod dirty;
 mod file;
 mod huge;

@@ -76,6 +76,71 @@ impl ZoneUsage {
     }
 }
 
+/// Pages of the LRU lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PageLists {
+    pub active_anon: u64,
+    pub inactive_anon: u64,
+    pub active_file: u64,
+    pub inactive_file: u64,
+}
+
+impl PageLists {
+    pub(super) fn anon(&self) -> u64 {
+        self.active_anon.saturating_add(self.inactive_anon)
+    }
+
+    pub(super) fn file(&self) -> u64 {
+        self.active_file.saturating_add(self.inactive_file)
+    }
+
+    pub(super) fn all(&self) -> u64 {
+        self.anon().saturating_add(self.file())
+    }
+
+    pub(super) fn plus(self, other: PageLists) -> PageLists {
+        self.with(other, u64::saturating_add)
+    }
+
+    pub(super) fn minus(self, other: PageLists) -> PageLists {
+        self.with(other, u64::saturating_sub)
+    }
+
+    fn with(self, other: PageLists, change: fn(u64, u64) -> u64) -> PageLists {
+        PageLists {
+            active_anon: change(self.active_anon, other.active_anon),
+            inactive_anon: change(self.inactive_anon, other.inactive_anon),
+            active_file: change(self.active_file, other.active_file),
+            inactive_file: change(self.inactive_file, other.inactive_file),
+        }
+    }
+}
+
+/// The lists of `part` of `whole` pages, if all are spread evenly.
+pub(super) fn scaled(lists: PageLists, part: u64, whole: u64) -> PageLists {
+    PageLists {
+        active_anon: scale(lists.active_anon, part, whole),
+        inactive_anon: scale(lists.inactive_anon, part, whole),
+        active_file: scale(lists.active_file, part, whole),
+        inactive_file: scale(lists.inactive_file, part, whole),
+    }
+}
+
+/// The lists of a zone.
+pub(super) fn lists(zone: &HostZone) -> PageLists {
+    // Before 4.8 the LRU lists belonged to zones, under names that nodes have now; before 2.6.28
+    // they had pages of both kinds.
+    let get = |name: &str| zone.counters.get(name).copied();
+    let list = |name: &str| get(&format!("nr_zone_{name}")).or_else(|| get(&format!("nr_{name}")));
+    let of_file = |name: &str| list(&format!("{name}_file")).or_else(|| get(name)).unwrap_or(0);
+    PageLists {
+        active_anon: list("active_anon").unwrap_or(0),
+        inactive_anon: list("inactive_anon").unwrap_or(0),
+        active_file: of_file("active"),
+        inactive_file: of_file("inactive"),
+    }
+}
+
 /// Counters of kernel memory that is freed with programs.
 const RETURNED: [&str; 3] =
     ["nr_slab_reclaimable", "nr_kernel_misc_reclaimable", "nr_page_table_pages"];
@@ -106,12 +171,7 @@ pub(super) fn usage(zones: &[HostZone], nodes: &BTreeMap<u32, ZoneCounters>) -> 
 /// The use according to the zone's own counters.
 fn of_zone(zone: &HostZone) -> ZoneUsage {
     let counters = &zone.counters;
-    // Before 4.8 the LRU lists belonged to zones, under names that nodes have now.
-    let list = |name: &str| match counters.get(&format!("nr_zone_{name}")) {
-        Some(pages) => *pages,
-        None => get(counters, &format!("nr_{name}")),
-    };
-    let anonymous = list("inactive_anon").saturating_add(list("active_anon"));
+    let lists = lists(zone);
     let others = get(counters, "nr_mlock").saturating_add(get(counters, "nr_zspages"));
     let returned = RETURNED.iter().fold(0u64, |sum, name| sum.saturating_add(get(counters, name)));
     ZoneUsage::of(
@@ -119,8 +179,8 @@ fn of_zone(zone: &HostZone) -> ZoneUsage {
         [
             zone.free.unwrap_or(0),
             zone.in_pagesets(),
-            anonymous.saturating_add(others),
-            list("inactive_file").saturating_add(list("active_file")),
+            lists.anon().saturating_add(others),
+            lists.file(),
             returned,
         ],
     )

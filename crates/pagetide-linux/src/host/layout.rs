@@ -7,7 +7,7 @@
 
 use super::buddyinfo::BuddyInfo;
 use super::error::HostError;
-use super::free::{self, ZoneUsage};
+use super::free::{self, PageLists, ZoneUsage};
 use super::marks::HostWatermarks;
 use super::note::{shown, ImportNote};
 use super::number::show_pages;
@@ -44,6 +44,7 @@ pub(super) struct ZoneLayout {
     pub present: u64,
     pub managed: u64,
     pub usage: ZoneUsage,
+    pub lists: PageLists,
     /// The system's watermarks; `None` if unknown, or if the zone combines several.
     pub marks: Option<HostWatermarks>,
     /// Its free lists; `None` under the same conditions as `marks`.
@@ -91,6 +92,7 @@ pub(super) fn nodes(
             present,
             managed: free::managed(zone),
             usage,
+            lists: free::lists(zone),
             marks: *marks,
             free_lists: pagetypeinfo::free_lists(
                 &host.types.free_blocks(zone.node, &zone.name),
@@ -109,10 +111,10 @@ pub(super) fn nodes(
         notes.push(ImportNote::new("/proc/zoneinfo", message));
     }
     if nodes.values().flatten().all(|zone| zone.managed == 0) {
-        let Some((total, usage)) = unnamed::of_meminfo(host, size, MACHINE_PAGES_MAX) else {
+        let Some((total, usage, lists)) = unnamed::of_meminfo(host, size, MACHINE_PAGES_MAX) else {
             return Ok(Vec::new());
         };
-        return Ok(vec![without_zones(total, usage, size, notes)]);
+        return Ok(vec![without_zones(total, usage, lists, size, notes)]);
     }
     finish(nodes, size, notes)
 }
@@ -130,6 +132,7 @@ fn untyped(host: &HostSnapshot, zone: &HostZone) -> Option<FreeLists> {
 fn without_zones(
     total: u64,
     usage: ZoneUsage,
+    lists: PageLists,
     size: PageSize,
     notes: &mut Vec<ImportNote>,
 ) -> NodeLayout {
@@ -147,6 +150,7 @@ fn without_zones(
                 present: pages,
                 managed: pages,
                 usage: usage.part(pages, total),
+                lists: free::scaled(lists, pages, total),
                 marks: None,
                 free_lists: None,
             });
@@ -207,6 +211,7 @@ impl ZoneLayout {
         self.present = self.present.saturating_add(other.present);
         self.managed = self.managed.saturating_add(other.managed);
         self.usage = self.usage.plus(other.usage);
+        self.lists = self.lists.plus(other.lists);
         self.marks = None;
         self.free_lists = None;
     }

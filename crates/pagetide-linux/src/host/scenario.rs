@@ -7,6 +7,7 @@
 mod costs;
 mod free_lists;
 mod groups;
+mod idle;
 mod knobs;
 mod machine;
 mod page;
@@ -14,6 +15,7 @@ mod page;
 use super::error::HostError;
 use super::note::ImportNote;
 use super::number::{plural, show_pages};
+use super::plain_names::NameAllocator;
 use super::snapshot::HostSnapshot;
 use super::{layout, marks, page_size, release, unnamed};
 pub use costs::MeasuredCosts;
@@ -113,10 +115,14 @@ pub fn write(
     knobs::policies(&mut page, host, set, set_note);
     knobs::write(&mut page, host, &marks);
     let memory = size.bytes_of(managed);
-    let nr_groups = groups::write(&mut page, host, memory, options, TASK);
-    task(&mut page, free, nr_groups);
-    if nr_groups > 0 {
-        summary += &format!(", {}", plural(nr_groups, "group"));
+    let mut names = NameAllocator::new(&[TASK]);
+    let groups = groups::write(&mut page, host, memory, options, &mut names);
+    if options.as_is {
+        idle::write(&mut page, host, &nodes, &groups, &mut names);
+    }
+    task(&mut page, free, !groups.is_empty());
+    if !groups.is_empty() {
+        summary += &format!(", {}", plural(groups.len(), "group"));
     }
 
     let (text, told) = page.finish();
@@ -127,7 +133,7 @@ pub fn write(
     Ok(ImportedScenario { text, summary, notes })
 }
 
-fn task(page: &mut ScenarioText, free: u64, nr_groups: usize) {
+fn task(page: &mut ScenarioText, free: u64, has_groups: bool) {
     let pages = page.size.pages_in(TASK_BYTES_MAX).min(free / 4).max(1);
     page.line("");
     page.comment(
@@ -136,7 +142,7 @@ fn task(page: &mut ScenarioText, free: u64, nr_groups: usize) {
     page.comment("Replace it with your workload; docs/scenario.md describes all workloads.");
     page.line("[[task]]");
     page.line(&format!("name = \"{TASK}\""));
-    if nr_groups > 0 {
+    if has_groups {
         page.line("# group = \"...\" # one of the groups above");
     }
     page.line("workload = \"touch\"");

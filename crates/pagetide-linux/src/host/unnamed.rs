@@ -5,7 +5,7 @@
 //! (leaked or pinned pages). Neither is freed when programs end. Invariant: a missing counter gives
 //! no amount.
 
-use super::free::ZoneUsage;
+use super::free::{PageLists, ZoneUsage};
 use super::note::ImportNote;
 use super::number::{scale, show_bytes};
 use super::release;
@@ -71,19 +71,29 @@ pub(super) fn of_meminfo(
     host: &HostSnapshot,
     size: PageSize,
     max: u64,
-) -> Option<(u64, ZoneUsage)> {
+) -> Option<(u64, ZoneUsage, PageLists)> {
     let pages = |name: &str| host.memory.get(name).map(|kbytes| size.pages_in_kbytes(kbytes));
     let sum = |names: &[&str]| {
         names.iter().filter_map(|name| pages(name)).fold(0u64, u64::saturating_add)
     };
     let total = pages("MemTotal").filter(|pages| *pages > 0)?.min(max);
     let free = pages("MemFree").unwrap_or(total);
-    let programs = sum(&["Active(anon)", "Inactive(anon)", "Mlocked"]);
-    let cache = sum(&["Active(file)", "Inactive(file)"]);
-    let mut usage =
-        [ZoneUsage::of(total, [free, 0, programs, cache, sum(&["SReclaimable", "PageTables"])])];
+    let list = |name: &str| pages(name).unwrap_or(0);
+    // Before 2.6.28 the lists had pages of both kinds.
+    let of_file = |name: &str| pages(&format!("{name}(file)")).unwrap_or(list(name));
+    let lists = PageLists {
+        active_anon: list("Active(anon)"),
+        inactive_anon: list("Inactive(anon)"),
+        active_file: of_file("Active"),
+        inactive_file: of_file("Inactive"),
+    };
+    let programs = lists.anon().saturating_add(list("Mlocked"));
+    let mut usage = [ZoneUsage::of(
+        total,
+        [free, 0, programs, lists.file(), sum(&["SReclaimable", "PageTables"])],
+    )];
     hold(&mut usage, unmapped_pages(host, size));
-    Some((total, usage[0]))
+    Some((total, usage[0], lists))
 }
 
 /// Moves pages that no process maps from the programs to the kernel.

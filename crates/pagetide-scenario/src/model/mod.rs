@@ -377,6 +377,35 @@ pub struct Task {
     /// Number of times that it runs through its phases.
     pub loops: u32,
     pub phases: Vec<Phase>,
+    /// Memory that it has when the run starts.
+    pub resident: Vec<Resident>,
+    /// The file (index into [`Setup::files`]) of its resident page cache.
+    pub resident_file: Option<usize>,
+}
+
+/// Memory of a task at the start of the run; all values in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// Index into [`MachineSetup::nodes`].
+    pub node: usize,
+    /// `None`: the highest zones that have room.
+    pub zone: Option<ZoneName>,
+    pub active_anon: u64,
+    pub inactive_anon: u64,
+    pub active_file: u64,
+    pub inactive_file: u64,
+}
+
+impl Resident {
+    /// Anonymous pages.
+    pub fn anon(&self) -> u64 {
+        self.active_anon.saturating_add(self.inactive_anon)
+    }
+
+    /// Pages of the page cache.
+    pub fn file(&self) -> u64 {
+        self.active_file.saturating_add(self.inactive_file)
+    }
 }
 
 impl Task {
@@ -392,6 +421,8 @@ impl Task {
             oom_score_adj: 0,
             loops: 1,
             phases,
+            resident: Vec::new(),
+            resident_file: None,
         }
     }
 }

@@ -97,3 +97,18 @@ fn a_measured_call_takes_its_time_in_all() {
     let mean_us = value(&record, "t.cpu") * 1e6 / 20_000.0;
     assert!((4.99..5.02).contains(&mean_us), "{mean_us}");
 }
+
+#[test]
+fn resident_memory_is_reclaimed_when_a_task_needs_it() {
+    const TEXT: &str = "[[machine.zone]]\nname = 'DMA32'\npresent = '16384 pages'\nfree = '2000 pages'\n\
+        [[group]]\nname = 'g'\n\
+        [[task]]\nname = 'idle'\ngroup = 'g'\nbackground = true\nworkload = 'sleep'\nduration = '9h'\n\
+        resident = [{ active_file = '3000 pages', inactive_file = '7000 pages', inactive_anon = '500 pages' }]\n\
+        [[task]]\nname = 'a'\nworkload = 'touch'\nsize = '6000 pages'\n";
+    let record = run_with(TEXT, 1, |_| {});
+    let value = |name: &str| value(&record, name);
+    assert_eq!((value("oom_kill"), value("pswpout")), (0.0, 0.0));
+    let stolen = value("pgsteal_kswapd") + value("pgsteal_direct");
+    assert!((4000.0..6000.0).contains(&stolen), "{stolen}");
+    assert!(value("nr_inactive_file") < 3000.0 && value("nr_inactive_anon") >= 500.0);
+}

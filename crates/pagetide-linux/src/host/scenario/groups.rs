@@ -3,6 +3,7 @@
 //! Invariant: parents come before their children; comments count what was left out; the text stays
 //! below the maximum size of a scenario.
 
+use super::idle;
 use super::page::{quoted, ScenarioText};
 use super::HostImportOptions;
 use crate::host::cgroup::HostGroup;
@@ -20,15 +21,14 @@ const ROOM: usize = 4096;
 /// Swappiness of a system that does not report it.
 const SWAPPINESS: u64 = 60;
 
-/// Writes the groups of a machine with `memory` bytes; returns their number. No group gets the name
-/// `task`.
+/// Writes the groups of a machine with `memory` bytes; returns them with their names.
 pub(super) fn write(
     page: &mut ScenarioText,
     host: &HostSnapshot,
     memory: u64,
     options: HostImportOptions<'_>,
-    task: &str,
-) -> usize {
+    names: &mut NameAllocator,
+) -> Vec<(usize, String)> {
     let mut controls: Vec<Vec<(GroupControl, Option<u64>)>> =
         (0..host.groups.len()).map(|index| controls(host, index)).collect();
     if protected(host, &controls) > memory {
@@ -46,27 +46,27 @@ pub(super) fn write(
             host.groups.len() - wanted
         ));
     }
-    let mut names = NameAllocator::new(&[task]);
     let mut name_of: Vec<Option<String>> = vec![None; host.groups.len()];
-    let mut nr_written = 0;
+    let mut written: Vec<(usize, String)> = Vec::new();
     for (index, group) in host.groups.iter().enumerate().filter(|(index, _)| is_kept[*index]) {
         let parent = group.parent.and_then(|parent| name_of.get(parent)).cloned().flatten();
         let name = names.name(&group.path);
         let text = one(group, &name, parent.as_deref(), &controls[index]);
-        if page.len() + text.text_len() + ROOM > SCENARIO_BYTES_MAX as usize {
+        let idle = if options.as_is { idle::GROUP_BYTES * (written.len() + 1) } else { 0 };
+        if page.len() + text.text_len() + idle + ROOM > SCENARIO_BYTES_MAX as usize {
             let message = format!(
                 "{} left out: the scenario would be larger than {} KiB",
-                plural(wanted - nr_written, "group"),
+                plural(wanted - written.len(), "group"),
                 SCENARIO_BYTES_MAX >> 10
             );
             page.comment_note(ImportNote::new("/sys/fs/cgroup", message));
             break;
         }
         text.write(page);
-        name_of[index] = Some(name);
-        nr_written += 1;
+        name_of[index] = Some(name.clone());
+        written.push((index, name));
     }
-    nr_written
+    written
 }
 
 /// Bytes of memory.min that the top-level groups request together. A scenario accepts at most the

@@ -53,8 +53,8 @@ fn zones(
     let is_single = nodes.len() == 1;
     if options.as_is {
         page.comment(
-            "`free` is the memory that is free now (--as-is). A run cannot reclaim the other managed \
-             memory.",
+            "`free` is the memory that is free now (--as-is). Idle tasks at the end have the page cache \
+             and anonymous memory; a run cannot reclaim the rest.",
         );
     } else {
         page.comment(

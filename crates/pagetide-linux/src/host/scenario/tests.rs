@@ -384,3 +384,52 @@ fn groups_have_shares_of_the_cpu() {
         .map(|(name, text)| GroupControlWrite::read(name, text).unwrap());
     assert_eq!(setup.groups[0].controls, wanted);
 }
+
+#[test]
+fn programs_and_page_cache_are_on_the_lists() {
+    let as_is = HostImportOptions { as_is: true, ..HostImportOptions::default() };
+    let text = "\
+Node 0, zone DMA32
+  per-node stats
+      nr_active_anon 900
+      nr_inactive_anon 300
+      nr_anon_pages 700
+      nr_shmem 100
+  pages free 20000
+  min 100
+  low 200
+  high 300
+  present 32768
+  managed 30000
+  nr_zone_active_anon 900
+  nr_zone_inactive_anon 300
+  nr_zone_active_file 2000
+  nr_zone_inactive_file 1000
+";
+    let stat = "active_anon 409600\ninactive_anon 0\nactive_file 819200\ninactive_file 4096\n";
+    let mut host = HostSnapshot { zones: zoneinfo::parse(text).0, ..HostSnapshot::default() };
+    host.groups = vec![
+        group("/", None, &[]),
+        group("/a", Some(0), &[("memory.max", "104857600"), ("memory.stat", stat)]),
+    ];
+    let (now, written) = setup(&host, as_is);
+    let of = |name: &str| {
+        let task = now.tasks.iter().find(|task| task.name == name).unwrap();
+        assert!(task.background && task.oom_score_adj == -1000);
+        let [part] = task.resident[..] else { panic!("{task:?}") };
+        (part.zone, [part.active_anon, part.inactive_anon, part.active_file, part.inactive_file])
+    };
+    // 1200 pages on the lists, of which 400 are not mapped and not shared.
+    let dma32 = Some(pagetide_scenario::names::ZoneName::Dma32);
+    assert_eq!(of("idle-a"), (None, [100, 0, 200, 1]));
+    assert_eq!(of("idle"), (dma32, [525, 175, 1866, 933]));
+    assert_eq!(of("unmapped"), (dma32, [300, 100, 0, 0]));
+    assert!(written.text.contains("Idle tasks at the end"), "{}", written.text);
+    // Counters that are more than the zone has are cut.
+    let text = text.replace("nr_zone_active_file 2000", "nr_zone_active_file 99999999");
+    let host = HostSnapshot { zones: zoneinfo::parse(&text).0, ..HostSnapshot::default() };
+    let (now, _) = setup(&host, as_is);
+    let resident = now.tasks.iter().flat_map(|task| &task.resident);
+    let all = resident.map(|part| part.anon() + part.file()).sum::<u64>();
+    assert!((9900..10_000).contains(&all), "{all}");
+}

@@ -6,6 +6,7 @@ use crate::load::span::{ProblemSink, SourceSpan, Spanned};
 use crate::load::units::show_size;
 use crate::model::File;
 use crate::op::FILE_SIZE_MAX;
+use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(crate) struct FileTemplates<'a> {
     pub(super) list: Vec<File>,
     /// (template, task) -> index into `list`.
     private: BTreeMap<(usize, String), usize>,
+    page_size: PageSize,
 }
 
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub(super) fn check<'a>(
         templates: Vec::new(),
         list: Vec::new(),
         private: BTreeMap::new(),
+        page_size: sink.page_size,
     };
     files.names.is_incomplete = is_incomplete;
     for file in list {
@@ -89,6 +92,14 @@ impl FileTemplates<'_> {
     pub(crate) fn span(&self, template: usize) -> Option<SourceSpan> {
         let template = self.templates.get(template)?;
         self.names.span(&template.file.name)
+    }
+
+    /// A file for the page cache that a task has when the run starts.
+    pub(super) fn resident_of(&mut self, task: &str, pages: u64) -> usize {
+        let name = format!("resident@{task}");
+        let size = self.page_size.bytes_of(pages);
+        self.list.push(File { name, size, sparse: false, metadata: false, disk: 0 });
+        self.list.len() - 1
     }
 
     /// The file that a template stands for in `task`: index into the setup's files.

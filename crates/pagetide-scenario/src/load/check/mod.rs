@@ -16,6 +16,7 @@ mod object_mix;
 mod objects;
 pub(crate) mod phases;
 mod report;
+mod resident;
 mod tasks;
 mod waiting;
 
@@ -75,6 +76,7 @@ pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut Problem
         requested_group_metrics: report::requested_group_metrics(raw),
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),
     };
+    resident::check_room(raw, &setup, sink);
     if setup.cgroup_version() == CgroupVersion::V1 {
         let hint =
             "the scenario uses a control file of version 1: leave out that file, or this key";

@@ -4,11 +4,12 @@ use super::files::FileTemplates;
 use super::groups::GroupIndex;
 use super::names::NameIndex;
 use super::phases::{Phases, TaskChecks};
+use super::resident;
 use super::waiting::{self, TaskCopy};
 use super::{PHASES_MAX, TASKS_MAX};
 use crate::load::raw;
 use crate::load::span::{clip, ProblemSink, SourceSpan, SpannedProblem};
-use crate::model::{Phase, Task, TaskStart};
+use crate::model::{Phase, Resident, Task, TaskStart};
 use crate::names::NameSet;
 use std::collections::BTreeMap;
 
@@ -31,6 +32,7 @@ pub(super) struct Draft<'a> {
     nice: i8,
     oom_score_adj: i16,
     loops: u32,
+    resident: Vec<Resident>,
     phases: Vec<Phase>,
     /// It runs until it is stopped.
     pub(super) is_endless: bool,
@@ -136,6 +138,7 @@ fn draft<'a>(
         nice: table.nice().0 as i8,
         oom_score_adj: table.oom_score_adj().0 as i16,
         loops: table.loops().into(),
+        resident: resident::check(table.resident.as_deref().unwrap_or_default(), sink),
         phases,
         is_endless,
     }
@@ -254,6 +257,8 @@ fn expand(
             for phase in &mut phases {
                 phase.workload.visit_files(&mut |file, _| *file = files.of_task(*file, &name));
             }
+            let cached = draft.resident.iter().fold(0u64, |sum, it| sum.saturating_add(it.file()));
+            let resident_file = (cached > 0).then(|| files.resident_of(&name, cached));
             let index = |other: TaskCopy| drafts[other.draft].first + other.copy;
             let (after, until) = (draft.after.map(index), draft.until.map(index));
             tasks.push(Task {
@@ -266,6 +271,8 @@ fn expand(
                 oom_score_adj: draft.oom_score_adj,
                 loops: draft.loops,
                 phases,
+                resident: draft.resident.clone(),
+                resident_file,
             });
         }
     }

@@ -15,7 +15,7 @@ pub(crate) use machine::{
     SwapTable, ZoneTable,
 };
 pub(crate) use report::{ReferenceTable, ReportTable};
-pub(crate) use task::RawTask;
+pub(crate) use task::{RawTask, ResidentTable};
 
 use super::decode::{decode_table, expected, table, Decode, Int, Label, Time};
 use super::span::{ProblemSink, Spanned};

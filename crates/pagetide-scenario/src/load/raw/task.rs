@@ -1,9 +1,11 @@
 //! `[[task]]` and `[[task.phase]]`.
 
-use crate::load::decode::{expected, table, unknown_key, Decode, Int, KeyTable, NameKey, Time};
+use crate::load::decode::{
+    expected, table, unknown_key, Decode, Int, KeyTable, NameKey, Size, Time,
+};
 use crate::load::span::{ProblemSink, Spanned};
 use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
-use crate::names::NameSet;
+use crate::names::{NameSet, ZoneName};
 use crate::workload::{WorkloadKeys, WorkloadKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::json;
@@ -44,10 +46,32 @@ table! {
         nice: Spanned<Int<-20, 19>> = Int(0),
         /// Added to the badness score for the OOM killer; -1000: never killed (default 0).
         oom_score_adj: Spanned<Int<-1000, 1000>> = Int(0),
+        /// Memory that the task has when the run starts, on the LRU lists, in frames of a zone that
+        /// are managed but not free.
+        resident: Vec<ResidentTable>,
         /// Number of times that the task runs through its phases (default 1).
         loops: Spanned<Int<1, { u32::MAX as i64 }>> = Int(1),
         /// Phases, in order.
         phase: Vec<RawPhase>,
+    }
+}
+
+table! {
+    /// Memory of a task at the start of the run, by LRU list. File pages are page cache of a file
+    /// that only this task has, on the first disk.
+    ResidentTable as "Resident" of "the resident memory" {
+        /// Number of the node (default 0).
+        node: Spanned<Int<0, 63>> = Int(0),
+        /// The zone (default: the highest zones of the node that have room).
+        zone: Spanned<ZoneName>,
+        /// Anonymous memory on the active list (default 0).
+        active_anon: Spanned<Size> = Size(0),
+        /// Anonymous memory on the inactive list (default 0).
+        inactive_anon: Spanned<Size> = Size(0),
+        /// Page cache on the active list (default 0).
+        active_file: Spanned<Size> = Size(0),
+        /// Page cache on the inactive list (default 0).
+        inactive_file: Spanned<Size> = Size(0),
     }
 }
 

@@ -18,6 +18,7 @@ mod objects;
 mod parts;
 mod plugins;
 mod report;
+mod resident;
 mod survival;
 mod tasks;
 mod variants;

@@ -261,6 +261,8 @@ fn setup_without_groups(seed: u64) -> Setup {
             nice: draw.below(40) as i8 - 20,
             oom_score_adj: 0,
             loops: 1 + draw.below(2) as u32,
+            resident: Vec::new(),
+            resident_file: None,
             phases: (0..1 + draw.below(3) as usize)
                 .map(|number| Phase {
                     name: format!("phase{number}"),

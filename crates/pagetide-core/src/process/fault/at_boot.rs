@@ -1,0 +1,272 @@
+//! User memory that exists before the first task runs: page cache and anonymous memory of a machine
+//! that has been in use.
+//!
+//! Linux: nothing; a run that begins with a running system's memory needs the pages on its LRU
+//! lists. They use frames that the machine's description reserves for the kernel
+//! ([`free_lists`](crate::frames::boot::free_lists)), so the free lists do not change.
+//!
+//! Frames in movable pageblocks come first. Pages of all four lists are scattered over the frames of
+//! a zone, as after long use, so that reclaim of one list does not free whole blocks. A pageblock
+//! that has only user pages becomes movable. No page has been referenced. The page cache's tree
+//! nodes have no objects: their memory remains with the kernel.
+//!
+//! Invariant: free pages are unchanged; every page is on the list that was asked for.
+
+use crate::frames::gfp::MigrateType;
+use crate::frames::page::{PageFlags, Place};
+use crate::groups::memcg::ROOT;
+use crate::process::object::MemoryObject;
+use crate::process::page_table::VmaId;
+use crate::process::Machine;
+use crate::stats::vmstat::NodeStat;
+use crate::units::{Cpu, FileId, MemcgId, NodeId, Pfn, PAGEBLOCK_NR_PAGES};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// Pages of one kind: in use, and not in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsedPages {
+    /// On the active list.
+    pub active: u64,
+    /// On the inactive list.
+    pub inactive: u64,
+}
+
+impl UsedPages {
+    fn all(self) -> u64 {
+        self.active.saturating_add(self.inactive)
+    }
+}
+
+/// Pages by LRU list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListedPages {
+    /// Anonymous.
+    pub anon: UsedPages,
+    /// Page cache.
+    pub file: UsedPages,
+}
+
+/// The memory of a task: a mapping and a file, each with the number of pages that are in use.
+#[derive(Debug)]
+pub struct BootMemory {
+    vma: VmaId,
+    file: FileId,
+    memcg: MemcgId,
+    anon: u64,
+    cached: u64,
+}
+
+impl BootMemory {
+    /// An anonymous mapping and a file that have no pages yet.
+    pub fn new(vma: VmaId, file: FileId, memcg: MemcgId) -> BootMemory {
+        BootMemory { vma, file, memcg, anon: 0, cached: 0 }
+    }
+}
+
+/// The frames that are reserved for the kernel, by node and zone.
+#[derive(Debug)]
+pub struct BootFrames {
+    /// The next frame to take is the last.
+    zones: BTreeMap<(NodeId, usize), Vec<Pfn>>,
+    /// Pageblocks of frames that were taken, by their first frame.
+    touched: BTreeSet<u32>,
+}
+
+impl BootFrames {
+    /// Takes a frame of one zone, or of the highest zone that has one.
+    fn take(&mut self, at: (NodeId, Option<usize>)) -> Option<Pfn> {
+        let zones = 0..=at.1.unwrap_or(usize::MAX);
+        let from = (at.0, at.1.unwrap_or(*zones.start()));
+        let mut of_node = self.zones.range_mut(from..=(at.0, *zones.end())).rev();
+        let pfn = of_node.find_map(|(_, frames)| frames.pop())?;
+        self.touched.insert(pfn.0 / PAGEBLOCK_NR_PAGES * PAGEBLOCK_NR_PAGES);
+        Some(pfn)
+    }
+}
+
+/// The place in `0..n` of page `i` in a scattered order.
+fn scattered(i: u64, n: u64) -> u64 {
+    const STRIDES: [u64; 2] = [7_368_787, 15_485_863];
+    let stride = if n.is_multiple_of(STRIDES[0]) { STRIDES[1] } else { STRIDES[0] };
+    (u128::from(i) * u128::from(stride) % u128::from(n.max(1))) as u64
+}
+
+impl Machine {
+    /// All frames that are reserved for the kernel. Call it before any allocation.
+    pub fn boot_frames(&self) -> BootFrames {
+        let mut zones: BTreeMap<(NodeId, usize), Vec<Pfn>> = BTreeMap::new();
+        for pfn in self.mem.frames_held_by_kernel(0, u64::MAX) {
+            let page = self.mem.pages.peek(pfn.idx());
+            zones.entry((page.node(), page.zone())).or_default().push(pfn);
+        }
+        for ((node, zone), frames) in &mut zones {
+            let zone = &self.mem.nodes[*node].zones[*zone];
+            frames.sort_by_key(|&pfn| {
+                (zone.block_type(pfn) == MigrateType::Movable, -i64::from(pfn.0))
+            });
+        }
+        BootFrames { zones, touched: BTreeSet::new() }
+    }
+
+    /// Puts pages of a task on the lists, in frames of a zone of the node, or of its highest zones.
+    /// Returns the number of pages for which there was no frame.
+    pub fn populate_at_boot(
+        &mut self,
+        frames: &mut BootFrames,
+        at: (NodeId, Option<usize>),
+        memory: &mut BootMemory,
+        pages: ListedPages,
+    ) -> u64 {
+        let all = pages.anon.all().saturating_add(pages.file.all());
+        for i in 0..all {
+            let place = scattered(i, all);
+            let is_anon = place < pages.anon.all();
+            let is_active = match is_anon {
+                true => place < pages.anon.active,
+                false => place - pages.anon.all() < pages.file.active,
+            };
+            let done = match is_anon {
+                true => self.anon_at_boot(frames, at, memory),
+                false => self.cached_at_boot(frames, at, memory),
+            };
+            let Some(pfn) = done else { return all - i };
+            let page = &mut self.mem.pages[pfn];
+            match is_active {
+                true => page.set(PageFlags::ACTIVE),
+                false => page.clear(PageFlags::ACTIVE),
+            }
+            self.folio_add_lru(Cpu(0), pfn);
+        }
+        0
+    }
+
+    /// Ends the population of memory: nothing of it counts as work of the run.
+    pub fn end_boot(&mut self, frames: BootFrames) {
+        self.lru_add_drain_all();
+        for first in frames.touched {
+            let mut block = first as usize..(first + PAGEBLOCK_NR_PAGES) as usize;
+            let pages = &self.mem.pages;
+            if block.end <= pages.len() && block.all(|pfn| pages.peek(pfn).place == Place::Lru) {
+                let page = pages.peek(first as usize);
+                let zone = &mut self.mem.nodes[page.node()].zones[page.zone()];
+                zone.set_block_type(Pfn(first), MigrateType::Movable);
+            }
+        }
+        self.take_work();
+    }
+
+    fn frame_at_boot(
+        &mut self,
+        frames: &mut BootFrames,
+        at: (NodeId, Option<usize>),
+        memcg: MemcgId,
+    ) -> Option<Pfn> {
+        let pfn = frames.take(at)?;
+        self.mem.pages.open(pfn);
+        if memcg != ROOT {
+            self.groups.charge_at_boot(memcg, 1);
+        }
+        Some(pfn)
+    }
+
+    fn anon_at_boot(
+        &mut self,
+        frames: &mut BootFrames,
+        at: (NodeId, Option<usize>),
+        memory: &mut BootMemory,
+    ) -> Option<Pfn> {
+        let (vma, index, memcg) = (memory.vma, memory.anon, memory.memcg);
+        let table = self.mem.page_size.table_of(index);
+        if !self.owners.vmas[vma].tables[table].is_some() {
+            let pfn = self.frame_at_boot(frames, at, memcg)?;
+            let mapping = &mut self.owners.vmas[vma];
+            mapping.tables[table] = pfn;
+            mapping.nr_tables += 1;
+            self.charge(Cpu(0), pfn, memcg);
+            self.groups.change_kmem(memcg, 1);
+            self.mem.stat_inc(pfn, NodeStat::NrPageTablePages);
+        }
+        let pfn = self.frame_at_boot(frames, at, memcg)?;
+        let place = MemoryObject::Anon(vma).at(index);
+        self.begin_anon_page(pfn, place, PageFlags::EMPTY, memcg, Cpu(0));
+        self.map_page(vma, index, pfn, true);
+        self.owners.vmas[vma].ptes[index as usize].test_clear_young();
+        memory.anon += 1;
+        Some(pfn)
+    }
+
+    fn cached_at_boot(
+        &mut self,
+        frames: &mut BootFrames,
+        at: (NodeId, Option<usize>),
+        memory: &mut BootMemory,
+    ) -> Option<Pfn> {
+        let (file, index) = (memory.file, memory.cached as u32);
+        let pfn = self.frame_at_boot(frames, at, memory.memcg)?;
+        let flags = PageFlags::FILE.with(PageFlags::UPTODATE);
+        self.mem.init_user_page(pfn, file.0, index, flags);
+        self.charge(Cpu(0), pfn, memory.memcg);
+        self.owners.files[file].insert(index, pfn);
+        self.mem.stat_inc(pfn, NodeStat::NrFilePages);
+        memory.cached += 1;
+        Some(pfn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::frames::node::{NodeSpec, ZoneSpec};
+    use crate::frames::zone_type::{ZONE_DMA32, ZONE_NORMAL};
+    use crate::process::page_table::{Advice, Backing};
+
+    #[test]
+    fn pages_are_on_the_lists_and_free_memory_is_unchanged() {
+        let mut spec = NodeSpec::default();
+        let zone = |free| ZoneSpec { free, ..ZoneSpec::all_free(4096) };
+        spec.zones[ZONE_DMA32] = zone(3000);
+        spec.zones[ZONE_NORMAL] = zone(1000);
+        let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
+        let free = machine.mem.nodes[0].zones.iter().map(|zone| zone.free_pages()).sum::<u64>();
+        let memcg = machine.create_memcg("g".into(), ROOT).unwrap();
+        let mm = machine.create_mm(memcg).unwrap();
+        let vma = machine.mmap(mm, Backing::Anon, 2000, Advice::Normal, false).unwrap();
+        let cached = machine.create_file(4096 << 12, false).unwrap();
+        let mut memory = BootMemory::new(vma, cached, memcg);
+        let mut frames = machine.boot_frames();
+        let pages = ListedPages {
+            anon: UsedPages { active: 300, inactive: 200 },
+            file: UsedPages { active: 700, inactive: 100 },
+        };
+        let low = (NodeId(0), Some(ZONE_DMA32));
+        let file = |active, inactive| ListedPages {
+            file: UsedPages { active, inactive },
+            ..ListedPages::default()
+        };
+        let small = file(9, 0);
+        assert_eq!(machine.populate_at_boot(&mut frames, low, &mut memory, small), 0);
+        let any = (NodeId(0), None);
+        assert_eq!(machine.populate_at_boot(&mut frames, any, &mut memory, pages), 0);
+        machine.end_boot(frames);
+        machine.audit().unwrap();
+        let lists = |zone: usize| &machine.mem.pgdat[NodeId(0)].zone_lru[zone][..4];
+        assert_eq!(lists(ZONE_NORMAL), [200, 300, 100, 700]);
+        assert_eq!(lists(ZONE_DMA32), [0, 0, 0, 9]);
+        let after = machine.mem.nodes[0].zones.iter().map(|zone| zone.free_pages()).sum::<u64>();
+        assert_eq!(after, free);
+        // One page table for 500 pages.
+        assert_eq!(machine.groups.memcgs[memcg].memory.usage, 1310);
+        // More than the kernel holds: 1096 in zone DMA32, of which 9 are in use.
+        let mut frames = machine.boot_frames();
+        let much = file(0, 2000);
+        let missing = machine.populate_at_boot(&mut frames, low, &mut memory, much);
+        machine.end_boot(frames);
+        assert_eq!(missing, 2000 - (1096 - 9));
+        machine.audit().unwrap();
+        let effects = machine.exit_mm(mm, Cpu(0)).unwrap();
+        drop(effects);
+        machine.audit().unwrap();
+    }
+}
