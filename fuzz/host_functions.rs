@@ -13,18 +13,47 @@ use pagetide_linux::host::error::HostError;
 use pagetide_linux::host::note::ImportNote;
 use pagetide_linux::host::scenario::{write, HostImportOptions};
 use pagetide_linux::host::snapshot::HostSnapshot;
-use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, sysctl, vmstat, zoneinfo};
+use pagetide_linux::host::{
+    buddyinfo, meminfo, pagetypeinfo, report, slabinfo, swaps, sysctl, vmstat, zoneinfo,
+};
 use pagetide_linux::reference::{is_possible_memory, KernelReference};
 use pagetide_linux::start::StartMemory;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
 use std::path::Path;
 
-/// /proc/zoneinfo of a system without any other file.
+/// /proc/zoneinfo and /proc/buddyinfo of a system without any other file: lines of both, in any
+/// order.
 pub fn host_zoneinfo(bytes: &[u8]) {
-    let (zones, notes) = zoneinfo::parse(&String::from_utf8_lossy(bytes));
+    let text = String::from_utf8_lossy(bytes);
+    let (zones, notes) = zoneinfo::parse(&text);
     check_notes(&notes);
-    imported(&HostSnapshot { zones, ..HostSnapshot::default() });
+    let (free_blocks, notes) = buddyinfo::parse(&text);
+    check_notes(&notes);
+    imported(&HostSnapshot { zones, free_blocks, ..HostSnapshot::default() });
+}
+
+/// A kernel log with a report. An error names a line of the log.
+pub fn kernel_report(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for number in [None, Some(2)] {
+        let report = match report::parse(&text, number) {
+            Ok(report) => report,
+            Err(HostError::BadReport { line, .. }) => {
+                assert!((1..=text.lines().count()).contains(&line));
+                continue;
+            }
+            Err(_) => continue,
+        };
+        check_notes(&report.notes);
+        let options =
+            HostImportOptions { as_is: true, report: Some(&report), ..Default::default() };
+        match write(&report.snapshot(), options) {
+            Ok(written) => check_notes(&written.notes),
+            Err(HostError::NoMemory(_) | HostError::TooLarge { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// Any other file of /proc, given to every parser.
@@ -72,6 +101,7 @@ fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<ImportNote> {
         "meminfo" => return take(&mut host.memory, meminfo::parse(text)),
         "vmstat" => return take(&mut host.counters, vmstat::parse(text)),
         "buddyinfo" => return take(&mut host.free_blocks, buddyinfo::parse(text)),
+        "pagetypeinfo" => host.types = pagetypeinfo::parse(text),
         "slabinfo" => return take(&mut host.slabs, slabinfo::parse(text)),
         "swaps" => return take(&mut host.swaps, swaps::parse(text)),
         _ => {

@@ -554,6 +554,26 @@ pub enum ImportCommand {
     /// Generate a scenario with the machine, knobs and memory groups of this system, or of a saved
     /// copy
     Host(ImportHostArgs),
+    /// Generate a scenario with the machine and the failed request of a report in a kernel log: an
+    /// allocation failure, or the OOM killer
+    Report(ImportReportArgs),
+}
+
+/// `pagetide import report`
+#[derive(Debug, Args)]
+#[command(after_help = after_help("report"))]
+pub struct ImportReportArgs {
+    /// The log: `dmesg`, `journalctl -k`, /var/log/kern.log, or a part of it; `-` is stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Number of the report in the log, from 1 [default: the first]
+    #[arg(long, value_name = "N")]
+    pub report: Option<usize>,
+
+    /// The scenario file to write; it must not exist yet [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 }
 
 /// `pagetide import host`

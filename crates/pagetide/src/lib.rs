@@ -161,6 +161,9 @@ fn dispatch(
         }
         Command::Trace(TraceCommand::Info(args)) => commands::trace_info::info(&args, printer),
         Command::Import(ImportCommand::Host(args)) => commands::import_host::import(&args, printer),
+        Command::Import(ImportCommand::Report(args)) => {
+            commands::import_report::import(&args, printer)
+        }
         Command::Inspect(args) => commands::inspect::inspect(args, plugins, printer),
         Command::Man(args) => commands::man::man(&args, printer),
         Command::Completions(args) => commands::completions::completions(&args, printer),

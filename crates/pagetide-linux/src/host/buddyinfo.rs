@@ -14,6 +14,9 @@ pub struct BuddyInfo {
     pub zone: String,
     /// Blocks by order.
     pub blocks: Vec<u64>,
+    /// First letters of the migrate types that have blocks, by order (U, M, E, H, C, I); empty if
+    /// unknown. Only reports in the log have them.
+    pub letters: Vec<String>,
 }
 
 impl BuddyInfo {
@@ -25,13 +28,23 @@ impl BuddyInfo {
         })
     }
 
-    /// Blocks of orders 0 to 10, larger ones as several. `None` if they are too many.
-    pub(super) fn by_order(&self) -> Option<[u32; 11]> {
-        let mut counts = [0u32; 11];
+    /// Blocks of orders 0 to 10, larger ones as several, for each of the types Unmovable, Movable
+    /// and Reclaimable. An order is movable unless its letters exclude that. `None` if they are too
+    /// many.
+    pub(super) fn by_type(&self) -> Option<[[u32; 11]; 3]> {
+        let mut counts = [[0u32; 11]; 3];
         for (order, blocks) in self.blocks.iter().enumerate() {
             let parts = 1u64.checked_shl(order.saturating_sub(10) as u32)?;
             let blocks = u32::try_from(blocks.checked_mul(parts)?).ok()?;
-            let place = &mut counts[order.min(10)];
+            let letters = self.letters.get(order).map_or("", String::as_str);
+            let kind = match letters {
+                "" => 1,
+                _ if letters.contains('M') => 1,
+                _ if letters.contains('U') => 0,
+                "E" => 2,
+                _ => 1,
+            };
+            let place = &mut counts[kind][order.min(10)];
             *place = place.checked_add(blocks)?;
         }
         Some(counts)
@@ -63,7 +76,7 @@ fn parse_line(line: &str) -> Option<BuddyInfo> {
     let zone = words.next()?.to_owned();
     let blocks: Option<Vec<u64>> = words.take(ORDERS_MAX + 1).map(count).collect();
     let blocks = blocks.filter(|blocks| (1..=ORDERS_MAX).contains(&blocks.len()))?;
-    Some(BuddyInfo { node: u32::try_from(node).ok()?, zone, blocks })
+    Some(BuddyInfo { node: u32::try_from(node).ok()?, zone, blocks, letters: Vec::new() })
 }
 
 #[cfg(test)]
@@ -79,8 +92,12 @@ mod tests {
         assert_eq!((zones[0].pages_from(0), zones[0].pages_from(2)), (8, 4));
         let large =
             BuddyInfo { blocks: vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 2], ..zones[0].clone() };
-        assert_eq!(large.by_order(), Some([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11]));
-        assert_eq!(BuddyInfo { blocks: vec![u64::MAX], ..large }.by_order(), None);
+        assert_eq!(large.by_type().unwrap()[1], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11]);
+        let letters = ["U", "", "", "", "", "", "", "", "", "", "E"].map(String::from).into();
+        let [unmovable, movable, reclaimable] =
+            BuddyInfo { letters, ..large.clone() }.by_type().unwrap();
+        assert_eq!((unmovable[0], movable[10], reclaimable[10]), (1, 8, 3));
+        assert_eq!(BuddyInfo { blocks: vec![u64::MAX], ..large }.by_type(), None);
         assert_eq!((zones[1].node, zones[1].blocks.as_slice()), (1, &[5, 0, 3][..]));
     }
 

@@ -26,6 +26,21 @@ pub enum HostError {
         /// The limit, formatted.
         limit: String,
     },
+    /// A log without this report.
+    #[error("the log has no report {wanted} of a failed allocation or of the OOM killer: it has {found}")]
+    NoReport {
+        /// Number of the report, from 1.
+        wanted: usize,
+        /// Reports found.
+        found: usize,
+    },
+    /// A report that cannot be used.
+    #[error("line {line}: {message}")]
+    BadReport {
+        /// From 1.
+        line: usize,
+        message: String,
+    },
     /// The loader rejects the generated scenario, which is a bug.
     #[error("the generated scenario has mistakes:\n{0}")]
     Refused(String),
@@ -37,6 +52,12 @@ impl HostError {
         match self {
             HostError::Root { .. } | HostError::NoMemory(_) => {
                 "DIR must be laid out like `/`: DIR/proc/zoneinfo, DIR/sys/fs/cgroup"
+            }
+            HostError::NoReport { .. } => {
+                "a report begins with `invoked oom-killer` or `page allocation failure`"
+            }
+            HostError::BadReport { .. } => {
+                "give all lines of the report: `dmesg`, `journalctl -k`, or /var/log/kern.log"
             }
             HostError::TooLarge { .. } => "describe a part of it, for example one node",
             HostError::Refused(_) => {

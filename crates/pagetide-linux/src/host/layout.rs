@@ -119,13 +119,13 @@ pub(super) fn nodes(
     finish(nodes, size, notes)
 }
 
-/// The blocks of /proc/buddyinfo, as if all were movable.
+/// The blocks of /proc/buddyinfo or of a report, movable where their types are unknown.
 fn untyped(host: &HostSnapshot, zone: &HostZone) -> Option<FreeLists> {
     let is_same = |it: &&BuddyInfo| it.node == zone.node && it.zone == zone.name;
-    let blocks = host.free_blocks.iter().find(is_same)?.by_order()?;
+    let blocks = host.free_blocks.iter().find(is_same)?.by_type()?;
     let pageblocks = free::managed(zone).div_ceil(PAGEBLOCK_NR_PAGES.into());
     let pageblocks = u32::try_from(pageblocks).ok()?;
-    Some(FreeLists { blocks: [[0; 11], blocks, [0; 11]], pageblocks: [0, pageblocks, 0] })
+    Some(FreeLists { blocks, pageblocks: [0, pageblocks, 0] })
 }
 
 /// The zones of x86-64 for memory of which only the size is known.

@@ -4,7 +4,7 @@
 //! the file's name -> [`snapshot::HostSnapshot`] -> `layout`, `free` and `marks` (conversion to
 //! what a scenario can express) -> [`scenario::write`]. The parsers accept text of any kernel,
 //! including a guest's. They never fail: unknown text becomes a [`note::ImportNote`] with its
-//! place.
+//! place. A report of the kernel's log ([`report`]) becomes a snapshot as well.
 //!
 //! Invariant: the result of [`scenario::write`] loads without a mistake, and equal systems give
 //! equal text.
@@ -25,6 +25,7 @@ mod page_size;
 pub mod pagetypeinfo;
 mod plain_names;
 mod release;
+pub mod report;
 pub mod scenario;
 pub mod slabinfo;
 pub mod snapshot;

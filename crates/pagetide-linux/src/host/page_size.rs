@@ -1,8 +1,9 @@
 //! The size of the system's pages.
 //!
 //! Linux: `PAGE_SIZE`, which no file of /proc states for the whole system. It follows from
-//! `KernelPageSize` in smaps, from the values of /proc/meminfo (all are multiples of a page), from
-//! counts of pages beside their size in kB, or from the place of the zones of x86-64 and arm64.
+//! `KernelPageSize` in smaps, from the free lists of a report, from the values of /proc/meminfo (all
+//! are multiples of a page), from counts of pages beside their size in kB, or from the place of the
+//! zones of x86-64 and arm64.
 //! Invariant: a size that is only assumed has a note.
 
 use super::note::ImportNote;
@@ -46,10 +47,7 @@ pub(super) fn kbytes(size: PageSize, pages: u64) -> u64 {
 type Evidence = Option<(PageSize, &'static str)>;
 
 fn of_smaps(host: &HostSnapshot) -> Evidence {
-    Some((
-        PageSize::from_bytes(host.kernel_page_kb?.checked_mul(1024)?)?,
-        "KernelPageSize of smaps",
-    ))
+    Some((PageSize::from_bytes(host.kernel_page_kb?.checked_mul(1024)?)?, "stated"))
 }
 
 /// Values that are numbers of pages in kB on every kernel.

@@ -109,7 +109,7 @@ mod tests {
         assert!(note.unwrap().message.ends_with("which is that of 3.8 or older"));
         assert!(told(Some("2.4.20")).contains("older than the oldest set"));
         assert!(told(Some("97.1")).contains("newer than the newest set"));
-        for set in PolicySet::ALL {
+        for set in PolicySet::ALL.iter().copied() {
             let release = set.name().replace("linux-", "") + ".99-generic";
             assert_eq!(policy_set(Some(&release), None), (set, None), "{release}");
         }

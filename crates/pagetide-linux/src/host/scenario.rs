@@ -11,11 +11,13 @@ mod idle;
 mod knobs;
 mod machine;
 mod page;
+mod request;
 
 use super::error::HostError;
 use super::note::ImportNote;
 use super::number::{plural, show_pages};
 use super::plain_names::NameAllocator;
+use super::report::KernelReport;
 use super::snapshot::HostSnapshot;
 use super::{layout, marks, page_size, release, unnamed};
 pub use costs::MeasuredCosts;
@@ -40,6 +42,9 @@ pub struct HostImportOptions<'a> {
     pub as_is: bool,
     /// Keep groups that set nothing, even if no descendant sets anything.
     pub all_groups: bool,
+    /// The report that the system comes from, if any. Its request takes the place of the
+    /// placeholder.
+    pub report: Option<&'a KernelReport>,
     /// Measured operation costs, if available.
     pub costs: Option<&'a MeasuredCosts>,
 }
@@ -88,12 +93,27 @@ pub fn write(
     }
 
     let release = host.release.as_ref().map_or(String::new(), |name| format!("; Linux {name}"));
-    page.comment(&format!("A live system, imported by `pagetide import host`{release}."));
-    page.comment(
-        "docs/tutorials/import-a-machine.md describes the import. Write your own workload: see",
-    );
-    page.comment("[[task]] at the end.");
-    page.line(&format!("title = \"An imported machine: {summary}\""));
+    let title = match options.report {
+        None => {
+            page.comment(&format!("A live system, imported by `pagetide import host`{release}."));
+            page.comment(
+                "docs/tutorials/import-a-machine.md describes the import. Write your own workload: \
+                 see [[task]] at the end.",
+            );
+            "An imported machine"
+        }
+        Some(report) => {
+            let from = format!(
+                "A machine at a failed request, from line {} of a kernel log, imported by \
+                 `pagetide import report`{release}.",
+                report.request.line
+            );
+            page.comment(&from);
+            page.comment("docs/tutorials/import-a-machine.md describes the import.");
+            "A machine at a failed request"
+        }
+    };
+    page.line(&format!("title = \"{title}: {summary}\""));
     page.line("repeats = 3");
     page.line("");
     page.line("[machine]");
@@ -115,12 +135,19 @@ pub fn write(
     knobs::policies(&mut page, host, set, set_note);
     knobs::write(&mut page, host, &marks);
     let memory = size.bytes_of(managed);
-    let mut names = NameAllocator::new(&[TASK]);
+    let mut names = NameAllocator::new(&[TASK, request::TASK]);
     let groups = groups::write(&mut page, host, memory, options, &mut names);
     if options.as_is {
-        idle::write(&mut page, host, &nodes, &groups, &mut names);
+        let processes = options.report.map_or(&[][..], |report| &report.processes);
+        idle::write(&mut page, host, &nodes, &groups, processes, &mut names);
     }
-    task(&mut page, free, !groups.is_empty());
+    match options.report {
+        None => task(&mut page, free, !groups.is_empty()),
+        Some(report) => {
+            let group = groups.last().filter(|_| report.request.is_of_group);
+            request::write(&mut page, &report.request, group.map(|(_, name)| name.as_str()));
+        }
+    }
     if !groups.is_empty() {
         summary += &format!(", {}", plural(groups.len(), "group"));
     }

@@ -30,7 +30,7 @@ pub(super) const ZONE_RECLAIM: &str = "/proc/sys/vm/zone_reclaim_mode";
 pub struct HostSnapshot {
     /// The kernel's release: 6.1.0-41-amd64.
     pub release: Option<String>,
-    /// Size of a page in kB, from the smaps of a process.
+    /// Size of a page in kB, from the smaps of a process or from a report's free lists.
     pub kernel_page_kb: Option<u64>,
     /// The file that switches the multi-generational LRU on, if it is on.
     pub multi_gen_lru: Option<String>,

@@ -23,6 +23,11 @@ fn host_system() {
 }
 
 #[test]
+fn kernel_report() {
+    run("kernel-report", functions::kernel_report);
+}
+
+#[test]
 fn guest_report() {
     run("guest-report", functions::guest_report);
 }

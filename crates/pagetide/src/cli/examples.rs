@@ -119,6 +119,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "report",
+        &[
+            ("pagetide import report dmesg.txt -o oom.toml", "the first report of a log"),
+            ("dmesg | pagetide import report - --report 2", "the second, from a pipe"),
+        ],
+    ),
+    (
         "inspect",
         &[
             ("pagetide inspect mine.toml zoneinfo buddyinfo", "two files, at the end of the run"),

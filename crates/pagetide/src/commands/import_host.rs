@@ -34,8 +34,7 @@ pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus
         }
         other => refused(&other),
     })?;
-    let output = args.output.as_deref().filter(|output| *output != Path::new("-"));
-    let output = output.map(OutputFile::new_file).transpose()?;
+    let output = output_file(args.output.as_deref())?;
     if args.measure {
         let found = measure(&host, &written, args, printer)?;
         let stated = found.stated();
@@ -43,6 +42,21 @@ pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus
         written = scenario::write(&host, options).map_err(|error| refused(&error))?;
         found.sentences().iter().for_each(|sentence| printer.note(sentence));
     }
+    deliver(&written, output, printer)?;
+    Ok(ExitStatus::Success)
+}
+
+/// The file to write; `None`: stdout.
+pub(super) fn output_file(path: Option<&Path>) -> Result<Option<OutputFile>, CliError> {
+    path.filter(|output| *output != Path::new("-")).map(OutputFile::new_file).transpose()
+}
+
+/// Writes the scenario, and prints the notes.
+pub(super) fn deliver(
+    written: &ImportedScenario,
+    output: Option<OutputFile>,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
     match output {
         None => printer.data(&written.text)?,
         Some(output) => {
@@ -56,7 +70,7 @@ pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus
     if written.notes.len() > NOTES_MAX {
         printer.note(&format!("and {} more", written.notes.len() - NOTES_MAX));
     }
-    Ok(ExitStatus::Success)
+    Ok(())
 }
 
 /// Measures operation costs on this machine.

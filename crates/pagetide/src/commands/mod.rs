@@ -6,6 +6,7 @@ pub mod completions;
 pub mod explain;
 pub mod find;
 pub mod import_host;
+pub mod import_report;
 pub mod inspect;
 pub mod list;
 pub mod man;

@@ -1,4 +1,4 @@
-//! Tests of `pagetide import host` with saved systems.
+//! Tests of `pagetide import host` with saved systems, and of `pagetide import report`.
 
 use pagetide_testing::command::{end, CommandOutput};
 use pagetide_testing::directory::TestDir;
@@ -76,7 +76,7 @@ fn options_choose_what_is_free_and_which_groups_stay() {
     let plain = import(&place, "made-numa-v2", "").stdout;
     let as_is = import(&place, "made-numa-v2", "--as-is").stdout;
     assert!(
-        as_is.contains("free = \"2000000 pages\"") && !plain.contains("free = \"2000000 pages\"")
+        as_is.contains("free = \"400000 pages\"") && !plain.contains("free = \"400000 pages\"")
     );
     let all = import(&place, "made-numa-v2", "--all-groups").stdout;
     assert!(!plain.contains("sshd_service") && all.contains("name = \"sshd_service\""));
@@ -195,4 +195,20 @@ fn an_interrupted_measurement_leaves_nothing_behind() {
     end(child, "INT").exits(130);
     assert_eq!(left_behind(&tmp), before);
     assert!(!place.path("live.toml").exists());
+}
+
+#[test]
+fn a_report_becomes_a_scenario_that_runs() {
+    let place = TestDir::new();
+    let log = |name: &str| root().join("fuzz/corpus/kernel-report").join(name);
+    for (name, note) in [("failure", "highest CPU"), ("group", "does not describe the machine")] {
+        let command = format!("import report '{}' -o {name}.toml", log(name).display());
+        let ran = place.run(command);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+        ran.says(&["note: ", note]);
+        let ran = place.run(format!("run {name}.toml --repeats 1"));
+        ran.succeeds().prints(&["oom_kill"]);
+    }
+    let ran = place.run(format!("import report '{}' --report 2", log("failure").display()));
+    ran.fails(2, &["has no report 2", "it has 1", "hint: a report begins with"]);
 }

@@ -18,6 +18,8 @@ use pagetide_scenario::load::SCENARIO_BYTES_MAX;
 
 /// Bytes reserved for the task that follows.
 const ROOM: usize = 4096;
+/// Bytes reserved for idle tasks, without those of groups.
+const IDLE_ROOM: usize = 64 << 10;
 /// Swappiness of a system that does not report it.
 const SWAPPINESS: u64 = 60;
 
@@ -52,7 +54,8 @@ pub(super) fn write(
         let parent = group.parent.and_then(|parent| name_of.get(parent)).cloned().flatten();
         let name = names.name(&group.path);
         let text = one(group, &name, parent.as_deref(), &controls[index]);
-        let idle = if options.as_is { idle::GROUP_BYTES * (written.len() + 1) } else { 0 };
+        let idle =
+            if options.as_is { IDLE_ROOM + idle::GROUP_BYTES * (written.len() + 1) } else { 0 };
         if page.len() + text.text_len() + idle + ROOM > SCENARIO_BYTES_MAX as usize {
             let message = format!(
                 "{} left out: the scenario would be larger than {} KiB",

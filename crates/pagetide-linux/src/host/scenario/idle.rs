@@ -11,12 +11,16 @@ use crate::host::free::{scaled, PageLists};
 use crate::host::layout::NodeLayout;
 use crate::host::number::scale;
 use crate::host::plain_names::NameAllocator;
+use crate::host::report::ReportedProcess;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::{unnamed, vmstat};
 use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::NameSet;
+use std::cmp::Reverse;
 
+/// Maximum number of processes of a report; the others are part of the task `idle`.
+const PROCESSES_MAX: usize = 24;
 /// The most text that one group adds.
 pub(super) const GROUP_BYTES: usize = 320;
 
@@ -26,6 +30,7 @@ pub(super) fn write(
     host: &HostSnapshot,
     nodes: &[NodeLayout],
     groups: &[(usize, String)],
+    processes: &[ReportedProcess],
     names: &mut NameAllocator,
 ) {
     let size = page.size;
@@ -52,7 +57,8 @@ pub(super) fn write(
     page.line("");
     page.comment(
         "Memory of programs and page cache now: idle tasks have it, on the lists that the system's \
-         counters say. A run reclaims it; no task uses it, and the OOM killer spares it.",
+         counters say. A run reclaims it; no task uses it. The OOM killer spares tasks that stand \
+         for several processes.",
     );
     let mut in_groups = PageLists::default();
     let mut of_groups = Vec::new();
@@ -66,30 +72,44 @@ pub(super) fn write(
         }
     }
     let unmapped = unnamed::unmapped_pages(host, size).min(anon - in_groups.anon());
-    let rest = anon - in_groups.anon() - unmapped;
+    let mut rest = anon - in_groups.anon() - unmapped;
+    let mut largest: Vec<&ReportedProcess> = processes.iter().filter(|it| it.rss > 0).collect();
+    largest.sort_by_key(|process| Reverse(process.rss));
+    largest.truncate(PROCESSES_MAX);
+    // Resident pages of a process can be shared, or of a file.
+    let resident = largest.iter().fold(0u64, |sum, it| sum.saturating_add(it.rss));
+    let of_processes = resident.min(rest);
+    let mut all = Vec::new();
+    for process in largest {
+        let pages = scale(of_processes, process.rss, resident);
+        rest -= pages;
+        all.push((process.name.as_str(), process.oom_score_adj, pages, 0));
+    }
     let part = |lists: PageLists, of_anon: u64, of_file: u64| PageLists {
         active_anon: scale(lists.active_anon, of_anon, anon),
         inactive_anon: scale(lists.inactive_anon, of_anon, anon),
         active_file: scale(lists.active_file, of_file, file),
         inactive_file: scale(lists.inactive_file, of_file, file),
     };
-    let all = [("idle", rest, file - in_groups.file()), ("unmapped", unmapped, 0)];
-    for (name, of_anon, of_file) in all {
+    let spared = -1000;
+    all.push(("idle", spared, rest, file - in_groups.file()));
+    all.push(("unmapped", spared, unmapped, 0));
+    for (name, adj, of_anon, of_file) in all {
         let lines: Vec<String> = zones
             .iter()
             .map(|(place, lists)| (place, part(*lists, of_anon, of_file)))
             .filter(|(_, lists)| lists.all() > 0)
             .map(|(place, lists)| format!("    {{ {place}, {} }},", keys(lists)))
             .collect();
-        task(page, &names.name(name), None, &lines);
+        task(page, &names.name(&name.replace('/', "_")), None, adj, &lines);
     }
     for (group, lists) in of_groups {
         let name = names.name(&format!("idle-{group}"));
-        task(page, &name, Some(group), &[format!("    {{ {} }},", keys(lists))]);
+        task(page, &name, Some(group), spared, &[format!("    {{ {} }},", keys(lists))]);
     }
 }
 
-fn task(page: &mut ScenarioText, name: &str, group: Option<&str>, lines: &[String]) {
+fn task(page: &mut ScenarioText, name: &str, group: Option<&str>, adj: i16, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
@@ -97,7 +117,7 @@ fn task(page: &mut ScenarioText, name: &str, group: Option<&str>, lines: &[Strin
     page.line(&format!("name = \"{name}\""));
     group.iter().for_each(|group| page.line(&format!("group = \"{group}\"")));
     page.line("background = true");
-    page.line("oom_score_adj = -1000");
+    page.line(&format!("oom_score_adj = {adj}"));
     page.line("workload = \"sleep\"");
     page.line("duration = \"1000h\"");
     page.line("resident = [");

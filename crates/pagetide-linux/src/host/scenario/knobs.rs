@@ -58,7 +58,7 @@ pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot, marks: &ReadMa
             page.line(&format!("\"{}\" = {value} # from the watermarks", sysctl.name()));
         }
     }
-    not_yet(page, host);
+    switches(page, host);
     read_ahead(page, host);
 }
 
@@ -98,14 +98,16 @@ fn is_in_bounds(sysctl: Sysctl, text: &str, size: PageSize) -> bool {
     text.parse().is_ok_and(|value| (min..=max).contains(&value))
 }
 
-/// Turns off behaviour that the system's kernel is too old to have.
-fn not_yet(page: &mut ScenarioText, host: &HostSnapshot) {
+/// Switches that follow from the release, where its file is unknown. A release between two sets of
+/// policies can have what the older set does not.
+fn switches(page: &mut ScenarioText, host: &HostSnapshot) {
     let Some(release) = &host.release else { return };
     for sysctl in [Sysctl::WatermarkBoostFactor, Sysctl::CompactionProactiveness] {
         let file = sysctl.file();
         let ControlOrigin::Linux(since) = file.since else { continue };
-        if host.sysctl(sysctl).is_none() && release::is_before(release, since) {
-            page.line(&format!("\"{}\" = 0 # since Linux {since}", file.name));
+        if host.sysctl(sysctl).is_none() {
+            let value = if release::is_before(release, since) { "0" } else { file.default };
+            page.line(&format!("\"{}\" = {value} # since Linux {since}", file.name));
         }
     }
 }

@@ -1,0 +1,140 @@
+use super::*;
+use crate::host::scenario::{write, HostImportOptions};
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::model::Setup;
+use std::path::Path;
+
+// Made up, as Linux 6.1, 2.6.32 and 5.10 write them.
+const FAILURE: &str = include_str!("../../../../../fuzz/corpus/kernel-report/failure");
+
+const OLD: &str = include_str!("../../../../../fuzz/corpus/kernel-report/old");
+
+const GROUP: &str = include_str!("../../../../../fuzz/corpus/kernel-report/group");
+
+fn report(text: &str) -> KernelReport {
+    parse(text, None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn setup(text: &str) -> (Setup, String) {
+    let report = report(text);
+    let options =
+        HostImportOptions { as_is: true, report: Some(&report), ..HostImportOptions::default() };
+    let written = write(&report.snapshot(), options).unwrap();
+    let loaded = load_str("r.toml", &written.text, Path::new(""), &Overrides::default());
+    let notes: Vec<String> = written.notes.iter().map(ToString::to_string).collect();
+    (loaded.unwrap().variants.remove(0).setup, format!("{}{}", written.text, notes.join("\n")))
+}
+
+#[test]
+fn a_failed_allocation_is_read() {
+    let found = report(FAILURE);
+    let request = &found.request;
+    assert_eq!((request.comm.as_str(), request.order, request.is_oom), ("kworker/3:1", 3, false));
+    assert!(request.flags.direct && request.flags.fs && !request.flags.movable);
+    assert_eq!((found.release.as_deref(), found.last_cpu), (Some("6.1.0-9-amd64"), Some(3)));
+    let [zone] = &found.zones.zones[..] else { panic!("{found:?}") };
+    assert_eq!((zone.free, zone.min, zone.managed), (Some(1600), Some(250), Some(15_000)));
+    assert_eq!(zone.counters["nr_zone_inactive_file"], 2000);
+    assert_eq!(found.zones.nodes[&0]["nr_slab_reclaimable"], 300);
+    assert_eq!(found.zones.nodes[&0]["nr_page_table_pages"], 100);
+    assert_eq!(found.free_blocks[0].blocks[..4], [400, 200, 100, 50]);
+    assert_eq!(found.free_blocks[0].letters[..4], ["UM", "M", "U", "ME"]);
+    assert_eq!((found.swap_kb, found.page_kb, found.notes.len()), (8192, 4, 0));
+    let (setup, text) = setup(FAILURE);
+    let zone = &setup.machine.nodes[0].zones[0];
+    let lists = zone.free_lists.unwrap();
+    assert_eq!((zone.free, lists.blocks[0][2], lists.blocks[1][2]), (1600, 100, 0));
+    assert_eq!(setup.machine.cpus, 4);
+    let last = setup.tasks.last().unwrap();
+    assert_eq!(last.name, "request");
+    assert!(text.contains("order = 3\n") && text.contains("request = \"kernel\""), "{text}");
+    let resident = setup.tasks[0].resident[0];
+    assert_eq!((resident.active_anon, resident.inactive_file), (1500, 2000));
+}
+
+#[test]
+fn old_reports_and_tables_of_processes_are_read() {
+    let found = report(OLD);
+    assert!(found.request.is_oom && found.request.order == 2);
+    assert_eq!(found.release.as_deref(), Some("2.6.32-5-kirkwood"));
+    let [zone] = &found.zones.zones[..] else { panic!("{found:?}") };
+    assert_eq!((zone.present, zone.managed), (Some(65_024), None));
+    assert_eq!(zone.counters["nr_slab_reclaimable"], 100);
+    let [udevd, tar] = &found.processes[..] else { panic!("{found:?}") };
+    assert_eq!((udevd.name.as_str(), udevd.rss, udevd.oom_score_adj), ("udevd", 300, -1000));
+    assert_eq!((tar.rss, tar.oom_score_adj), (2500, 0));
+    let (setup, _) = setup(OLD);
+    let anon = |name: &str| {
+        let task = setup.tasks.iter().find(|task| task.name == name).unwrap();
+        task.resident.iter().map(|part| part.anon()).sum::<u64>()
+    };
+    // Shares of each list are rounded down.
+    assert_eq!((anon("udevd"), anon("tar"), anon("idle")), (299, 2499, 399));
+    let quoted: String = OLD.lines().map(|line| format!("> {line}\n")).collect();
+    assert_eq!(report(&quoted).zones, found.zones);
+}
+
+#[test]
+fn a_group_at_its_limit_is_read() {
+    let found = report(GROUP);
+    let group = found.group.as_ref().unwrap();
+    assert_eq!((group.path.as_str(), group.limit_kb), ("/web.slice", 102_400));
+    assert_eq!(found.processes[0].name, "stress me");
+    let (setup, text) = setup(GROUP);
+    assert_eq!(setup.groups[0].controls[0].to_string(), "100M");
+    assert_eq!(setup.tasks.last().unwrap().group, Some(0));
+    assert!(text.contains("does not describe the machine, which is assumed"), "{text}");
+    let version_1 = "a invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0\n\
+        Task in /a/b killed as a result of limit of /a\n\
+        memory: usage 5120kB, limit 5120kB, failcnt 9\n\
+        memory+swap: usage 5120kB, limit 10240kB, failcnt 0\n\
+        Memory cgroup stats for /a: cache:8KB rss:5000KB inactive_anon:4000KB active_anon:1000KB\n\
+        Memory cgroup stats for /a/b: cache:0KB rss:1KB inactive_anon:4KB active_anon:1KB\n";
+    let found = report(version_1);
+    let group = found.group.as_ref().unwrap();
+    assert_eq!((group.path.as_str(), group.memory_and_swap_kb), ("/a", Some(10_240)));
+    assert_eq!(group.stat[2], ("inactive_anon".to_owned(), 4000 << 10));
+}
+
+#[test]
+fn one_of_several_reports_is_chosen() {
+    let both = format!("{FAILURE}{}", FAILURE.replace("order:3", "order:5"));
+    let first = report(&both);
+    assert_eq!(first.request.order, 3);
+    assert!(first.notes[0]
+        .message
+        .contains("2 reports; this is the first, others are in lines 20"));
+    assert_eq!(parse(&both, Some(2)).unwrap().request.order, 5);
+    for number in [0, 3] {
+        let error = parse(&both, Some(number)).unwrap_err();
+        assert!(matches!(error, HostError::NoReport { found: 2, .. }), "{error}");
+    }
+    assert!(matches!(parse("x\n", None), Err(HostError::NoReport { found: 0, .. })));
+}
+
+#[test]
+fn a_report_that_is_cut_is_refused_with_its_line() {
+    for (text, line, message) in [
+        (
+            FAILURE.replace(" min:1000kB", " min:1000MB"),
+            13,
+            "zone DMA32 of node 0 has no `min` in kB",
+        ),
+        (FAILURE.replace("present:65536kB", "present:655"), 13, "has no `present`"),
+        (FAILURE.lines().take(8).collect::<Vec<_>>().join("\n"), 2, "no zones and no group"),
+        (FAILURE.replace("order:3", "order:x"), 2, "not an order"),
+        (FAILURE.replace("mode:0x40cc0(GFP_KERNEL|__GFP_COMP)", "mode:GFP"), 2, "not a mask"),
+        (GROUP.replace("memory: usage 102400kB", "memory: usage x"), 1, "not its usage and limit"),
+    ] {
+        let error = parse(&text, None).unwrap_err();
+        let HostError::BadReport { line: at, message: said } = &error else { panic!("{error}") };
+        assert!(*at == line && said.contains(message), "{error}");
+    }
+    let torn = report(&FAILURE.replace("= 6400kB", "= 6404kB"));
+    assert!(torn.free_blocks.is_empty() && torn.notes[0].message.contains("left out"));
+    for text in [FAILURE, OLD, GROUP] {
+        for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
+            let _ = parse(&text[..end], None);
+        }
+    }
+}
