@@ -47,7 +47,7 @@ pub(super) struct ZoneLayout {
     pub lists: PageLists,
     /// The system's watermarks; `None` if unknown, or if the zone combines several.
     pub marks: Option<HostWatermarks>,
-    /// Its free lists; `None` under the same conditions as `marks`.
+    /// Its free lists, of all zones that it combines; `None` if unknown.
     pub free_lists: Option<FreeLists>,
 }
 
@@ -66,12 +66,31 @@ pub(super) fn nodes(
         let name = shown(&zone.name);
         let present = zone.present.unwrap_or(0);
         nodes.entry(zone.node).or_default();
+        if zone.present.is_none() && zone.free.is_some_and(|pages| pages > 0) {
+            let message = format!(
+                "zone {name} of node {} is left out: its size is missing (is the file cut?)",
+                zone.node
+            );
+            notes.push(ImportNote::new("/proc/zoneinfo", message));
+            continue;
+        }
         if present == 0 || zone.name == "Device" {
             empty.push(format!("{name} of node {}", zone.node));
             continue;
         }
         if present > MACHINE_PAGES_MAX {
             return Err(too_large(present, size));
+        }
+        let counter = |name: &str| zone.counters.get(name).copied().unwrap_or(0);
+        let cma = counter("cma").max(counter("nr_free_cma"));
+        if cma > 0 {
+            let message = format!(
+                "zone {name} of node {} has at least {} of CMA, for movable pages only: any request \
+                 can have it here",
+                zone.node,
+                show_pages(cma, size)
+            );
+            notes.push(ImportNote::new("/proc/zoneinfo", message));
         }
         // Only the first node of a scenario has low zones.
         let is_first = nodes.iter().all(|(node, zones)| *node >= zone.node || zones.is_empty());
@@ -213,7 +232,8 @@ impl ZoneLayout {
         self.usage = self.usage.plus(other.usage);
         self.lists = self.lists.plus(other.lists);
         self.marks = None;
-        self.free_lists = None;
+        let lists = self.free_lists.zip(other.free_lists);
+        self.free_lists = lists.map(|(a, b)| pagetypeinfo::joined(a, b));
     }
 }
 
@@ -316,6 +336,24 @@ mod tests {
         assert_eq!(shape(&nodes)[0].1, [(ZoneName::Dma32, 65_536), (ZoneName::Normal, 9)]);
         let (nodes, _) = lay_out(&text.replace("65536", "65537"), "MemTotal: 4194944 kB\n");
         assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 65_546)]);
+    }
+
+    #[test]
+    fn memory_for_movable_pages_only_is_noted() {
+        let text = zone(0, "DMA32", 30_000) + " cma 4096\n nr_free_cma 17\n";
+        let (_, notes) = lay_out(&text, "");
+        assert!(notes[0].message.contains("at least 16.0 MiB of CMA"), "{notes:?}");
+        let (_, notes) = lay_out(&text.replace("cma 4096", "cma 0"), "");
+        assert!(notes[0].message.contains("at least 68 KiB of CMA"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_zone_that_is_cut_is_left_out_with_a_note() {
+        let whole = zone(0, "DMA32", 30_000) + &zone(0, "Normal", 50_000);
+        let (nodes, notes) = lay_out(&whole[..whole.len() - 20], "");
+        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Dma32, 30_000)]);
+        let told = "zone Normal of node 0 is left out: its size is missing";
+        assert!(notes[0].message.starts_with(told), "{notes:?}");
     }
 
     #[test]

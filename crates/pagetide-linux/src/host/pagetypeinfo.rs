@@ -81,6 +81,14 @@ pub(crate) fn with_movable(mut lists: FreeLists, pages: u64) -> FreeLists {
     lists
 }
 
+/// The free lists of two zones together.
+pub(crate) fn joined(mut a: FreeLists, b: FreeLists) -> FreeLists {
+    let blocks = a.blocks.iter_mut().flatten().zip(b.blocks.iter().flatten());
+    let all = blocks.chain(a.pageblocks.iter_mut().zip(&b.pageblocks));
+    all.for_each(|(count, more)| *count = count.saturating_add(*more));
+    a
+}
+
 /// Parses the file; leaves out what it does not understand.
 pub fn parse(text: &str) -> PageTypeInfo {
     let mut notes = FileNotes::new("/proc/pagetypeinfo");

@@ -131,13 +131,17 @@ pub fn parse(text: &str) -> (HostZoneInfo, Vec<ImportNote>) {
                     notes.line(index, "not a count", line);
                 }
             }
-            ["cpu:", cpu] => match count(cpu).and_then(|cpu| u32::try_from(cpu).ok()) {
-                Some(cpu) => {
-                    part = ZoneSection::PageSets;
-                    zone.pagesets.push(HostPageSet { cpu, ..HostPageSet::default() });
+            // Before 2.6.18 with the scans of both lists, and two lists for each CPU.
+            ["scanned", _, "(a:", ..] => {}
+            ["cpu:", cpu] | ["cpu:", cpu, "pcp:", _] => {
+                match count(cpu).and_then(|cpu| u32::try_from(cpu).ok()) {
+                    Some(cpu) => {
+                        part = ZoneSection::PageSets;
+                        zone.pagesets.push(HostPageSet { cpu, ..HostPageSet::default() });
+                    }
+                    None => notes.line(index, "not a CPU number", line),
                 }
-                None => notes.line(index, "not a CPU number", line),
-            },
+            }
             [name, pages] => match count(pages) {
                 Some(pages) if part == ZoneSection::NodeCounters => {
                     let counters = info.nodes.entry(zone.node).or_default();
@@ -289,6 +293,15 @@ Node 1, zone   Normal
         assert_eq!((normal.node, normal.managed), (1, None));
         let crlf = TEXT.replace('\n', "\r\n");
         assert_eq!(parse(&crlf).0, info);
+    }
+
+    #[test]
+    fn two_lists_of_a_cpu_are_one_cpu() {
+        let text =
+            "Node 0, zone DMA\n pages free 9\n high 1\n scanned 0 (a: 0 i: 0)\n present 9\n \
+            cpu: 0 pcp: 0\n count: 2\n cpu: 0 pcp: 1\n count: 3\n cpu: 1 pcp: 0\n count: 4\n";
+        let (info, notes) = parse(text);
+        assert_eq!((info.nr_cpus(), info.zones[0].in_pagesets(), notes), (2, 9, Vec::new()));
     }
 
     #[test]
