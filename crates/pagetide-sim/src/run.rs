@@ -338,12 +338,13 @@ pub fn record(
             let at = world.groups.iter().find(|&(_, id)| id == memcg);
             let of = at.map(|(group, _)| format!(" of group `{}`", setup.groups[group].name));
             let of = of.unwrap_or_default();
-            notes.push(match task.refused {
-                false => format!("task `{}`{of} was killed: out of memory", task.name),
-                true => {
-                    format!("task `{}`{of} ended: out of memory, and no task to kill", task.name)
-                }
-            });
+            let request = task.killed_for.as_ref();
+            let request = request.map_or(String::new(), |request| format!(" ({request})"));
+            let ended = match task.refused {
+                false => "was killed: out of memory",
+                true => "ended: out of memory, and no task to kill",
+            };
+            notes.push(format!("task `{}`{of} {ended}{request}", task.name));
         }
         let refused = task.usage.objects_asked - task.usage.objects_got;
         if refused > 0 {

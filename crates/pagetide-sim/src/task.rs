@@ -252,6 +252,8 @@ pub struct SimTask {
     pub lost: MemoryStalls,
     /// Ended for lack of memory: chosen by the OOM killer, or `refused`.
     pub killed: bool,
+    /// The request for which memory ran out, if `killed`, and the state of memory then.
+    pub killed_for: Option<String>,
     /// An essential allocation failed, and the OOM killer had no task to kill.
     pub refused: bool,
     /// Killed by SIGBUS after a read error in a page fault.
@@ -364,6 +366,7 @@ impl SimTask {
             program_ns: 0,
             lost: MemoryStalls::default(),
             killed: false,
+            killed_for: None,
             refused: false,
             crashed: false,
             stopped: false,

@@ -151,6 +151,7 @@ impl Memory {
             work: Work::default(),
             nr_cpus,
             wakeups: Vec::new(),
+            last_oom: None,
             last_freed: LastFreed::guess(),
             spreads_over_zones: false,
             defrag_mode: false,

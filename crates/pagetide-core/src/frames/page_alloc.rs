@@ -28,7 +28,7 @@ use crate::stats::vmstat::{Event, Vmstat};
 use crate::stats::work::Work;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
-use crate::units::{Cpu, IdVec, NodeId, Order, Pfn, MAX_PAGE_ORDER};
+use crate::units::{Cpu, IdVec, MemcgId, NodeId, Order, Pfn, MAX_PAGE_ORDER};
 use alloc::vec::Vec;
 
 /// Frames, zones and free lists of the whole machine.
@@ -59,6 +59,8 @@ pub struct Memory {
     /// kswapd wake-ups that the fast path has requested and that are still pending, in order,
     /// without repetitions.
     pub(crate) wakeups: Vec<Wakeup>,
+    #[state(skip)] // for observation only
+    pub(crate) last_oom: Option<OomRequest>,
     #[state(skip)] // a guess without effect
     pub(crate) last_freed: LastFreed,
     /// Requests are spread over the zones of a node in proportion to their watermarks (3.12 to 4.7),
@@ -66,6 +68,24 @@ pub struct Memory {
     pub(crate) spreads_over_zones: bool,
     /// `vm.defrag_mode`, a copy of [`crate::config::Config::defrag_mode`].
     pub(crate) defrag_mode: bool,
+}
+
+/// The request for which memory ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OomRequest {
+    /// log2 of its pages.
+    pub order: Order,
+    /// Its flags.
+    pub gfp: Gfp,
+    /// The group at its limit; the root: the machine.
+    pub scope: MemcgId,
+}
+
+impl Memory {
+    /// The last request for which memory ran out.
+    pub fn last_oom(&self) -> Option<OomRequest> {
+        self.last_oom
+    }
 }
 
 /// List of the most recently freed single page: a guess for the next one, which affects only speed.

@@ -11,7 +11,7 @@ use crate::compaction::direct::{CompactPriority, DirectCompactResult, DirectComp
 use crate::compaction::CompactResult;
 use crate::frames::fallback::HighAtomicRelease;
 use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
-use crate::frames::page_alloc::Memory;
+use crate::frames::page_alloc::{Memory, OomRequest};
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
 use crate::interface::ctx::Ctx;
@@ -428,6 +428,7 @@ impl<O: Owners> Manager<O> {
         if let Some(pfn) = self.mem.try_freelists(state, flags, ctx) {
             return Step::Done(Some(pfn));
         }
+        self.mem.last_oom = Some(OomRequest { order: state.order, gfp: state.gfp, scope: ROOT });
         // No task is killed for a huge request, or for a request that may fail.
         if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !O::out_of_memory(self, ROOT, ctx.asker) {
             return Step::Done(None);

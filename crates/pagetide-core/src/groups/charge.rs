@@ -12,6 +12,7 @@
 mod kernel;
 
 use crate::frames::gfp::Gfp;
+use crate::frames::page_alloc::OomRequest;
 use crate::groups::memcg::{MemcgPosition, MemoryEvent, ROOT};
 use crate::groups::memcg_stock::{Stock, MEMCG_CHARGE_BATCH};
 use crate::groups::Groups;
@@ -24,7 +25,7 @@ use crate::interface::planted::Defect;
 use crate::interface::throttle::Throttle;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::digest::State;
-use crate::units::{Cpu, MemcgId, Pfn, Requester, PAGE_ALLOC_COSTLY_ORDER, TICK};
+use crate::units::{Cpu, MemcgId, Order, Pfn, Requester, PAGE_ALLOC_COSTLY_ORDER, TICK};
 use alloc::vec::Vec;
 
 /// Number of reclaims in a row without progress after which the group is out of memory.
@@ -487,6 +488,8 @@ impl<O: Owners> Manager<O> {
             return Step::Done(false);
         }
         self.groups.memory_event(over, MemoryEvent::Oom);
+        let order = path.nr.next_power_of_two().ilog2() as Order;
+        self.mem.last_oom = Some(OomRequest { order, gfp: path.gfp, scope: over });
         if !O::out_of_memory(self, over, ctx.asker) {
             return Step::Done(false);
         }

@@ -112,3 +112,17 @@ fn resident_memory_is_reclaimed_when_a_task_needs_it() {
     assert!((4000.0..6000.0).contains(&stolen), "{stolen}");
     assert!(value("nr_inactive_file") < 3000.0 && value("nr_inactive_anon") >= 500.0);
 }
+
+#[test]
+fn a_note_describes_the_request_for_which_memory_ran_out() {
+    const TEXT: &str = "[machine]\nmemory = '64MiB'\n[[group]]\nname = 'g'\n'memory.max' = '8M'\n\
+        [[task]]\nname = 'a'\ngroup = 'g'\nworkload = 'touch'\nsize = '16MiB'\n\
+        [[task]]\nname = 'b'\nafter = 'a'\nworkload = 'touch'\nsize = '80MiB'\n";
+    let notes = run_with(TEXT, 1, |_| {}).notes;
+    let flags = "order 0, GFP_HIGHUSER_MOVABLE|__GFP_ZERO; ";
+    let [a, b] = &notes[..] else { panic!("{notes:?}") };
+    let group = "group `g` has 8192 kB of 8192 kB)";
+    assert_eq!(*a, format!("task `a` of group `g` was killed: out of memory ({flags}{group}"));
+    let machine = format!("task `b` was killed: out of memory ({flags}DMA: free ");
+    assert!(b.starts_with(&machine) && b.contains("kB; DMA32: free "), "{b}");
+}

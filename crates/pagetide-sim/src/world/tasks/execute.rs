@@ -389,6 +389,9 @@ impl SimWorld {
                 // out.
                 task.refused = !task.killed && !self.machine.is_oom_victim(task.mm);
                 task.killed = true;
+                if task.refused {
+                    self.tasks[id].killed_for = self.out_of_memory();
+                }
                 return Some(SliceEnd::Runnable);
             }
             Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => task.errno = errno.code(),

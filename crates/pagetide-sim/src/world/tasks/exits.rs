@@ -5,8 +5,11 @@
 use crate::scheduler::TaskId;
 use crate::task::{difference, Blocked, MachineCounts};
 use crate::world::{SimWorld, WorldEvent, WorldThread};
+use pagetide_core::frames::page_alloc::OomRequest;
+use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;
+use pagetide_scenario::names::{NameSet, ZoneName};
 
 impl SimWorld {
     /// Ends a thread, and makes the other threads of its program exit. The program ends with its
@@ -106,8 +109,39 @@ impl SimWorld {
         }
     }
 
+    /// Describes the last request for which memory ran out: its order and flags, and the limit of the
+    /// group, or the free memory of the zones.
+    pub(crate) fn out_of_memory(&self) -> Option<String> {
+        let OomRequest { order, gfp, scope } = self.machine.mem.last_oom()?;
+        let size = self.machine.page_size();
+        let show = |pages: u64| format!("{} kB", size.bytes_of(pages) >> 10);
+        let mut text = format!("order {order}, {gfp}");
+        if scope != ROOT {
+            let name = self.groups.iter().find(|&(_, id)| id == scope);
+            let name = name.map_or("", |(group, _)| &self.setup.groups[group].name);
+            let memory = &self.machine.groups.memcgs[scope].memory;
+            text += &format!("; group `{name}` has {} of {}", show(memory.usage), show(memory.max));
+            return Some(text);
+        }
+        let nodes = &self.machine.mem.nodes;
+        let is_single = nodes.len() == 1;
+        for node in nodes.iter() {
+            for (index, zone) in node.zones.iter().enumerate().filter(|(_, it)| it.managed > 0) {
+                let of = if is_single { String::new() } else { format!("node {} ", node.id.0) };
+                let (free, min) = (show(zone.free_pages()), show(zone.watermark_min));
+                text += &format!("; {of}{}: free {free}, min {min}", ZoneName::ALL[index].name());
+                if order > 0 {
+                    let large = zone.buddyinfo()[usize::from(order)..].iter().sum::<u64>();
+                    text += &format!(", {large} blocks of order {order} or more");
+                }
+            }
+        }
+        Some(text)
+    }
+
     pub(crate) fn oom_kill(&mut self, mm: MmId) {
         let Some(id) = self.tasks.iter().position(|task| task.mm == mm) else { return };
+        self.tasks[id].killed_for = self.out_of_memory();
         for thread in self.threads_of(id) {
             if !self.tasks[thread].is_over() {
                 self.tasks[thread].killed = true;
