@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes python/pagetide/builders.py from the schema of scenario files:
-`pagetide schema | scripts/python_builders.py`.
+"""Writes python/pagetide/builders.py, and its names in the package's `__all__`, from the schema of
+scenario files: `pagetide schema | scripts/python_builders.py`.
 
 Creates a dataclass for each table of a scenario and for each workload, with a typed attribute for
 each key. The schema is generated from the tables that the loader reads, so the classes cannot differ
@@ -235,6 +235,13 @@ def render(text: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    here = __file__.rsplit("/", 2)[0]
-    with open(f"{here}/python/pagetide/builders.py", "w", encoding="utf-8") as out:
-        out.write(render(json.load(sys.stdin)))
+    package = __file__.rsplit("/", 2)[0] + "/python/pagetide"
+    made = render(json.load(sys.stdin))
+    with open(f"{package}/builders.py", "w", encoding="utf-8") as out:
+        out.write(made)
+    with open(f"{package}/__init__.py", "r+", encoding="utf-8") as out:
+        before, rest = out.read().split("__all__ += [", 1)
+        names = made.split("__all__ = [", 1)[1].split("]", 1)[0]
+        out.seek(0)
+        out.write(before + "__all__ += [" + names + rest[rest.index("]") :])
+        out.truncate()

@@ -40,14 +40,18 @@ from . import core
 
 # fmt: off
 __all__ = [
-    "Advise", "Answer", "Build", "Cache", "Calibration", "Compute", "Costs", "CreateGroup", "Diagnostic",
-    "Discard", "Disk", "DiskFaults", "Expect", "Error", "ExecutorError", "Failure", "File", "FileRead",
-    "FileWrite", "FreeArea", "Group", "HighOrder", "InputError", "Interleave", "Interrupted", "JoinGroup",
+    "Answer", "Calibration", "Diagnostic", "Error", "ExecutorError", "Failure", "InputError", "Interrupted",
+    "Result", "RunError", "Scenario", "ScenarioError", "StoreError", "Sweep", "Table", "VersionError",
+    "__version__", "builders", "calibrate", "core", "experiments", "explain", "find", "load", "metrics",
+    "mrc", "plots", "read_rows", "sweep",
+]
+# Made by scripts/python_builders.py.
+__all__ += [
+    "Advise", "Build", "Cache", "Compute", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults", "Expect",
+    "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
     "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
-    "Policy", "Remove", "RemoveGroup", "Report", "Result", "RunError", "Scenario", "ScenarioError", "Service",
-    "Sleep", "StoreError", "Swap", "Sweep", "Table", "Task", "Touch", "Trace", "Variant", "VersionError",
-    "WorkingSet", "WriteControl", "Zone", "__version__", "builders", "calibrate", "core", "experiments",
-    "explain", "find", "load", "metrics", "mrc", "plots", "read_rows", "sweep",
+    "Policy", "Remove", "RemoveGroup", "Report", "Service", "Sleep", "Swap", "Task", "Touch", "Trace",
+    "Variant", "WorkingSet", "WriteControl", "Zone",
 ]
 # fmt: on
 
