@@ -112,7 +112,7 @@ group_controls! {
 }
 
 /// Read-only files of a group.
-const READ_ONLY: [&str; 17] = [
+const READ_ONLY: &[&str] = &[
     "memory.kmem.slabinfo",
     "memory.kmem.usage_in_bytes",
     "memory.kmem.max_usage_in_bytes",
@@ -148,18 +148,9 @@ impl GroupControl {
         Self::ALL.iter().copied().find(|control| control.name() == name)
     }
 
+    /// Whether the root has it: of version 2 only the request to reclaim.
     const fn is_on_root(self) -> bool {
-        !matches!(
-            self,
-            GroupControl::Min
-                | GroupControl::Low
-                | GroupControl::High
-                | GroupControl::Max
-                | GroupControl::SwapMax
-                | GroupControl::CpuWeight
-                | GroupControl::CpuMax
-                | GroupControl::OomGroup
-        )
+        matches!((self.version(), self), (V1, _) | (V2, GroupControl::Reclaim))
     }
 
     /// Whether the file belongs to the CPU controller. The core only checks writes to these files;
