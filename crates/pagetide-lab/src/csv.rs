@@ -2,9 +2,20 @@
 
 use crate::json::as_integer;
 use crate::report::Report;
+use crate::report_format::ReportFormat;
 use pagetide_scenario::record::{Incomplete, Unit};
 use std::borrow::Cow;
 use std::fmt::Write;
+
+pub const FORMAT: ReportFormat = ReportFormat {
+    name: "csv",
+    about: "One line for each variant, metric and seed, for spreadsheets",
+    render: |wanted, _| render(wanted),
+    join: |texts| {
+        let head = format!("{HEADER}\n");
+        head.clone() + &texts.concat().replace(&head, "")
+    },
+};
 
 /// The first line.
 pub const HEADER: &str = "scenario,version,variant,metric,unit,seed,value,ended";

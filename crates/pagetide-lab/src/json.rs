@@ -8,6 +8,7 @@ use crate::expect::{self, JudgedExpectation, VariantJudgement};
 use crate::facts::verdict::VariantVerdict;
 use crate::facts::{sentences, verdicts};
 use crate::report::{MetricSeries, Report};
+use crate::report_format::ReportFormat;
 use pagetide_scenario::model::costs::MachineCosts;
 use pagetide_scenario::record::timeline::Timeline;
 use pagetide_scenario::record::{Incomplete, RunRecord, Unit};
@@ -17,6 +18,13 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+pub const FORMAT: ReportFormat = ReportFormat {
+    name: "json",
+    about: "All metrics, for programs",
+    render: render_some,
+    join: |texts| format!("[\n{}]\n", texts.join(",\n")),
+};
 
 /// Renders `report` with its verdicts, indented.
 pub fn render(report: &Report) -> String {

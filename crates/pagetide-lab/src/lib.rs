@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`plan`] lists the runs, [`execute`] makes them in parallel, [`report`] gathers
 //! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`] turn
-//! a report into text. [`facts`] compares variants and explains differences, [`timeline`]
+//! a report into text; [`report_format`] lists the formats for programs. [`facts`] compares variants and explains differences, [`timeline`]
 //! draws one run over time. [`world`] is the interface to the simulator. [`find`] searches the
 //! value of a knob, [`sweep`] runs grids of knobs and stores the rows, [`compare`] compares two
 //! results. [`explain`] describes names, [`select`] matches metrics. HTML pages, traces and the
@@ -32,6 +32,7 @@ pub mod mrc;
 pub mod pattern;
 pub mod plan;
 pub mod report;
+pub mod report_format;
 pub mod rows;
 pub mod select;
 pub mod stats;

@@ -9,6 +9,7 @@ pub use search::{CompareArgs, FindArgs, SweepArgs};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use pagetide_lab::plan::MAX_REPEATS;
+use pagetide_lab::report_format::ReportFormat;
 use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::metric::quantity::Quantity;
 use pagetide_scenario::model::PageSize;
@@ -113,8 +114,8 @@ pub struct RunArgs {
     pub seed: Option<u64>,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
-    pub format: OutputFormat,
+    #[arg(long, value_parser = run_formats(), default_value = "table")]
+    pub format: RunFormat,
 
     /// Print only these metrics, in this order: a key, a part of keys, or a pattern with `*` (quote
     /// it). May be repeated
@@ -191,6 +192,26 @@ fn parse_time(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Output format of `pagetide run`.
+#[derive(Clone, Copy, Debug)]
+pub enum RunFormat {
+    Table,
+    Data(&'static ReportFormat),
+}
+
+impl RunFormat {
+    pub const fn is_table(self) -> bool {
+        matches!(self, RunFormat::Table)
+    }
+}
+
+fn run_formats() -> impl TypedValueParser<Value = RunFormat> {
+    let table = PossibleValue::new("table").help("A table, to read or to mail");
+    let data = ReportFormat::ALL.iter().map(|it| PossibleValue::new(it.name).help(it.about));
+    PossibleValuesParser::new([table].into_iter().chain(data))
+        .map(|name| ReportFormat::find(&name).map_or(RunFormat::Table, RunFormat::Data))
+}
+
 /// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
@@ -198,7 +219,7 @@ pub enum OutputFormat {
     Table,
     /// All metrics, for programs
     Json,
-    /// One line for each variant and metric (with `run`: and seed), for spreadsheets
+    /// One line for each variant and metric, for spreadsheets
     Csv,
 }
 

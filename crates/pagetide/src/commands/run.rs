@@ -1,6 +1,6 @@
 //! `pagetide run`: runs variants x seeds and compares them.
 
-use crate::cli::{OutputFormat, RunArgs};
+use crate::cli::{RunArgs, RunFormat};
 use crate::commands::run_several::run_several;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::{self, OutputFile};
@@ -14,7 +14,7 @@ use pagetide_html::run::PageSource;
 use pagetide_lab::execute::JobOutcome;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
-use pagetide_lab::{across, csv, expect, facts, json, rows, select, table};
+use pagetide_lab::{across, expect, facts, rows, select, table};
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::timeline::Timeline;
@@ -79,7 +79,7 @@ pub fn run(
             report.plan.scenario.rows = keys.iter().map(|key| report.text(key)).collect();
         }
         let text = match args.format {
-            OutputFormat::Table => {
+            RunFormat::Table => {
                 let width = printer::table_width();
                 let why = if args.no_why {
                     String::new()
@@ -89,8 +89,7 @@ pub fn run(
                 let expected = expect::render(&expect::of_report(&report), width.min(WHY_WIDTH));
                 table::render_within(&report, width) + &why + &expected
             }
-            OutputFormat::Json => json::render_some(&wanted(&report, chosen), &report),
-            OutputFormat::Csv => csv::render(&wanted(&report, chosen)),
+            RunFormat::Data(format) => (format.render)(&wanted(&report, chosen), &report),
         };
         wrong.extend(printer.data(text).err());
         print_notes(&report, args.format, printer);
@@ -158,7 +157,7 @@ pub fn status(report: &Report, args: &RunArgs, printer: &mut Printer) -> ExitSta
     let mut status = ExitStatus::Success;
     for judged in expect::of_report(report).iter().filter(|judged| !judged.holds()) {
         // The table of one scenario contains this sentence already.
-        if args.format != OutputFormat::Table || !args.more.is_empty() {
+        if !args.format.is_table() || !args.more.is_empty() {
             printer.error(&CliError::Failure(format!("not as expected: {}", judged.sentence())));
         }
         status = ExitStatus::Failure;
@@ -222,8 +221,8 @@ fn write_openmetrics(
 }
 
 /// Prints notes that are not part of the data.
-fn print_notes(report: &Report, format: OutputFormat, printer: &mut Printer) {
-    if format == OutputFormat::Table {
+fn print_notes(report: &Report, format: RunFormat, printer: &mut Printer) {
+    if format.is_table() {
         for name in rows::unknown_rows(report) {
             printer.warning(&format!(
                 "no run has the metric `{name}` of the scenario's report rows\n\

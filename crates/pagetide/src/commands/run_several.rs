@@ -1,6 +1,6 @@
 //! `pagetide run A B C`: runs several scenarios and compares their variants in one table.
 
-use crate::cli::{OutputFormat, RunArgs};
+use crate::cli::{RunArgs, RunFormat};
 use crate::commands::run::{overrides, print_failures, status};
 use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
@@ -9,7 +9,7 @@ use crate::progress::execute;
 use crate::{interrupt, scenario_file};
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
-use pagetide_lab::{across, csv, json, select};
+use pagetide_lab::{across, select};
 use pagetide_scenario::metric::MetricKey;
 use std::borrow::Cow;
 use std::slice;
@@ -60,17 +60,10 @@ pub fn run_several(
     }
 
     printer.data(match args.format {
-        OutputFormat::Table => across::render(&reports, &args.metrics, printer::table_width())?,
-        OutputFormat::Json => {
-            let one = |report: &Report| json::render_some(&chosen(report, &args.metrics), report);
-            let all: Vec<String> = reports.iter().map(one).collect();
-            format!("[\n{}]\n", all.join(",\n"))
-        }
-        OutputFormat::Csv => {
-            let one = |report: &Report| csv::render(&chosen(report, &args.metrics));
-            let all = reports.iter().map(one).collect::<String>();
-            let head = format!("{}\n", csv::HEADER);
-            head.clone() + &all.replace(&head, "")
+        RunFormat::Table => across::render(&reports, &args.metrics, printer::table_width())?,
+        RunFormat::Data(format) => {
+            let one = |report: &Report| (format.render)(&chosen(report, &args.metrics), report);
+            (format.join)(reports.iter().map(one).collect())
         }
     })?;
     let mut worst = ExitStatus::Success;
