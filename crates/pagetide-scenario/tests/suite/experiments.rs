@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 fn experiments() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for directory in ["experiments", "experiments/truth"] {
+    for directory in ["experiments", "experiments/truth", "experiments/published"] {
         for entry in std::fs::read_dir(root().join(directory)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "toml") {
