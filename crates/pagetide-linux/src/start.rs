@@ -165,6 +165,7 @@ impl StartMemory {
                         managed: zone.managed,
                         free: zone.free,
                         late: if index == last { late } else { 0 },
+                        cma: 0,
                         free_lists: zone.free_lists(),
                     })
                 };

@@ -29,7 +29,7 @@ impl Memory {
         if whole || !ignores && zone.compaction.is_skipped(pfn) {
             return false;
         }
-        thorough || zone.block_type(Pfn(pfn)) == MigrateType::Movable
+        thorough || zone.block_type(Pfn(pfn)).is_movable()
     }
 
     /// Takes free blocks from `start..end` until the run has `wanted` frames. Returns where it

@@ -37,7 +37,8 @@ impl Memory {
         if run.goal.mode != CompactMode::Async || !run.is_direct() {
             return true;
         }
-        self.compact_zone_of(&run.goal).block_type(Pfn(pfn)) == run.goal.mt
+        let mt = self.compact_zone_of(&run.goal).block_type(Pfn(pfn));
+        mt == run.goal.mt || run.goal.mt == MigrateType::Movable && mt.is_movable()
     }
 
     /// Whether more pages are isolated than half of those on the lists.

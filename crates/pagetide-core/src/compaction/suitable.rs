@@ -51,7 +51,7 @@ pub(crate) fn suitable_with(
     let costly = order > PAGE_ALLOC_COSTLY_ORDER;
     let base = if costly { Watermark::Low } else { Watermark::Min };
     let needed = zone.wmark(base) + compact_gap(order);
-    let order_0 = AllocFlags::at(base);
+    let order_0 = AllocFlags::movable_at(base);
     if !zone_watermark_ok_free(zone, 0, needed, highest_zoneidx, order_0, free) {
         return CompactResult::Skipped;
     }

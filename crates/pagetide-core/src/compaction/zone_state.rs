@@ -6,7 +6,6 @@
 //! [`COMPACT_MAX_DEFER_SHIFT`](super::defer::COMPACT_MAX_DEFER_SHIFT).
 
 use crate::config::era::Era;
-use crate::frames::gfp::MigrateType;
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;
 use crate::frames::zone::Zone;
@@ -147,7 +146,7 @@ impl Zone {
         if source && target && !self.compaction.is_skipped(pfn) {
             return true;
         }
-        if !source && target && self.block_type(Pfn(pfn)) != MigrateType::Movable {
+        if !source && target && !self.block_type(Pfn(pfn)).is_movable() {
             return false;
         }
         let end = u64::from(pageblock_end(pfn)).min(self.end_pfn()) as u32;

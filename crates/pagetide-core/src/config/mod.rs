@@ -121,6 +121,10 @@ tunables! {
             /// The whole free block. Pages that it does not need go to the lists of the request's
             /// type.
             Linux61 = 0, "linux-6.1", linux;
+            /// Up to 5.6: as linux-6.1, but movable requests take CMA memory only if their own
+            /// lists are empty. Since 5.7 they also do while more than half of the zone's free
+            /// pages are CMA.
+            Linux54 = 2, "linux-5.4";
             /// Since Linux 6.10: only the pages it needs. The others stay on the lists of the
             /// pageblock's type, and the next request falls back again.
             Linux612 = 1, "linux-6.12";

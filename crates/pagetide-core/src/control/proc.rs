@@ -316,6 +316,9 @@ impl<O: Owners> Manager<O> {
         rows.extend(ZONE_LIST_NAMES.into_iter().zip(self.mem.global_lru_sizes().0));
         rows.push(("nr_zone_write_pending", self.mem.write_pending()));
         rows.push(("nr_mlock", self.nr_mlock()));
+        if self.mem.cma_pages() > 0 {
+            rows.push(("nr_free_cma", self.mem.free_cma_pages()));
+        }
         rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.mem.global_node_stat(stat))));
         let nodes = (0..self.nr_nodes()).map(|node| NodeId(node as u8));
         let shadow_nodes = nodes.map(|node| self.nr_shadow_nodes(node)).sum();

@@ -49,7 +49,7 @@ pub enum SetupError {
     /// Zone `zone` has more managed than present pages, more free pages or late pages
     /// (`ZoneSpec::late`) than managed pages, or free lists that do not add up to `free` pages.
     ZoneCounts(NodeId, usize),
-    /// The free blocks of zone `zone` do not fit into its pageblocks.
+    /// The free blocks of zone `zone`, or its CMA memory, do not fit into its pageblocks.
     FreeLists(NodeId, usize),
     /// More frames, holes included, than a frame number can address.
     TooManyPages(u64),
@@ -76,7 +76,7 @@ impl fmt::Display for SetupError {
             SetupError::FreeLists(node, zone) => {
                 write!(
                     f,
-                    "{node:?}: zone {}: the free blocks do not fit into its pageblocks",
+                    "{node:?}: zone {}: free blocks or CMA do not fit into its pageblocks",
                     name(zone)
                 )
             }
@@ -176,7 +176,7 @@ fn check(specs: &[NodeSpec], nr_cpus: u16, page_size: PageSize) -> Result<(), Se
             let ordered = zone.free <= zone.managed
                 && zone.late <= zone.managed
                 && zone.managed <= zone.present
-                && zone.free_lists.is_none_or(|lists| lists.pages() == zone.free);
+                && zone.free_lists.is_none_or(|lists| lists.pages() == zone.free && zone.cma == 0);
             if !ordered {
                 return Err(SetupError::ZoneCounts(node, z));
             }
@@ -269,7 +269,7 @@ const fn stat_unit(page_size: PageSize) -> u64 {
     page_size.pages_in(128 << 20)
 }
 
-/// Returns `None` if the free blocks do not fit into the zone's pageblocks.
+/// Returns `None` if the free blocks or the CMA memory do not fit into the zone's pageblocks.
 fn boot_zone(
     pages: &mut PageArray,
     node: NodeId,
@@ -284,11 +284,27 @@ fn boot_zone(
     zone.late = spec.late;
     let (start, end) = (span.managed as u32, (span.managed + spec.managed) as u32);
     if let Some(lists) = spec.free_lists {
-        return lists.build(&mut zone, pages, start, end).then_some(zone);
+        let fits = lists.build(&mut zone, pages, start, end);
+        zone.cma_pages = pages_of(&zone, MigrateType::Cma);
+        return fits.then_some(zone);
+    }
+    let block = u64::from(PAGEBLOCK_NR_PAGES);
+    if !spec.cma.is_multiple_of(block) || spec.cma > spec.cma_room(start..end) {
+        return None;
     }
     let held_end = hold(&mut zone, pages, start, end, spec.managed - spec.free);
+    let cma_end = end / PAGEBLOCK_NR_PAGES;
+    for at in cma_end - (spec.cma / block) as u32..cma_end {
+        zone.set_block_type(Pfn(at * PAGEBLOCK_NR_PAGES), MigrateType::Cma);
+    }
+    zone.cma_pages = spec.cma;
     free_range(&mut zone, pages, held_end, end);
     Some(zone)
+}
+
+/// Pages in the zone's pageblocks of this type, all of which it has as a whole.
+fn pages_of(zone: &Zone, mt: MigrateType) -> u64 {
+    zone.block_counts()[mt as usize] * u64::from(PAGEBLOCK_NR_PAGES)
 }
 
 /// Frees frames `at..end` in blocks as large as possible, each to the tail of its list.

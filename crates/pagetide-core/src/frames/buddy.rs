@@ -10,7 +10,7 @@
 //! into a head, so each costs one store and no descriptor is ever stale. Linux does not record the
 //! type of a block's list (to remove a block from a list it needs no list head) and leaves tails
 //! unmarked. Two free buddies of one order do not coexist, with one exception: at pageblock order
-//! and above, if exactly one of the two pageblocks is HighAtomic or Isolate.
+//! and above, if the two pageblocks have different types and one of them is HighAtomic, CMA or Isolate.
 
 use crate::frames::gfp::{AllocFlags, MigrateType, Watermark};
 use crate::frames::list::List;
@@ -418,6 +418,7 @@ impl Zone {
     pub(crate) fn block_suits(&self, order: Order, mt: MigrateType) -> bool {
         let lists = &self.free_area[usize::from(order)].lists;
         !lists[mt].is_empty()
+            || mt == MigrateType::Movable && !lists[MigrateType::Cma].is_empty()
             || mt.fallbacks().iter().any(|&from| !lists[from].is_empty())
                 && crate::frames::fallback::may_steal(order, mt)
     }
@@ -479,7 +480,7 @@ impl Zone {
         });
         let Some((head, from)) = head else { return false };
         let mt = self.del_block(pages, Pfn(head), from);
-        if mt == MigrateType::Isolate {
+        if matches!(mt, MigrateType::Isolate | MigrateType::Cma) {
             self.add_block(pages, Pfn(head), from, mt);
             return false;
         }
@@ -514,7 +515,7 @@ impl Zone {
         let order = page.private as Order;
         if self.block_type(pfn) != MigrateType::Isolate {
             let mark = self.watermark_min + (1 << order);
-            if !zone_watermark_ok(self, 0, mark, 0, AllocFlags::at(Watermark::Min)) {
+            if !zone_watermark_ok(self, 0, mark, 0, AllocFlags::movable_at(Watermark::Min)) {
                 return None;
             }
         }

@@ -11,6 +11,11 @@
 //! request that does not claim the pageblock takes only the pages it needs and leaves the others on
 //! their list. So each such request falls back again, and boosts again.
 //!
+//! CMA memory is only lent: a movable request takes free CMA blocks if its own lists are empty, and
+//! since 5.7 also while more than half of the zone's free pages are CMA. No request claims a
+//! pageblock of CMA. Up to 4.0 CMA was an ordinary fallback of movable requests, so the largest
+//! free block was split instead of the smallest.
+//!
 //! Invariant: fallback takes only blocks of the three ordinary types, so the high-atomic reserve
 //! shrinks only in `unreserve` and `nr_reserved_highatomic` stays exact.
 
@@ -64,15 +69,34 @@ impl Zone {
         mt: MigrateType,
         flags: AllocFlags,
     ) -> Option<Pfn> {
+        if self.cma_surplus(&flags) > 0 {
+            if let Some(pfn) = self.take_smallest(pages, order, MigrateType::Cma) {
+                return Some(pfn);
+            }
+        }
         loop {
             if let Some(pfn) = self.take_smallest(pages, order, mt) {
                 return Some(pfn);
+            }
+            if flags.cma {
+                if let Some(pfn) = self.take_smallest(pages, order, MigrateType::Cma) {
+                    return Some(pfn);
+                }
             }
             if let FallbackResult::Taken(pfn) = self.steal(pages, notes, order, mt, flags)? {
                 self.stat.add(-(1i64 << order));
                 return Some(pfn);
             }
         }
+    }
+
+    /// Number of CMA pages that a movable request takes before pages of other types: those above
+    /// half of the zone's free pages.
+    pub(crate) fn cma_surplus(&self, flags: &AllocFlags) -> u64 {
+        if !flags.cma || self.fallback == FallbackPolicy::Linux54 {
+            return 0;
+        }
+        self.free_cma_pages().saturating_sub(self.free_pages_counted() / 2)
     }
 
     /// Moves a free block of at least `order` and of another type to the lists of `mt`, or takes
@@ -89,7 +113,7 @@ impl Zone {
         let pfn = self.first_block(candidate.order, candidate.mt)?;
         let boost = self.watermark_boost;
         let fallen = match self.fallback {
-            FallbackPolicy::Linux61 => {
+            FallbackPolicy::Linux54 | FallbackPolicy::Linux61 => {
                 self.steal_block(pages, pfn, mt, &candidate, flags);
                 FallbackResult::OnLists
             }

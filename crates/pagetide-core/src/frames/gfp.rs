@@ -172,6 +172,8 @@ pub struct AllocFlags {
     pub nofragment: bool,
     /// May wake kswapd (`ALLOC_KSWAPD`).
     pub kswapd: bool,
+    /// For a movable page: may use CMA memory (`ALLOC_CMA`).
+    pub cma: bool,
 }
 
 impl AllocFlags {
@@ -185,13 +187,24 @@ impl AllocFlags {
             oom: false,
             nofragment: false,
             kswapd: false,
+            cma: false,
         }
+    }
+
+    /// Like [`AllocFlags::at`], for a movable page.
+    #[inline]
+    pub const fn movable_at(watermark: Watermark) -> AllocFlags {
+        AllocFlags { cma: true, ..AllocFlags::at(watermark) }
     }
 
     /// Flags of the first attempt: the low watermark, no reserves.
     #[inline]
     pub const fn fast(gfp: Gfp) -> AllocFlags {
-        AllocFlags { kswapd: gfp.has(Gfp::KSWAPD_RECLAIM), ..AllocFlags::at(Watermark::Low) }
+        AllocFlags {
+            kswapd: gfp.has(Gfp::KSWAPD_RECLAIM),
+            cma: gfp.migrate_type().is_movable(),
+            ..AllocFlags::at(Watermark::Low)
+        }
     }
 
     /// Flags of the slow path (Linux `gfp_to_alloc_flags`): the min watermark, and the reserves
@@ -204,6 +217,7 @@ impl AllocFlags {
             high,
             harder: high && !gfp.has(Gfp::DIRECT_RECLAIM) && !gfp.has(Gfp::NOMEMALLOC),
             kswapd: gfp.has(Gfp::KSWAPD_RECLAIM),
+            cma: gfp.migrate_type().is_movable(),
             ..AllocFlags::at(Watermark::Min)
         }
     }
@@ -216,8 +230,6 @@ impl AllocFlags {
 }
 
 /// Type of a pageblock, and of the free lists (Linux `enum migratetype`).
-///
-/// CMA is not modelled; it would come before `Isolate`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, State)]
 #[repr(u8)]
 pub enum MigrateType {
@@ -229,13 +241,16 @@ pub enum MigrateType {
     Reclaimable,
     /// Reserve for atomic requests of order > 0.
     HighAtomic,
+    /// Set aside for a driver, which takes a contiguous range when it needs one (Linux
+    /// `MIGRATE_CMA`). Until then only movable pages may be here.
+    Cma,
     /// Being emptied: its free pages are not counted as free, and they are not allocated.
     Isolate,
 }
 
 impl MigrateType {
     /// Number of migrate types.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// Number of types with per-CPU lists (Linux `MIGRATE_PCPTYPES`); these types come first.
     pub const PCP_COUNT: usize = 3;
     /// All types in the order of their lists.
@@ -244,6 +259,7 @@ impl MigrateType {
         MigrateType::Movable,
         MigrateType::Reclaimable,
         MigrateType::HighAtomic,
+        MigrateType::Cma,
         MigrateType::Isolate,
     ];
 
@@ -261,6 +277,7 @@ impl MigrateType {
             1 => MigrateType::Movable,
             2 => MigrateType::Reclaimable,
             3 => MigrateType::HighAtomic,
+            4 => MigrateType::Cma,
             _ => MigrateType::Isolate,
         }
     }
@@ -272,15 +289,22 @@ impl MigrateType {
         (self as usize) < MigrateType::PCP_COUNT
     }
 
-    /// Types to fall back to when the type's own lists are empty, best first.
+    /// Whether pageblocks of this type are for movable pages (Linux `is_migrate_movable`).
+    #[inline]
+    pub const fn is_movable(self) -> bool {
+        matches!(self, MigrateType::Movable | MigrateType::Cma)
+    }
+
+    /// Types to fall back to when the type's own lists are empty, best first. CMA is none
+    /// of them: a movable request may use it, but never claims its pageblocks.
     #[inline]
     pub const fn fallbacks(self) -> &'static [MigrateType] {
-        use MigrateType::{HighAtomic, Isolate, Movable, Reclaimable, Unmovable};
+        use MigrateType::{Cma, HighAtomic, Isolate, Movable, Reclaimable, Unmovable};
         match self {
             Unmovable => &[Reclaimable, Movable],
             Movable => &[Reclaimable, Unmovable],
             Reclaimable => &[Unmovable, Movable],
-            HighAtomic | Isolate => &[],
+            HighAtomic | Cma | Isolate => &[],
         }
     }
 
@@ -291,6 +315,7 @@ impl MigrateType {
             MigrateType::Movable => "Movable",
             MigrateType::Reclaimable => "Reclaimable",
             MigrateType::HighAtomic => "HighAtomic",
+            MigrateType::Cma => "CMA",
             MigrateType::Isolate => "Isolate",
         }
     }

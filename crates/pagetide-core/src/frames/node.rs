@@ -12,8 +12,9 @@ use crate::frames::zone::Zone;
 use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
-use crate::units::{NodeId, MAX_PAGE_ORDER};
+use crate::units::{NodeId, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Largest number of nodes: a page descriptor keeps six bits of node number.
 pub const MAX_NODES: usize = 64;
@@ -88,6 +89,9 @@ pub struct ZoneSpec {
     /// sections). 0 is a good default. With a larger number, the kernel's own `min_free_kbytes`,
     /// watermarks and reserves are a little smaller.
     pub late: u64,
+    /// CMA memory: whole pageblocks at the end of the zone, all free. 0 if `free_lists` is given,
+    /// which has the pageblocks of this type.
+    pub cma: u64,
     /// The free lists at machine start, with [`free`](ZoneSpec::free) pages in total; `None`:
     /// blocks as large as possible.
     pub free_lists: Option<FreeLists>,
@@ -96,13 +100,21 @@ pub struct ZoneSpec {
 impl ZoneSpec {
     /// A zone with all pages managed and free.
     pub const fn all_free(pages: u64) -> ZoneSpec {
-        ZoneSpec { present: pages, managed: pages, free: pages, late: 0, free_lists: None }
+        ZoneSpec { present: pages, managed: pages, free: pages, late: 0, cma: 0, free_lists: None }
     }
 
     /// A zone in which `reserved` pages are not managed; all other pages are free.
     pub const fn with_reserved(present: u64, reserved: u64) -> ZoneSpec {
         let managed = present.saturating_sub(reserved);
-        ZoneSpec { present, managed, free: managed, late: 0, free_lists: None }
+        ZoneSpec { present, managed, free: managed, late: 0, cma: 0, free_lists: None }
+    }
+
+    /// Largest possible [`cma`](ZoneSpec::cma), if the zone has these managed frames.
+    pub fn cma_room(&self, managed: Range<u32>) -> u64 {
+        let block = u64::from(PAGEBLOCK_NR_PAGES);
+        let held_end = u64::from(managed.start) + (self.managed - self.free);
+        let end = u64::from(managed.end) / block * block;
+        end.saturating_sub(held_end.next_multiple_of(block))
     }
 }
 

@@ -153,7 +153,9 @@ impl Memory {
         let highest_zoneidx = gfp.highest_zone();
         let at = self.zonelists[node][highest_zoneidx].preferred?;
         let zone = &mut self.nodes[at.node].zones[usize::from(at.zone)];
-        let usable = zone.free_pages_counted().saturating_sub(zone.nr_reserved_highatomic);
+        // The walk counts the CMA pages that are free; it is enough here to assume that all are.
+        let unusable = zone.nr_reserved_highatomic + zone.cma_pages;
+        let usable = zone.free_pages_counted().saturating_sub(unusable);
         let mark = zone.watermark_low + zone.watermark_boost;
         if usable <= mark + zone.lowmem_reserve[highest_zoneidx] || zone.boosted {
             return None;
@@ -274,9 +276,8 @@ impl Memory {
         let zone = &mut nodes[at.node].zones[usize::from(at.zone)];
         let notes = &mut FallbackLog { vmstat, events };
         let mut taken = None;
-        let pcp = &mut zone.pcps[attempt.cpu];
-        if pcp.keeps(order) {
-            pcp.free_factor >>= 1;
+        if zone.pcp_keeps(attempt.cpu, order) {
+            zone.pcps[attempt.cpu].free_factor >>= 1;
             let request = PcpRequest { order, mt: attempt.mt, flags: attempt.flags };
             let (pfn, buddy_ops) = zone.pcp_take(pages, notes, attempt.cpu, request);
             work.buddy_ops += buddy_ops;
@@ -356,7 +357,7 @@ impl Memory {
         let zone = &mut nodes[at.node].zones[page.zone()];
         let mt = zone.block_type(pfn);
         vmstat.add(Event::Pgfree, 1 << order);
-        if zone.pcps[cpu].keeps(order) && mt != MigrateType::Isolate {
+        if zone.pcp_keeps(cpu, order) && mt != MigrateType::Isolate {
             work.pages_freed += 1 << order;
             work.buddy_ops += zone.pcp_give(pages, cpu, pfn, order, mt);
             self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };

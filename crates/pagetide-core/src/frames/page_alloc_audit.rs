@@ -45,6 +45,8 @@ pub enum AuditError {
     /// The count of high-atomic pages does not match the zone's pageblocks: (first frame, counted,
     /// found).
     HighAtomicCount(Pfn, u64, u64),
+    /// The count of CMA pages does not match the zone's pageblocks: (first frame, counted, found).
+    CmaCount(Pfn, u64, u64),
     /// The watermarks of the zone with this first frame are out of order.
     Watermarks(Pfn),
 }
@@ -75,6 +77,9 @@ impl fmt::Display for AuditError {
             }
             E::HighAtomicCount(zone, counted, found) => {
                 write!(f, "zone at {zone:?}: counts {counted} pages reserved, has {found}")
+            }
+            E::CmaCount(zone, counted, found) => {
+                write!(f, "zone at {zone:?}: counts {counted} CMA pages, has {found}")
             }
             E::Watermarks(zone) => write!(f, "zone at {zone:?}: min <= low <= high does not hold"),
         }
@@ -142,7 +147,10 @@ impl FreeListWalk<'_> {
                 if page.place != Place::Pcp || page.prev.is_some() || page.next.is_some() {
                     return Err(AuditError::WrongPlace(pfn, page.place));
                 }
-                if Pcp::list_index(order, MigrateType::from_raw(page.private)) != index {
+                let is_cma = zone.block_type(pfn) == MigrateType::Cma;
+                let mt =
+                    if is_cma { MigrateType::Cma } else { MigrateType::from_raw(page.private) };
+                if Pcp::list_index(order, mt) != index || is_cma && order == PAGEBLOCK_ORDER {
                     return Err(AuditError::WrongLabel(pfn));
                 }
                 self.cover(pfn, order)?;
@@ -271,6 +279,10 @@ fn check_zone(zone: &Zone) -> Result<(), AuditError> {
     if reserved != zone.nr_reserved_highatomic {
         let counted = zone.nr_reserved_highatomic;
         return Err(AuditError::HighAtomicCount(zone.start_pfn, counted, reserved));
+    }
+    let cma = zone.block_counts()[MigrateType::Cma as usize] * u64::from(PAGEBLOCK_NR_PAGES);
+    if cma != zone.cma_pages {
+        return Err(AuditError::CmaCount(zone.start_pfn, zone.cma_pages, cma));
     }
     if zone.watermark_min > zone.watermark_low || zone.watermark_low > zone.watermark_high {
         return Err(AuditError::Watermarks(zone.start_pfn));

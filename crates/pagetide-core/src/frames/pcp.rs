@@ -222,6 +222,31 @@ impl Zone {
         (pfn, buddy_ops)
     }
 
+    /// Whether the sets keep blocks of `order`. A zone with CMA keeps no huge pages there: their
+    /// list has no types, so an unmovable request could get a CMA block (as in Linux 6.0 to 6.10).
+    #[inline]
+    pub(crate) fn pcp_keeps(&self, cpu: Cpu, order: Order) -> bool {
+        order <= PAGE_ALLOC_COSTLY_ORDER || self.cma_pages == 0 && self.pcps[cpu].keeps(order)
+    }
+
+    /// Takes a run of up to `count` blocks for a refill, from the lists of the request's type or of
+    /// CMA. Also returns the type.
+    fn take_run_for(
+        &mut self,
+        pages: &mut PageArray,
+        request: &PcpRequest,
+        count: u32,
+    ) -> Option<(Pfn, u32, MigrateType)> {
+        let PcpRequest { order, mt, flags } = *request;
+        let surplus = self.cma_surplus(&flags).div_ceil(1 << order);
+        let from_cma = u64::from(count).min(surplus) as u32;
+        let runs = [(MigrateType::Cma, from_cma), (mt, count), (MigrateType::Cma, count)];
+        let last = if flags.cma { runs.len() } else { 2 };
+        runs[..last].iter().filter(|(_, count)| *count > 0).find_map(|&(mt, count)| {
+            self.take_run(pages, order, mt, count).map(|(first, nr)| (first, nr, mt))
+        })
+    }
+
     /// Takes a batch for an empty list, in runs of neighbouring blocks, to be used in address
     /// order.
     fn pcp_refill(
@@ -237,7 +262,7 @@ impl Zone {
         self.stat.this_cpu = cpu;
         let mut list = core::mem::take(&mut self.pcps[cpu].lists[Pcp::list_index(order, mt)]);
         while got < want {
-            if let Some((first, nr)) = self.take_run(pages, order, mt, want - got) {
+            if let Some((first, nr, mt)) = self.take_run_for(pages, &request, want - got) {
                 let frames = first.idx()..first.idx() + ((nr as usize) << order);
                 for page in pages[frames].iter_mut().step_by(1 << order) {
                     page.place = Place::Pcp;
@@ -355,7 +380,7 @@ impl Zone {
     #[inline]
     fn pcp_return_type(&self, mt: MigrateType, pfn: Pfn) -> MigrateType {
         let block_mt = self.block_type(pfn);
-        let keeps = self.fallback == FallbackPolicy::Linux61;
+        let keeps = self.fallback != FallbackPolicy::Linux612;
         if keeps && mt.is_mergeable() && block_mt.is_mergeable() {
             mt
         } else {

@@ -223,10 +223,7 @@ pub fn zone_watermark_ok_free(
     if order > MAX_PAGE_ORDER {
         return false;
     }
-    let mut unusable = (1u64 << order) - 1;
-    if !flags.may_use_highatomic() {
-        unusable += zone.nr_reserved_highatomic;
-    }
+    let unusable = (1u64 << order) - 1 + zone.unusable_free(&flags);
     let mut min = mark;
     if flags.high {
         min -= min / 2;
@@ -239,7 +236,7 @@ pub fn zone_watermark_ok_free(
     let needed = min
         .saturating_add(zone.lowmem_reserve[highest_zoneidx.min(MAX_NR_ZONES - 1)])
         .saturating_add(unusable);
-    free_pages > needed && (order == 0 || zone.has_free_block(order, flags.may_use_highatomic()))
+    free_pages > needed && (order == 0 || zone.has_free_block(order, &flags))
 }
 
 /// The check of an allocation attempt, which is cheap if an order-0 request passes (Linux
@@ -255,8 +252,7 @@ pub fn zone_watermark_fast(
     gfp: Gfp,
 ) -> bool {
     if order == 0 {
-        let reserved = if flags.may_use_highatomic() { 0 } else { zone.nr_reserved_highatomic };
-        let usable = zone.free_pages_counted().saturating_sub(reserved);
+        let usable = zone.free_pages_counted().saturating_sub(zone.unusable_free(&flags));
         if usable > mark + zone.lowmem_reserve[highest_zoneidx] {
             return true;
         }

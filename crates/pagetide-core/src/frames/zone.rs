@@ -11,7 +11,7 @@
 
 use crate::compaction::ZoneCompaction;
 use crate::config::FallbackPolicy;
-use crate::frames::gfp::{MigrateType, Watermark};
+use crate::frames::gfp::{AllocFlags, MigrateType, Watermark};
 use crate::frames::list::List;
 use crate::frames::pcp::Pcp;
 use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_NAMES};
@@ -90,6 +90,8 @@ pub struct Zone {
     pub lowmem_reserve: [u64; MAX_NR_ZONES],
     /// Pages in pageblocks reserved for atomic requests of order > 0.
     pub nr_reserved_highatomic: u64,
+    /// Pages in pageblocks of type CMA. Never changes after boot.
+    pub cma_pages: u64,
     pub(crate) pageblocks: Vec<MigrateType>,
     /// State of compaction.
     pub compaction: ZoneCompaction,
@@ -136,6 +138,7 @@ impl Zone {
             fallback: FallbackPolicy::default(),
             lowmem_reserve: [0; MAX_NR_ZONES],
             nr_reserved_highatomic: 0,
+            cma_pages: 0,
             pageblocks: vec![MigrateType::Movable; nr_blocks],
             compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
             pcps: vec![Pcp::new(); nr_cpus.into()].into(),
@@ -162,6 +165,23 @@ impl Zone {
     #[inline]
     pub const fn free_pages_counted(&self) -> u64 {
         self.stat.counted()
+    }
+
+    /// Free pages that only movable requests may take (Linux `NR_FREE_CMA_PAGES`; exact here).
+    #[inline]
+    pub fn free_cma_pages(&self) -> u64 {
+        if self.cma_pages == 0 {
+            return 0;
+        }
+        self.pagetypeinfo(MigrateType::Cma).iter().enumerate().map(|(order, nr)| nr << order).sum()
+    }
+
+    /// Free pages that a request with `flags` may not take: the high-atomic reserve and CMA memory
+    /// (Linux `__zone_watermark_unusable_free`, for order 0).
+    #[inline]
+    pub(crate) fn unusable_free(&self, flags: &AllocFlags) -> u64 {
+        let reserved = if flags.may_use_highatomic() { 0 } else { self.nr_reserved_highatomic };
+        reserved + if flags.cma { 0 } else { self.free_cma_pages() }
     }
 
     /// Counts `nr` more pages on the buddy lists.
@@ -271,16 +291,17 @@ impl Zone {
         counts
     }
 
-    /// Whether a block of at least `order` is free on a list for ordinary requests. If
-    /// `may_use_highatomic` is set, the high-atomic list counts as well.
+    /// Whether a block of at least `order` is free on a list for ordinary requests, or on the
+    /// high-atomic or CMA list if `flags` permit it.
     #[inline]
-    pub fn has_free_block(&self, order: Order, may_use_highatomic: bool) -> bool {
-        let last =
-            if may_use_highatomic { MigrateType::PCP_COUNT + 1 } else { MigrateType::PCP_COUNT };
-        self.free_area
-            .iter()
-            .skip(order.into())
-            .any(|area| area.nr_free > 0 && area.lists[..last].iter().any(|list| !list.is_empty()))
+    pub fn has_free_block(&self, order: Order, flags: &AllocFlags) -> bool {
+        let reserve = usize::from(flags.may_use_highatomic());
+        let last = MigrateType::PCP_COUNT + reserve;
+        self.free_area.iter().skip(order.into()).any(|area| {
+            area.nr_free > 0
+                && (area.lists[..last].iter().any(|list| !list.is_empty())
+                    || flags.cma && !area.lists[MigrateType::Cma].is_empty())
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use crate::frames::boot::SetupError;
 use crate::frames::node::NodeSpec;
 use crate::frames::page::PageFlags;
 use crate::frames::page_alloc::Memory;
+use crate::frames::zone::Zone;
 use crate::groups::memcg::Memcg;
 use crate::groups::Groups;
 use crate::interface::effect::{Effect, Effects, Token};
@@ -89,9 +90,23 @@ impl Memory {
         self.pgdat.iter().map(|node| node.stats[stat as usize]).sum()
     }
 
+    fn zones(&self) -> impl Iterator<Item = &Zone> {
+        self.nodes.iter().flat_map(|node| node.zones.iter())
+    }
+
     /// Free pages of the machine.
     pub fn nr_free_pages(&self) -> u64 {
-        self.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
+        self.zones().map(Zone::free_pages).sum()
+    }
+
+    /// Pages of the machine's CMA areas.
+    pub fn cma_pages(&self) -> u64 {
+        self.zones().map(|zone| zone.cma_pages).sum()
+    }
+
+    /// Free pages of the machine's CMA areas.
+    pub fn free_cma_pages(&self) -> u64 {
+        self.zones().map(Zone::free_cma_pages).sum()
     }
 }
 

@@ -8,7 +8,7 @@
 //! Invariant: block i of `Mm::kernel_blocks` has `index` i, its owner in `mapping`, its order in
 //! `order`, and no flag set.
 
-use crate::frames::gfp::{Gfp, MigrateType};
+use crate::frames::gfp::Gfp;
 use crate::frames::page_request::{PageRequest, SlowRequest};
 use crate::interface::ctx::Ctx;
 use crate::interface::effect::Step;
@@ -95,7 +95,7 @@ impl Machine {
         frames.sort_by_key(|&pfn| {
             let page = self.mem.pages.peek(pfn.idx());
             let zone = &nodes[page.node()].zones[page.zone()];
-            (zone.block_type(pfn) != MigrateType::Movable, Reverse(page.zone()))
+            (!zone.block_type(pfn).is_movable(), Reverse(page.zone()))
         });
         let mut frames = frames.into_iter();
         for &mm in mms {

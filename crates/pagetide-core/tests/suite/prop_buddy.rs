@@ -69,19 +69,21 @@ fn ops() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// One node with a DMA zone and an odd end, or two nodes.
+/// One node with a DMA zone and an odd end, or two nodes, one of which may have CMA.
 fn machines() -> impl Strategy<Value = Vec<NodeSpec>> {
     let mut small = NodeSpec::default();
     small.zones[ZONE_DMA] =
-        ZoneSpec { present: 3998, managed: 3840, free: 3800, late: 0, free_lists: None };
+        ZoneSpec { present: 3998, managed: 3840, free: 3800, late: 0, cma: 0, free_lists: None };
     small.zones[ZONE_NORMAL] =
-        ZoneSpec { present: 7777, managed: 7000, free: 6100, late: 100, free_lists: None };
+        ZoneSpec { present: 7777, managed: 7000, free: 6100, late: 100, cma: 0, free_lists: None };
     let mut near = NodeSpec::default();
     near.zones[ZONE_NORMAL] = ZoneSpec::all_free(5120);
     near.zones[ZONE_MOVABLE] = ZoneSpec::with_reserved(2048, 3);
     let mut far = NodeSpec::default();
     far.zones[ZONE_NORMAL] = ZoneSpec::with_reserved(4096, 700);
-    prop_oneof![Just(vec![small]), Just(vec![near, far])]
+    let mut cma = NodeSpec::default();
+    cma.zones[ZONE_NORMAL] = ZoneSpec { cma: 5 * 512, ..ZoneSpec::with_reserved(7777, 777) };
+    prop_oneof![Just(vec![small]), Just(vec![near, far]), Just(vec![cma, near])]
 }
 
 fn policies() -> impl Strategy<Value = PcpPolicy> {
@@ -183,6 +185,9 @@ impl World {
             assert_eq!(page.flags, PageFlags::EMPTY);
             assert!(page.prev.is_none() && page.next.is_none());
             assert!(page.zone() <= gfp.highest_zone());
+            let zone = &self.memory.nodes[page.node()].zones[page.zone()];
+            let is_cma = zone.block_type(Pfn(at)) == MigrateType::Cma;
+            assert!(!is_cma || gfp.has(Gfp::MOVABLE), "CMA for {gfp:?}");
         }
         // Leftovers of users in a descriptor must not appear in the next allocation.
         let page = &mut self.memory.pages[pfn];

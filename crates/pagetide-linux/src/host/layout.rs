@@ -144,7 +144,7 @@ fn untyped(host: &HostSnapshot, zone: &HostZone) -> Option<FreeLists> {
     let blocks = host.free_blocks.iter().find(is_same)?.by_type()?;
     let pageblocks = free::managed(zone).div_ceil(PAGEBLOCK_NR_PAGES.into());
     let pageblocks = u32::try_from(pageblocks).ok()?;
-    Some(FreeLists { blocks, pageblocks: [0, pageblocks, 0] })
+    pagetypeinfo::free_lists(&blocks, &[0, pageblocks, 0])
 }
 
 /// The zones of x86-64 for memory of which only the size is known.

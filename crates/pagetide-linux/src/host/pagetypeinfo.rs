@@ -68,12 +68,15 @@ fn index_of(name: &str) -> usize {
 
 /// Free lists for a scenario; `None` if a type is unknown.
 pub(crate) fn free_lists(blocks: &[[u32; 11]], pageblocks: &[u32]) -> Option<FreeLists> {
-    Some(FreeLists { blocks: blocks.try_into().ok()?, pageblocks: pageblocks.try_into().ok()? })
+    let mut lists = FreeLists::default();
+    lists.blocks.get_mut(..blocks.len())?.copy_from_slice(blocks);
+    lists.pageblocks.get_mut(..pageblocks.len())?.copy_from_slice(pageblocks);
+    (blocks.len() >= TYPES.len() && pageblocks.len() >= TYPES.len()).then_some(lists)
 }
 
 /// `lists` with `pages` additional movable pages, in as few blocks as possible.
 pub(crate) fn with_movable(mut lists: FreeLists, pages: u64) -> FreeLists {
-    let [_, movable, _] = &mut lists.blocks;
+    let [_, movable, ..] = &mut lists.blocks;
     for (order, count) in movable.iter_mut().enumerate().take(10) {
         *count += (pages >> order & 1) as u32;
     }

@@ -217,6 +217,9 @@ pub struct ZoneSetup {
     pub free: u64,
     /// Pages of `managed` that boot freed after it had computed the watermarks.
     pub late: u64,
+    /// Pages of an area of CMA at the end of the zone; 0 if there is none, or if `free_lists` has
+    /// them.
+    pub cma: u64,
     /// Free lists when the run starts, `free` pages in total, if known.
     pub free_lists: Option<FreeLists>,
 }
@@ -224,8 +227,8 @@ pub struct ZoneSetup {
 impl ZoneSetup {
     /// In the core's type.
     pub const fn spec(&self) -> ZoneSpec {
-        let ZoneSetup { name: _, present, managed, free, late, free_lists } = *self;
-        ZoneSpec { present, managed, free, late, free_lists }
+        let ZoneSetup { name: _, present, managed, free, late, cma, free_lists } = *self;
+        ZoneSpec { present, managed, free, late, cma, free_lists }
     }
 }
 

@@ -94,8 +94,8 @@ features! {
     ["fsync" "sync" "msync" "fdatasync" "o-direct" "direct-io"]
         "A wait until data is on the disk, and I/O past the page cache",
         "nr_dirty and nr_writeback at the end of a phase, and vm.dirty_bytes";
-    ["cma" "balloon" "memory-hotplug"]
-        "CMA regions, and memory that comes and goes",
+    ["balloon" "memory-hotplug"]
+        "Memory that comes and goes",
         "machine.reserved for memory that nothing else can use";
     ["userfaultfd" "process-madvise" "mremap"]
         "Calls that move or populate the memory of a task",

@@ -1,7 +1,8 @@
 //! /proc/meminfo (Linux: fs/proc/meminfo.c, `si_mem_available`, `vm_commit_limit`, 6.1).
 //!
 //! The file has the lines of a 6.1 for x86-64, in the kernel's order and width, except the lines
-//! that describe hardware (`DirectMap*`, `HardwareCorrupted`). Values that are not modelled are 0.
+//! that describe hardware (`DirectMap*`, `HardwareCorrupted`), and those of CMA if the machine has
+//! none. Values that are not modelled are 0.
 
 use super::put;
 use crate::ageing::sizes::MEMINFO_LINES;
@@ -113,6 +114,10 @@ impl<O: Owners> Manager<O> {
         put_kb(out, "AnonHugePages:", page_size.kbytes_of(huge * HPAGE_PMD_NR));
         for label in ["ShmemHugePages:", "ShmemPmdMapped:", "FileHugePages:", "FilePmdMapped:"] {
             put_kb(out, label, 0);
+        }
+        if self.mem.cma_pages() > 0 {
+            put_kb(out, "CmaTotal:", page_size.kbytes_of(self.mem.cma_pages()));
+            put_kb(out, "CmaFree:", page_size.kbytes_of(self.mem.free_cma_pages()));
         }
     }
 }

@@ -371,7 +371,8 @@ fn fragmented_machine() -> Machine {
     use crate::frames::boot::free_lists::FreeLists;
     use crate::frames::node::ZoneSpec;
     let with = |blocks: [u32; 11]| {
-        let lists = FreeLists { blocks: [[0; 11], blocks, [0; 11]], pageblocks: [0, 8, 0] };
+        let lists =
+            FreeLists { blocks: [[0; 11], blocks, [0; 11], [0; 11]], pageblocks: [0, 8, 0, 0] };
         let free = blocks.iter().enumerate().map(|(order, &n)| u64::from(n) << order).sum();
         ZoneSpec { free, free_lists: Some(lists), ..ZoneSpec::all_free(8 * 512) }
     };

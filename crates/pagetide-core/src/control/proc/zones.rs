@@ -1,7 +1,7 @@
 //! /proc/zoneinfo, /proc/buddyinfo and /proc/pagetypeinfo (Linux: mm/vmstat.c, 6.1).
 //!
 //! zoneinfo has all zones, but no counters for empty zones; the other two files have only the zones
-//! with memory. `vm stats threshold` is 0, because all counters are exact here. Counters of the
+//! with memory. Only machines with CMA have `nr_free_cma` and the type CMA. `vm stats threshold` is 0, because all counters are exact here. Counters of the
 //! whole machine (`workingset_refault_*`, `nr_dirtied`, ...) are in the per-node part if there is
 //! only one node.
 
@@ -40,10 +40,12 @@ impl Memory {
     fn zone_rows(&self, zone: &Zone, write_pending: u64) -> impl Iterator<Item = CounterRow> {
         let state = &self.pgdat[zone.node];
         let mlocked = state.nr_mlock[zone.index];
+        let cma = (zone.cma_pages > 0).then(|| ("nr_free_cma", zone.free_cma_pages()));
         [("nr_free_pages", zone.free_pages())]
             .into_iter()
             .chain(ZONE_LIST_NAMES.into_iter().zip(state.zone_lru[zone.index]))
             .chain([("nr_zone_write_pending", write_pending), ("nr_mlock", mlocked)])
+            .chain(cma)
     }
 
     /// Dirty file pages and pages under writeback, by node and zone.
@@ -87,11 +89,14 @@ impl Kernel {
     /// The text of /proc/pagetypeinfo: free blocks by order and type, pageblocks by type.
     pub fn proc_pagetypeinfo(&self) -> String {
         let mut out = String::new();
+        let has_cma = self.mem.cma_pages() > 0;
+        let types = MigrateType::ALL.into_iter().filter(|mt| has_cma || *mt != MigrateType::Cma);
+        let types: Vec<MigrateType> = types.collect();
         for node in self.mem.nodes.iter().filter(|node| node.zones.iter().any(is_populated)) {
             put!(out, "Page block order: {PAGEBLOCK_ORDER}\n");
             put!(out, "Pages per block:  {PAGEBLOCK_NR_PAGES}\n\n");
-            put_free_by_type(&mut out, node);
-            put_block_counts(&mut out, node);
+            put_free_by_type(&mut out, node, &types);
+            put_block_counts(&mut out, node, &types);
         }
         out
     }
@@ -154,7 +159,7 @@ fn put_marks(out: &mut String, zone: &Zone) {
         ("        spanned  ", zone.spanned),
         ("        present  ", zone.present),
         ("        managed  ", zone.managed),
-        ("        cma      ", 0),
+        ("        cma      ", zone.cma_pages),
     ];
     for (label, value) in rows {
         put!(out, "\n{label}{value}");
@@ -174,17 +179,17 @@ fn put_pagesets(out: &mut String, zone: &Zone) {
     }
 }
 
-fn put_free_by_type(out: &mut String, node: &Node) {
+fn put_free_by_type(out: &mut String, node: &Node, types: &[MigrateType]) {
     put!(out, "{:<43} ", "Free pages count per migrate type at order");
     for order in 0..NR_PAGE_ORDERS {
         put!(out, "{order:>6} ");
     }
     out.push('\n');
     for zone in node.zones.iter().filter(|zone| is_populated(zone)) {
-        for mt in MigrateType::ALL {
+        for mt in types {
             put!(out, "Node {:>4}, zone {:>8}, ", node.id.0, zone.name());
             put!(out, "type {:>12} ", mt.name());
-            for free in zone.pagetypeinfo(mt) {
+            for free in zone.pagetypeinfo(*mt) {
                 let more = if free >= FREECOUNT_MAX { ">" } else { "" };
                 put!(out, "{more}{:>6} ", free.min(FREECOUNT_MAX));
             }
@@ -193,17 +198,18 @@ fn put_free_by_type(out: &mut String, node: &Node) {
     }
 }
 
-fn put_block_counts(out: &mut String, node: &Node) {
+fn put_block_counts(out: &mut String, node: &Node, types: &[MigrateType]) {
     put!(out, "\n{:<23}", "Number of blocks type ");
-    for mt in MigrateType::ALL {
+    for mt in types {
         put!(out, "{:>12} ", mt.name());
     }
     out.push('\n');
     for zone in node.zones.iter().filter(|zone| is_populated(zone)) {
         put_zone_head(out, zone);
         out.push(' ');
-        for count in zone.block_counts() {
-            put!(out, "{count:>12} ");
+        let counts = zone.block_counts();
+        for mt in types {
+            put!(out, "{:>12} ", counts[mt.idx()]);
         }
         out.push('\n');
     }

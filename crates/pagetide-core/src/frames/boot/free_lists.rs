@@ -27,16 +27,18 @@ use parts::{Edge, PageblockNeeds};
 use whole::WholeBlocks;
 
 /// The migrate types that boot uses, in the order of /proc/pagetypeinfo.
-pub const TYPES: [MigrateType; 3] =
-    [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable];
+pub const TYPES: [MigrateType; NR_TYPES] =
+    [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable, MigrateType::Cma];
+/// Number of [`TYPES`].
+pub const NR_TYPES: usize = 4;
 
 /// Free blocks of a zone when the machine starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeLists {
     /// Number of free blocks for each of [`TYPES`] and each order.
-    pub blocks: [[u32; NR_PAGE_ORDERS]; 3],
+    pub blocks: [[u32; NR_PAGE_ORDERS]; NR_TYPES],
     /// Number of pageblocks of each of [`TYPES`].
-    pub pageblocks: [u32; 3],
+    pub pageblocks: [u32; NR_TYPES],
 }
 
 #[derive(Clone, Copy)]
@@ -78,7 +80,7 @@ struct BlockLayout {
     typed: Vec<(u32, MigrateType)>,
 }
 
-fn pageblocks_by_type(typed: &[(u32, MigrateType)]) -> [u64; 3] {
+fn pageblocks_by_type(typed: &[(u32, MigrateType)]) -> [u64; NR_TYPES] {
     TYPES.map(|mt| typed.iter().filter(|(_, of)| *of == mt).count() as u64)
 }
 
@@ -97,7 +99,7 @@ impl FreeLists {
     ///
     /// # Errors
     /// The blocks do not fit.
-    pub fn fits(&self, frames: Range<u32>) -> Result<[u64; 3], FreeListsError> {
+    pub fn fits(&self, frames: Range<u32>) -> Result<[u64; NR_TYPES], FreeListsError> {
         let (whole, _, count) = self.shares(frames.start, frames.end)?;
         let taken = pageblocks_by_type(&whole.typed);
         Ok(core::array::from_fn(|of| taken[of] + count.pageblocks()[of]))
@@ -178,8 +180,9 @@ mod tests {
                 [0, 1, 1, 4, 0, 1, 1, 1, 1, 0, 0],
                 [1, 0, 1, 0, 0, 6, 9, 7, 7, 2, 38],
                 [1, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0],
+                [0; NR_PAGE_ORDERS],
             ],
-            pageblocks: [16, 98, 6],
+            pageblocks: [16, 98, 6, 0],
         }
     }
 
@@ -194,6 +197,7 @@ mod tests {
             managed: 52_062,
             free: lists.pages(),
             late: 736,
+            cma: 0,
             free_lists: Some(lists),
         };
         spec
@@ -221,8 +225,9 @@ mod tests {
                 [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0],
                 [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3],
                 [0; NR_PAGE_ORDERS],
+                [0; NR_PAGE_ORDERS],
             ],
-            pageblocks: [1, 7, 0],
+            pageblocks: [1, 7, 0, 0],
         };
         assert_eq!(lists.pages(), 3808);
         zone_dma(lists);
@@ -233,7 +238,7 @@ mod tests {
         let mut spec = NodeSpec::default();
         let free = lists.pages();
         spec.zones[ZONE_DMA] =
-            ZoneSpec { present: 3998, managed: 3840, free, late: 0, free_lists: Some(lists) };
+            ZoneSpec { free, free_lists: Some(lists), ..ZoneSpec::with_reserved(3998, 158) };
         spec.zones[ZONE_DMA32] = ZoneSpec::all_free(4096);
         let frames = managed_frames(&spec, PageSize::Kib4).unwrap();
         assert_eq!(frames[ZONE_DMA], 256..4096);
@@ -254,8 +259,9 @@ mod tests {
                 of_orders(&[(5, 1), (6, 1), (7, 1)]),
                 of_orders(&[(9, 1), (10, 3)]),
                 [0; NR_PAGE_ORDERS],
+                [0; NR_PAGE_ORDERS],
             ],
-            pageblocks: [1, 7, 0],
+            pageblocks: [1, 7, 0, 0],
         });
         let Memory { pages, nodes, .. } = &mut memory;
         let zone = &mut nodes[0].zones[ZONE_DMA];
@@ -282,22 +288,23 @@ mod tests {
     fn a_part_of_a_pageblock_can_be_free_as_a_whole() {
         // The whole zone is free.
         let movable = of_orders(&[(9, 1), (10, 3)]);
-        let blocks = [of_orders(&[(8, 1)]), movable, [0; NR_PAGE_ORDERS]];
-        let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
+        let blocks = [of_orders(&[(8, 1)]), movable, [0; NR_PAGE_ORDERS], [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 7, 0, 0] };
         assert_eq!(lists.pages(), 3840);
-        assert_eq!(lists.fits(256..4096), Ok([1, 7, 0]));
+        assert_eq!(lists.fits(256..4096), Ok([1, 7, 0, 0]));
         let memory = zone_dma(lists);
         let zone = &memory.nodes[0].zones[ZONE_DMA];
         assert_eq!(zone.block_type(Pfn(256)), MigrateType::Unmovable);
         assert_eq!(zone.block_type(Pfn(512)), MigrateType::Movable);
         // With one spare pageblock, the numbers of pageblocks are still as requested.
-        let blocks = [of_orders(&[(8, 1)]), of_orders(&[(10, 3)]), [0; NR_PAGE_ORDERS]];
-        let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
-        assert_eq!(lists.fits(256..4096), Ok([1, 6, 0]));
+        let blocks =
+            [of_orders(&[(8, 1)]), of_orders(&[(10, 3)]), [0; NR_PAGE_ORDERS], [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 7, 0, 0] };
+        assert_eq!(lists.fits(256..4096), Ok([1, 6, 0, 0]));
         zone_dma(lists);
         // The halves of a split block would merge.
-        let blocks = [of_orders(&[(7, 2)]), movable, [0; NR_PAGE_ORDERS]];
-        let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
+        let blocks = [of_orders(&[(7, 2)]), movable, [0; NR_PAGE_ORDERS], [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 7, 0, 0] };
         let misfit = FreeListsError::Parts { most: 0, needed: 1, room: 0 };
         assert_eq!(lists.fits(256..4096), Err(misfit));
     }
@@ -305,15 +312,17 @@ mod tests {
     #[test]
     fn an_edge_goes_to_the_type_that_has_a_use_for_it() {
         // Eight frames and two pageblocks: the first type cannot use the eight frames.
-        let blocks = [of_orders(&[(4, 1)]), of_orders(&[(8, 1)]), of_orders(&[(3, 1)])];
-        let lists = FreeLists { blocks, pageblocks: [1, 1, 1] };
-        assert_eq!(lists.fits(1016..2048), Ok([1, 1, 1]));
+        let blocks =
+            [of_orders(&[(4, 1)]), of_orders(&[(8, 1)]), of_orders(&[(3, 1)]), [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 1, 1, 0] };
+        assert_eq!(lists.fits(1016..2048), Ok([1, 1, 1, 0]));
         assert!(lists.plan(1016, 2048).is_some());
         assert!(lists.plan(1016, 1536).is_none());
         // A single pageblock must not break up the only pair.
-        let blocks = [of_orders(&[(9, 1)]), of_orders(&[(10, 1)]), [0; NR_PAGE_ORDERS]];
-        let lists = FreeLists { blocks, pageblocks: [1, 2, 0] };
-        assert_eq!(lists.fits(512..2048), Ok([1, 2, 0]));
+        let blocks =
+            [of_orders(&[(9, 1)]), of_orders(&[(10, 1)]), [0; NR_PAGE_ORDERS], [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 2, 0, 0] };
+        assert_eq!(lists.fits(512..2048), Ok([1, 2, 0, 0]));
         let misfit = FreeListsError::Whole { order: 9, asked: 1, room: 0 };
         assert_eq!(lists.fits(1024..2048), Err(misfit));
     }
@@ -334,7 +343,7 @@ mod tests {
             let start = number(1200);
             let end = start + 1 + number(12_000);
             let mut lists = FreeLists::default();
-            for of in 0..3 {
+            for of in 0..NR_TYPES {
                 lists.pageblocks[of] = number(5);
                 for order in 0..NR_PAGE_ORDERS {
                     let sparse = number(3) * number(2);
@@ -346,13 +355,17 @@ mod tests {
             assert_eq!(counted.is_ok(), plan.is_some(), "{lists:?} in {start}..{end}");
             let (Ok(counted), Some(plan)) = (counted, plan) else { continue };
             fitted += 1;
-            let mut free: Vec<(u32, Order)> =
-                plan.chunks.iter().map(|chunk| (chunk.pfn, chunk.order)).collect();
+            let is_cma = |chunk: &Chunk| chunk.mt == MigrateType::Cma;
+            let mut free: Vec<(u32, Order, bool)> = plan
+                .chunks
+                .iter()
+                .map(|chunk| (chunk.pfn, chunk.order, is_cma(chunk)))
+                .collect();
             free.sort_unstable();
             assert!(free.windows(2).all(|two| two[0].0 + (1 << two[0].1) <= two[1].0));
-            assert!(free.iter().all(|&(pfn, order)| {
+            assert!(free.iter().all(|&(pfn, order, is_cma)| {
                 let is_inside = pfn >= start && pfn + (1 << order) <= end;
-                let buddy = (pfn ^ (1 << order), order);
+                let buddy = (pfn ^ (1 << order), order, is_cma);
                 let merges = order < 10 && free.binary_search(&buddy).is_ok();
                 is_inside && pfn.is_multiple_of(1 << order) && !merges
             }));
@@ -371,8 +384,9 @@ mod tests {
         // 64 GiB: with a search for each block this takes minutes.
         let pageblocks = 32_768;
         let movable = of_orders(&[(8, 7000), (3, 100_000), (9, 8000), (10, 8000)]);
-        let blocks = [of_orders(&[(0, 200_000)]), movable, of_orders(&[(8, 100)])];
-        let lists = FreeLists { blocks, pageblocks: [782, 31_886, 100] };
+        let none = [0; NR_PAGE_ORDERS];
+        let blocks = [of_orders(&[(0, 200_000)]), movable, of_orders(&[(8, 100)]), none];
+        let lists = FreeLists { blocks, pageblocks: [782, 31_886, 100, 0] };
         let plan = lists.plan(0, pageblocks * PAGEBLOCK_NR_PAGES).unwrap();
         assert_eq!(plan.typed.len(), pageblocks as usize);
     }

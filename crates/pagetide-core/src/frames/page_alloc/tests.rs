@@ -1,6 +1,8 @@
 //! The allocator as a whole: shortcuts, pageblocks, watermarks and reserves.
 
 use super::*;
+use crate::config::FallbackPolicy;
+use crate::frames::boot::SetupError;
 use crate::frames::buddy::clear_tails;
 use crate::frames::buddy::Placement;
 use crate::frames::node::{NodeSpec, ZoneSpec};
@@ -52,9 +54,15 @@ fn the_last_page_freed_is_the_first_to_go() {
 fn the_kernel_takes_the_low_end_of_a_zone() {
     let mut spec = NodeSpec::default();
     spec.zones[ZONE_DMA] =
-        ZoneSpec { present: 3998, managed: 3840, free: 3808, late: 0, free_lists: None };
-    spec.zones[ZONE_DMA32] =
-        ZoneSpec { present: 61_399, managed: 51_806, free: 43_434, late: 0, free_lists: None };
+        ZoneSpec { present: 3998, managed: 3840, free: 3808, late: 0, cma: 0, free_lists: None };
+    spec.zones[ZONE_DMA32] = ZoneSpec {
+        present: 61_399,
+        managed: 51_806,
+        free: 43_434,
+        late: 0,
+        cma: 0,
+        free_lists: None,
+    };
     let memory = Memory::new(&[spec], 1).unwrap();
     memory.audit().unwrap();
     let [dma, dma32, ..] = &memory.nodes[0].zones;
@@ -316,7 +324,7 @@ fn bad_machines_are_refused() {
     assert_eq!(err(&[ok, of(ZONE_DMA, ZoneSpec::all_free(8))], 1), E::LowZone(NodeId(1)));
     let large = of(ZONE_DMA, ZoneSpec::all_free(4097));
     assert_eq!(err(&[large], 1), E::ZoneTooLarge(NODE, ZONE_DMA));
-    let odd = ZoneSpec { present: 10, managed: 20, free: 5, late: 0, free_lists: None };
+    let odd = ZoneSpec { present: 10, managed: 20, free: 5, late: 0, cma: 0, free_lists: None };
     assert_eq!(err(&[of(ZONE_NORMAL, odd)], 1), E::ZoneCounts(NODE, ZONE_NORMAL));
     let huge = ZoneSpec::all_free(1 << 29);
     assert_eq!(err(&[of(ZONE_NORMAL, huge), ok], 1), E::TooManyPages((1 << 29) + 1024));
@@ -459,5 +467,90 @@ proptest! {
             memory.audit().unwrap();
         }
         prop_assert_eq!(one_by_one, as_runs);
+    }
+}
+
+/// A zone of 16 pageblocks, the last six of them CMA.
+fn with_cma(fallback: FallbackPolicy) -> Memory {
+    let mut node = NodeSpec::default();
+    node.zones[ZONE_NORMAL] = ZoneSpec { cma: 6 * 512, ..ZoneSpec::all_free(16 * 512) };
+    let mut memory = Memory::new(&[node], 1).unwrap();
+    memory.setup_watermarks(&WatermarkInputs { fallback, ..Default::default() });
+    memory
+}
+
+/// Takes single pages until none is left above the low watermark. Returns how many were CMA, and
+/// how many other pages came before the first of these.
+fn take_above_low(memory: &mut Memory, gfp: Gfp) -> (usize, usize) {
+    let taken = core::iter::from_fn(|| memory.alloc_fast(Cpu(0), NodeId(0), 0, gfp));
+    let taken: Vec<Pfn> = taken.collect();
+    memory.audit().unwrap();
+    let zone = &memory.nodes[0].zones[ZONE_NORMAL];
+    let is_cma = |pfn: &&Pfn| zone.block_type(**pfn) == MigrateType::Cma;
+    let nr_cma = taken.iter().filter(is_cma).count();
+    (nr_cma, taken.iter().position(|pfn| is_cma(&pfn)).unwrap_or(taken.len()))
+}
+
+#[test]
+fn only_movable_requests_take_cma() {
+    for fallback in FallbackPolicy::ALL {
+        let mut memory = with_cma(*fallback);
+        let low = memory.nodes[0].zones[ZONE_NORMAL].watermark_low as usize;
+        let (nr_cma, others) = take_above_low(&mut memory, Gfp::KERNEL);
+        assert_eq!(nr_cma, 0);
+        assert!(others.abs_diff(10 * 512 - low) < 64, "{others} of {}", 10 * 512 - low);
+        // Now most free pages are CMA, and more than the low watermark.
+        assert!(memory.alloc_fast(Cpu(0), NodeId(0), 0, Gfp::KERNEL).is_none());
+        assert!(take_above_low(&mut memory, Gfp::HIGHUSER_MOVABLE).0 > 6 * 512 - 64);
+        assert_eq!(memory.nodes[0].zones[ZONE_NORMAL].block_counts()[MigrateType::Cma.idx()], 6);
+    }
+}
+
+#[test]
+fn cma_is_taken_first_while_it_is_more_than_half_of_free_memory() {
+    let mut memory = with_cma(FallbackPolicy::Linux61);
+    let (_, others) = take_above_low(&mut memory, Gfp::HIGHUSER_MOVABLE);
+    assert!(others.abs_diff(4 * 512) < 64, "{others}: of 16 pageblocks 12 are then free");
+    let mut memory = with_cma(FallbackPolicy::Linux54);
+    let (_, others) = take_above_low(&mut memory, Gfp::HIGHUSER_MOVABLE);
+    assert_eq!(others, 10 * 512, "up to 5.6 the movable lists come first");
+}
+
+#[test]
+fn an_unmovable_huge_block_is_not_a_freed_cma_block() {
+    let mut memory = with_cma(FallbackPolicy::Linux54);
+    let huge = |memory: &mut Memory, gfp| memory.alloc_fast(Cpu(0), NodeId(0), 9, gfp);
+    let mut taken = Vec::new();
+    while let Some(pfn) = huge(&mut memory, Gfp::TRANSHUGE_LIGHT) {
+        taken.push(pfn);
+    }
+    for pfn in taken {
+        memory.free_page(Cpu(0), pfn, 9);
+    }
+    memory.audit().unwrap();
+    while let Some(pfn) = huge(&mut memory, Gfp::KERNEL) {
+        assert_ne!(memory.nodes[0].zones[ZONE_NORMAL].block_type(pfn), MigrateType::Cma);
+    }
+}
+
+#[test]
+fn cma_has_whole_pageblocks_above_the_kernels_memory() {
+    let machine = |zone: ZoneSpec| {
+        let mut node = NodeSpec::default();
+        node.zones[ZONE_NORMAL] = zone;
+        Memory::new(&[node], 1).map(|memory| {
+            memory.audit().unwrap();
+            let zone = &memory.nodes[0].zones[ZONE_NORMAL];
+            (zone.free_cma_pages(), zone.block_type(Pfn(zone.end_pfn() as u32 - 1)))
+        })
+    };
+    // The kernel has the first 600 frames, and the last pageblock is not whole.
+    let zone = ZoneSpec { free: 5 * 512 - 500, ..ZoneSpec::all_free(5 * 512 + 100) };
+    assert_eq!(zone.cma_room(0..5 * 512 + 100), 3 * 512);
+    let fits = machine(ZoneSpec { cma: 3 * 512, ..zone });
+    assert_eq!(fits, Ok((3 * 512, MigrateType::Movable)));
+    for cma in [3 * 512 + 1, 4 * 512, u64::MAX / 512 * 512] {
+        let error = SetupError::FreeLists(NodeId(0), ZONE_NORMAL);
+        assert_eq!(machine(ZoneSpec { cma, ..zone }), Err(error));
     }
 }

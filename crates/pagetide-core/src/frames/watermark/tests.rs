@@ -1,6 +1,7 @@
 //! The figures that the computation must reproduce, and the special cases of the check.
 
 use super::*;
+use crate::frames::gfp::MigrateType;
 use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32};
 use crate::units::{NodeId, Pfn};
 
@@ -230,4 +231,26 @@ fn atomic_requests_ignore_the_boost_at_the_min_mark() {
     assert!(zone_watermark_fast(&zone, 0, mark, 3, flags, Gfp::ATOMIC));
     let flags = AllocFlags::slow(Gfp::KERNEL);
     assert!(!zone_watermark_fast(&zone, 0, mark, 3, flags, Gfp::KERNEL));
+}
+
+#[test]
+fn free_cma_pages_count_for_movable_requests_only() {
+    let mut zone = zone(1000, 0);
+    zone.cma_pages = 1024;
+    zone.free_area[9].lists[MigrateType::Cma].len = 1;
+    zone.free_area[9].nr_free = 1;
+    // 1000 free pages, 512 of them CMA.
+    for (gfp, mark) in [(Gfp::HIGHUSER_MOVABLE, 1000), (Gfp::KERNEL, 488), (Gfp::ATOMIC, 488)] {
+        let flags = AllocFlags { high: false, harder: false, ..AllocFlags::slow(gfp) };
+        for fast in [false, true] {
+            let passes = |mark| match fast {
+                true => zone_watermark_fast(&zone, 0, mark, 0, flags, gfp),
+                false => zone_watermark_ok(&zone, 0, mark, 0, flags),
+            };
+            assert!(passes(mark - 1) && !passes(mark), "{gfp:?}");
+        }
+        assert_eq!(zone_watermark_ok(&zone, 9, 0, 0, flags), gfp.has(Gfp::MOVABLE));
+    }
+    // kswapd balances for all requests.
+    assert!(!zone_watermark_ok(&zone, 0, 488, 0, AllocFlags::at(Watermark::High)));
 }

@@ -8,7 +8,7 @@ use crate::world::TestWorld;
 use pagetide_core::config::{
     CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, PolicySet, Thp, ThpDefrag,
 };
-use pagetide_core::frames::gfp::Gfp;
+use pagetide_core::frames::gfp::{Gfp, MigrateType};
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
@@ -28,7 +28,7 @@ const FILE: u64 = 700;
 enum Aim {
     Access { vma: VmaId, page: u64, write: bool },
     Write(FileId),
-    Block(u8),
+    Block { order: u8, movable: bool },
     Other,
 }
 
@@ -76,7 +76,10 @@ impl Storm {
         let config = config_of(&mut dice);
         let nr_cpus = 2 + dice.draw(3) as u16;
         let mib = [8, 12, 16][dice.draw(3) as usize];
-        let node = NodeSpec::x86_64(mib << 20, 0, 0);
+        let mut node = NodeSpec::x86_64(mib << 20, 0, 0);
+        if dice.draw(3) == 0 {
+            node.zones[0].cma = 512 * (1 + dice.draw(mib / 4));
+        }
         let mut machine = Machine::new(&[node], nr_cpus, config).unwrap();
         let slots = [4096, 700, 0][dice.draw(5).saturating_sub(2) as usize];
         if slots > 0 {
@@ -241,7 +244,9 @@ impl Storm {
                 let hit = self.world.touch(vma, page, write);
                 assert!(hit || paid, "a fault that has ended: {got:?}");
             }
-            (Aim::Block(order), Outcome::Block(pfn)) => {
+            (Aim::Block { order, movable }, Outcome::Block(pfn)) => {
+                let zone = &self.world.machine.mem.nodes[0].zones[0];
+                assert!(movable || zone.block_type(pfn) != MigrateType::Cma, "unmovable in CMA");
                 self.world.contents.hold_block(pfn, order);
                 let tenant = self.tasks[at].tenant;
                 self.tenants[tenant].blocks.push(pfn);
@@ -303,7 +308,9 @@ impl Storm {
             14 => {
                 let order = self.draw(6) as u8;
                 let gfp = [Gfp::KERNEL, Gfp::ATOMIC, Gfp::TRANSHUGE][self.draw(3) as usize];
-                self.job(at, ProcessCall::alloc_pages(mm, NODE, order, gfp), Aim::Block(order));
+                let movable = gfp.has(Gfp::MOVABLE);
+                let aim = Aim::Block { order, movable };
+                self.job(at, ProcessCall::alloc_pages(mm, NODE, order, gfp), aim);
             }
             _ => {
                 let tenant = self.tasks[at].tenant;

@@ -69,7 +69,7 @@ Node 0, zone      DMA            1            7            0            0       
         self::setup(&known, HostImportOptions { as_is: true, ..HostImportOptions::default() });
     let zone = &now.machine.nodes[0].zones[0];
     let lists = zone.free_lists.unwrap();
-    assert_eq!((zone.free, lists.pageblocks), (3000, [1, 7, 0]));
+    assert_eq!((zone.free, lists.pageblocks), (3000, [1, 7, 0, 0]));
     // 437 pages in addition to the lists: 256 + 128 + 32 + 16 + 4 + 1.
     assert_eq!(lists.blocks[1], [1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 2]);
     let (setup, _) = setup(&known, HostImportOptions::default());
@@ -341,7 +341,7 @@ Node 0, zone DMA 9 6 0 0 0
     // All is free. Pageblocks in holes are removed, and each type has those that its blocks need.
     let (setup, written) = of(types);
     let zone = &setup.machine.nodes[0].zones[0];
-    assert_eq!((zone.free, zone.free_lists.unwrap().pageblocks), (3840, [1, 7, 0]));
+    assert_eq!((zone.free, zone.free_lists.unwrap().pageblocks), (3840, [1, 7, 0, 0]));
     assert!(!written.notes.iter().any(|note| note.place.contains("pagetypeinfo")));
     let none = "the free lists of zone DMA of node 0";
     for (types, reason) in [

@@ -1,21 +1,44 @@
-//! Checks the free lists of `[[machine.zone]]`: they must fit into the zone.
+//! Checks the free lists and the CMA memory of `[[machine.zone]]`: they must fit into the zone.
 //!
 //! Linux: /proc/pagetypeinfo. Invariant: the core can build a machine whose free lists pass.
 
 use crate::load::raw;
 use crate::load::span::ProblemSink;
+use crate::load::units::show_size;
 use crate::model::{FreeLists, ZoneSetup};
 use crate::names::NameSet;
-use pagetide_core::frames::boot::free_lists::FreeListsError;
+use pagetide_core::frames::boot::free_lists::{FreeListsError, NR_TYPES};
 use pagetide_core::frames::boot::managed_frames;
 use pagetide_core::frames::node::NodeSpec;
-use pagetide_core::units::{PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use pagetide_core::units::{MAX_NR_ZONES, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use std::ops::Range;
 
 /// The keys, in the order of the core's migrate types.
-const KEYS: [&str; 3] = ["unmovable", "movable", "reclaimable"];
+const KEYS: [&str; NR_TYPES] = ["unmovable", "movable", "reclaimable", "cma"];
 
-const fn areas(zone: &raw::ZoneTable) -> [Option<&raw::FreeArea>; 3] {
-    [zone.unmovable.as_ref(), zone.movable.as_ref(), zone.reclaimable.as_ref()]
+const fn areas(zone: &raw::ZoneTable) -> [Option<&raw::FreeArea>; NR_TYPES] {
+    let cma = match &zone.cma {
+        Some(raw::RawCma::Lists(lists)) => Some(lists),
+        _ => None,
+    };
+    [zone.unmovable.as_ref(), zone.movable.as_ref(), zone.reclaimable.as_ref(), cma]
+}
+
+/// Size of the zone's CMA area in pages; 0 if it has none, or free lists.
+pub(super) fn check_cma(zone: &raw::ZoneTable, sink: &mut ProblemSink) -> u64 {
+    let Some(raw::RawCma::Area(size)) = &zone.cma else { return 0 };
+    let block = sink.page_size.bytes_of(PAGEBLOCK_NR_PAGES.into());
+    if areas(zone).iter().any(Option::is_some) {
+        let hint = "write cma = { pageblocks = 32, blocks = [...] }, for example";
+        sink.hinted(size.span, "the zone has free lists, and none of type `cma`", hint);
+        return 0;
+    }
+    if !size.value.0.is_multiple_of(block) {
+        let hint = format!("a pageblock has 512 pages, here {}", show_size(block));
+        sink.hinted(size.span, "a CMA area has whole pageblocks", hint);
+        return 0;
+    }
+    size.value.0 / sink.page_size.bytes()
 }
 
 /// The free lists of a zone, or `None` if no list is given.
@@ -58,7 +81,10 @@ pub(super) fn check_fit(given: &[raw::ZoneTable], zones: &[ZoneSetup], sink: &mu
     for raw in given {
         let name = raw.name.as_ref().map(|name| name.value);
         let Some(zone) = zones.iter().find(|zone| Some(zone.name) == name) else { continue };
-        let Some(lists) = zone.free_lists else { continue };
+        let Some(lists) = zone.free_lists else {
+            check_room(raw, zone, frames.as_ref(), sink);
+            continue;
+        };
         if lists.pages() > zone.managed {
             let of = |area: usize| lists.blocks[area].iter().enumerate();
             let pages = |area: usize| -> u64 { of(area).map(|(n, &nr)| u64::from(nr) << n).sum() };
@@ -78,6 +104,23 @@ pub(super) fn check_fit(given: &[raw::ZoneTable], zones: &[ZoneSetup], sink: &mu
             Ok(needed) => check_pageblocks(raw, zone, needed, sink),
             Err(misfit) => refuse(raw, zone, &lists, misfit, sink),
         }
+    }
+}
+
+/// Reports a CMA area that reaches into the kernel's memory, or beyond the zone.
+fn check_room(
+    raw: &raw::ZoneTable,
+    zone: &ZoneSetup,
+    frames: Option<&[Range<u32>; MAX_NR_ZONES]>,
+    sink: &mut ProblemSink,
+) {
+    let (Some(raw::RawCma::Area(size)), Some(frames)) = (&raw.cma, frames) else { return };
+    let room = zone.spec().cma_room(frames[zone.name.index()].clone());
+    if zone.cma > room {
+        let room = show_size(sink.page_size.bytes_of(room));
+        let message = format!("zone {} has room for {room} of CMA", zone.name.name());
+        let hint = "whole pageblocks that are free when the run starts can be CMA";
+        sink.hinted(size.span, message, hint);
     }
 }
 
@@ -137,7 +180,7 @@ fn refuse(
 fn check_pageblocks(
     raw: &raw::ZoneTable,
     zone: &ZoneSetup,
-    needed: [u64; 3],
+    needed: [u64; NR_TYPES],
     sink: &mut ProblemSink,
 ) {
     for ((area, key), needed) in areas(raw).into_iter().zip(KEYS).zip(needed) {

@@ -210,6 +210,7 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut ProblemSink) -> Vec<ZoneSetup>
             managed: managed.value.0 / page,
             free: free.value.0 / page,
             late: late / page,
+            cma: free_lists::check_cma(zone, sink),
             free_lists,
         });
     }

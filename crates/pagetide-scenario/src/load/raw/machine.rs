@@ -150,12 +150,45 @@ table! {
         /// disk and init sections (default: none). It lowers the kernel's own watermarks slightly.
         late: Spanned<Size> = Size(0),
         /// Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free
-        /// lists of any of the three types are given, `free` is the sum of the lists.
+        /// lists of any type are given, `free` is the sum of the lists.
         unmovable: FreeArea,
         /// Free lists of movable pages when the run starts.
         movable: FreeArea,
         /// Free lists of reclaimable pages when the run starts.
         reclaimable: FreeArea,
+        /// CMA memory, which only movable pages can use: the size of an area of whole pageblocks at
+        /// the end of the zone, or its free lists (default: none).
+        cma: RawCma,
+    }
+}
+
+/// The CMA memory of a zone: a size, or free lists.
+#[derive(Clone, Debug)]
+pub(crate) enum RawCma {
+    Area(Spanned<Size>),
+    Lists(FreeArea),
+}
+
+impl Decode for RawCma {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        if matches!(node.value, TomlValue::Table(_)) {
+            return FreeArea::decode(node, sink).map(RawCma::Lists);
+        }
+        Spanned::decode(node, sink).map(RawCma::Area)
+    }
+}
+
+impl JsonSchema for RawCma {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Cma".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let size = generator.subschema_for::<Size>();
+        let lists = generator.subschema_for::<FreeArea>();
+        json_schema!({ "anyOf": [size, lists] })
     }
 }
 

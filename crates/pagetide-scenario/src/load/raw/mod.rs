@@ -11,8 +11,8 @@ mod task;
 pub(crate) use expect::ExpectTable;
 pub(crate) use knobs::{ControlName, ControlText, Knobs, PolicyTable, RawGroup, RawWrite};
 pub(crate) use machine::{
-    page_size, DiskTable, FileTable, FreeArea, LatencyTable, MachineTable, MemoryNode, RawLatency,
-    SwapTable, ZoneTable,
+    page_size, DiskTable, FileTable, FreeArea, LatencyTable, MachineTable, MemoryNode, RawCma,
+    RawLatency, SwapTable, ZoneTable,
 };
 pub(crate) use report::{ReferenceTable, ReportTable};
 pub(crate) use task::{RawTask, ResidentTable};

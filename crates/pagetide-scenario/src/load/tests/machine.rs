@@ -16,7 +16,16 @@ fn zones_have_free_lists() {
     let lists = "present = \"512 pages\"\nmovable = { pageblocks = 1, blocks = [1, 0, 1, 1] }";
     let scenario = sound(&zones(lists));
     let zone = &scenario.variants[0].setup.machine.nodes[0].zones[0];
-    assert_eq!((zone.free, zone.free_lists.unwrap().pageblocks), (13, [0, 1, 0]));
+    assert_eq!((zone.free, zone.free_lists.unwrap().pageblocks), (13, [0, 1, 0, 0]));
+    let zone = |lines| {
+        let scenario = sound(&zones(lines));
+        scenario.variants[0].setup.machine.nodes[0].zones[0].spec()
+    };
+    assert_eq!(zone("present = \"2048 pages\"\ncma = \"4MiB\"").cma, 1024);
+    let lists = "present = \"2048 pages\"\ncma = { pageblocks = 2, blocks = [0, 0, 7] }";
+    let spec = zone(lists);
+    let lists = spec.free_lists.unwrap();
+    assert_eq!((spec.free, spec.cma, lists.blocks[3][2], lists.pageblocks[3]), (28, 0, 7, 2));
 }
 
 #[test]

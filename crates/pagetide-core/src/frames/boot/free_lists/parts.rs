@@ -11,7 +11,7 @@
 //!
 //! Invariant: [`count`] returns the number of pageblocks that [`place`] uses.
 
-use super::{Chunk, FreeLists, FreeListsError, TYPES};
+use super::{Chunk, FreeLists, FreeListsError, NR_TYPES, TYPES};
 use crate::frames::gfp::MigrateType;
 use crate::units::{Order, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use alloc::collections::BTreeSet;
@@ -29,12 +29,12 @@ pub(super) type EdgeTypes = [Option<usize>; 2];
 #[derive(Clone, Copy)]
 pub(super) struct PageblockNeeds {
     pub(super) owners: EdgeTypes,
-    whole: [u64; 3],
-    edges: [u64; 3],
+    whole: [u64; NR_TYPES],
+    edges: [u64; NR_TYPES],
 }
 
 impl PageblockNeeds {
-    pub(super) fn pageblocks(&self) -> [u64; 3] {
+    pub(super) fn pageblocks(&self) -> [u64; NR_TYPES] {
         core::array::from_fn(|of| self.whole[of] + self.edges[of])
     }
 }
@@ -76,9 +76,10 @@ pub(super) fn count(
     lists: &FreeLists,
     edges: &[Edge],
     room: u64,
-    taken: [u64; 3],
+    taken: [u64; NR_TYPES],
 ) -> Result<PageblockNeeds, FreeListsError> {
     let has_small = |of: usize| small(lists, of).iter().any(|&count| count > 0);
+    // CMA has whole pageblocks only.
     let each =
         || [Some(0), Some(1), Some(2), None].into_iter().filter(|of| of.is_none_or(has_small));
     let owners = each().flat_map(|low| each().map(move |high| [high, low]));
@@ -92,14 +93,14 @@ pub(super) fn count(
     let fitting = counts.iter().filter(|count| needed(count) <= room).min_by_key(excess);
     let least = counts.iter().min_by_key(needed);
     fitting.copied().ok_or_else(|| {
-        let whole = least.map_or([0; 3], |count| count.whole);
-        let most = (0..3).max_by_key(|&of| (whole[of], 3 - of)).unwrap_or(0);
+        let whole = least.map_or([0; NR_TYPES], |count| count.whole);
+        let most = (0..NR_TYPES).max_by_key(|&of| (whole[of], NR_TYPES - of)).unwrap_or(0);
         FreeListsError::Parts { most, needed: whole.iter().sum(), room }
     })
 }
 
 fn count_for(lists: &FreeLists, edges: &[Edge], owners: EdgeTypes) -> PageblockNeeds {
-    let mut count = PageblockNeeds { owners, whole: [0; 3], edges: [0; 3] };
+    let mut count = PageblockNeeds { owners, whole: [0; NR_TYPES], edges: [0; NR_TYPES] };
     for of in 0..TYPES.len() {
         // Pages of slots larger than `order`, and the number of edge slots of `order` or below.
         let mut larger = 0u64;

@@ -3,7 +3,8 @@
 //! Linux: blocks of `pageblock_order` and of `MAX_PAGE_ORDER`. Each type takes the highest
 //! remaining pageblocks, because boot frees memory from the low end and the kernel allocates there.
 //!
-//! Invariant: no two free pageblocks are buddies, even if their types differ: they would merge.
+//! Invariant: no two free pageblocks are buddies, even if their types differ: they would merge. Only
+//! CMA does not merge with other types.
 
 use super::{Chunk, FreeLists, FreeListsError, TYPES};
 use crate::frames::gfp::MigrateType;
@@ -30,10 +31,11 @@ impl WholeBlocks {
         end: u32,
     ) -> Result<WholeBlocks, FreeListsError> {
         let orders = [MAX_PAGE_ORDER, PAGEBLOCK_ORDER];
-        let by_type = [0, 1, 2].into_iter().flat_map(|of| orders.map(|order| (of, order)));
+        let by_type = (0..TYPES.len()).flat_map(|of| orders.map(|order| (of, order)));
         // Pairs come first: single pageblocks of one type could break pairs that another type
         // needs.
-        let pairs_first = orders.into_iter().flat_map(|order| [0, 1, 2].map(|of| (of, order)));
+        let pairs_first =
+            orders.into_iter().flat_map(|order| (0..TYPES.len()).map(move |of| (of, order)));
         WholeBlocks::in_turn(lists, start, end, by_type)
             .or_else(|_| WholeBlocks::in_turn(lists, start, end, pairs_first))
     }
@@ -46,13 +48,17 @@ impl WholeBlocks {
     ) -> Result<WholeBlocks, FreeListsError> {
         let vacant = (start.div_ceil(SIZE)..end / SIZE).map(|n| n * SIZE).collect();
         let mut whole = WholeBlocks { vacant, ..WholeBlocks::default() };
-        let mut singles = BTreeSet::new();
+        // Of CMA, and of all other types.
+        let mut singles = [BTreeSet::new(), BTreeSet::new()];
         let mut placed = [0u64; 2];
         for (of, order) in turns {
             let asked = u64::from(lists.blocks[of][usize::from(order)]);
             let found = match order {
                 MAX_PAGE_ORDER => whole.take_pairs(asked),
-                _ => whole.take_singles(asked, &mut singles),
+                _ => {
+                    let is_cma = TYPES[of] == MigrateType::Cma;
+                    whole.take_singles(asked, &mut singles[usize::from(!is_cma)])
+                }
             };
             let placed = &mut placed[usize::from(order - PAGEBLOCK_ORDER)];
             *placed += found.len() as u64;
