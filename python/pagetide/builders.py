@@ -198,10 +198,13 @@ class Node(_Table):
 
 class Zone(_Table):
     """A zone with exact sizes."""
-    name: Literal["DMA", "DMA32", "Normal", "Movable"] = field(kw_only=False)
+    name: Literal["DMA", "DMA32", "Normal", "HighMem", "Movable"] = field(kw_only=False)
     """Name of the zone."""
     present: int | str
     """Memory present."""
+    cma: FreeArea | Size | None = None
+    """CMA memory, which only movable pages can use: the size of an area of whole pageblocks at the end of the
+    zone, or its free lists (default: none)."""
     free: Size | None = None
     """Memory free when the run starts (default: all managed)."""
     late: Size | None = None
@@ -214,8 +217,8 @@ class Zone(_Table):
     reclaimable: FreeArea | None = None
     """Free lists of reclaimable pages when the run starts."""
     unmovable: FreeArea | None = None
-    """Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free lists of any of
-    the three types are given, `free` is the sum of the lists."""
+    """Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free lists of any
+    type are given, `free` is the sum of the lists."""
 
 
 class FreeArea(_Table):
@@ -394,7 +397,7 @@ class Policy(_Table):
     """Whether a compacting task captures the block it has made before the block is free. Default: on."""
     direct_reclaim: Literal["linux-6.1", "linux-2.6.37", "linux-2.6.35"] | None = None
     """How an allocating task reclaims for itself. Default: linux-6.1."""
-    fallback: Literal["linux-6.1", "linux-6.12"] | None = None
+    fallback: Literal["linux-6.1", "linux-5.4", "linux-6.12"] | None = None
     """How many pages a request takes if it falls back to a pageblock of another migrate type without claiming
     the pageblock. Default: linux-6.1."""
     faults: Literal["linux-6.1", "linux-6.12"] | None = None

@@ -21,7 +21,7 @@ use crate::frames::pgdat::NodeState;
 use crate::frames::pin_counts::Pins;
 use crate::frames::watermark::{self, WatermarkInputs};
 use crate::frames::zone::Zone;
-use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NAMES};
+use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_HIGHMEM, ZONE_NAMES};
 use crate::stats::event::EventLog;
 use crate::stats::vmstat::Vmstat;
 use crate::stats::work::Work;
@@ -282,6 +282,7 @@ fn boot_zone(
     zone.present = spec.present;
     zone.managed = spec.managed;
     zone.late = spec.late;
+    zone.is_highmem = spec.is_highmem && index == ZONE_HIGHMEM;
     let (start, end) = (span.managed as u32, (span.managed + spec.managed) as u32);
     if let Some(lists) = spec.free_lists {
         let fits = lists.build(&mut zone, pages, start, end);

@@ -92,6 +92,8 @@ pub struct ZoneSpec {
     /// CMA memory: whole pageblocks at the end of the zone, all free. 0 if `free_lists` is given,
     /// which has the pageblocks of this type.
     pub cma: u64,
+    /// Whether it is HighMem of a 32-bit machine. Only the last zone can be.
+    pub is_highmem: bool,
     /// The free lists at machine start, with [`free`](ZoneSpec::free) pages in total; `None`:
     /// blocks as large as possible.
     pub free_lists: Option<FreeLists>,
@@ -100,13 +102,29 @@ pub struct ZoneSpec {
 impl ZoneSpec {
     /// A zone with all pages managed and free.
     pub const fn all_free(pages: u64) -> ZoneSpec {
-        ZoneSpec { present: pages, managed: pages, free: pages, late: 0, cma: 0, free_lists: None }
+        ZoneSpec {
+            present: pages,
+            managed: pages,
+            free: pages,
+            late: 0,
+            cma: 0,
+            is_highmem: false,
+            free_lists: None,
+        }
     }
 
     /// A zone in which `reserved` pages are not managed; all other pages are free.
     pub const fn with_reserved(present: u64, reserved: u64) -> ZoneSpec {
         let managed = present.saturating_sub(reserved);
-        ZoneSpec { present, managed, free: managed, late: 0, cma: 0, free_lists: None }
+        ZoneSpec {
+            present,
+            managed,
+            free: managed,
+            late: 0,
+            cma: 0,
+            is_highmem: false,
+            free_lists: None,
+        }
     }
 
     /// Largest possible [`cma`](ZoneSpec::cma), if the zone has these managed frames.

@@ -19,7 +19,7 @@ use crate::frames::node::Node;
 use crate::frames::zone::Zone;
 use crate::frames::zone_type::{MAX_NR_ZONES, ZONE_NORMAL};
 use crate::units::page_size::PageSize;
-use crate::units::{Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES};
+use crate::units::{Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, SWAP_CLUSTER_MAX};
 
 /// Smallest `min_free_kbytes` that Linux wants with transparent huge pages: two pageblocks per
 /// populated zone, plus one pageblock for each pair of migrate types in each zone; at most 5 % of
@@ -120,12 +120,20 @@ fn setup_marks(
     page_size: PageSize,
 ) {
     let zones = || nodes.iter().flat_map(|node| &node.zones);
-    let total: u64 = zones().map(|zone| managed.of(zone)).sum();
+    let lowmem = zones().filter(|zone| !zone.is_highmem);
+    let total: u64 = lowmem.map(|zone| managed.of(zone)).sum();
     for node in nodes.iter_mut() {
         let nr_cpus = node.nr_cpus;
         for zone in &mut node.zones {
             let marks = zone_marks(managed.of(zone), total, inputs, page_size);
             (zone.watermark_min, zone.watermark_low, zone.watermark_high) = marks;
+            if zone.is_highmem {
+                // Kernel requests have no use for a reserve here. The distances stay.
+                let least = highmem_min(managed.of(zone));
+                zone.watermark_low = zone.watermark_low - zone.watermark_min + least;
+                zone.watermark_high = zone.watermark_high - zone.watermark_min + least;
+                zone.watermark_min = least;
+            }
             zone.watermark_boost = 0;
             zone.watermark_boost_factor = inputs.watermark_boost_factor;
             zone.fallback = inputs.fallback;
@@ -135,7 +143,13 @@ fn setup_marks(
     update_totalreserve(nodes);
 }
 
-/// The min, low and high watermarks of a zone that has `managed` of the machine's `total` pages.
+/// The min watermark of a zone HighMem: a thousandth of the zone, within limits.
+fn highmem_min(managed: u64) -> u64 {
+    (managed / 1024).clamp(SWAP_CLUSTER_MAX, 128)
+}
+
+/// The min, low and high watermarks of a zone that has `managed` of the machine's `total` pages,
+/// HighMem not counted.
 pub fn zone_marks(
     managed: u64,
     total: u64,

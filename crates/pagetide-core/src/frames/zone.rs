@@ -90,6 +90,8 @@ pub struct Zone {
     pub lowmem_reserve: [u64; MAX_NR_ZONES],
     /// Pages in pageblocks reserved for atomic requests of order > 0.
     pub nr_reserved_highatomic: u64,
+    /// Whether the kernel has no addresses for the zone's memory (Linux `is_highmem`).
+    pub is_highmem: bool,
     /// Pages in pageblocks of type CMA. Never changes after boot.
     pub cma_pages: u64,
     pub(crate) pageblocks: Vec<MigrateType>,
@@ -138,6 +140,7 @@ impl Zone {
             fallback: FallbackPolicy::default(),
             lowmem_reserve: [0; MAX_NR_ZONES],
             nr_reserved_highatomic: 0,
+            is_highmem: false,
             cma_pages: 0,
             pageblocks: vec![MigrateType::Movable; nr_blocks],
             compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
@@ -150,6 +153,9 @@ impl Zone {
 
     /// Name as in /proc/zoneinfo.
     pub fn name(&self) -> &'static str {
+        if self.is_highmem {
+            return "HighMem";
+        }
         ZONE_NAMES.get(self.index).copied().unwrap_or("?")
     }
 

@@ -7,11 +7,13 @@
 //!
 //! Invariant: see [`crate::audit`].
 
+use crate::ageing::lruvec::LruSizes;
 use crate::ageing::pagevec::LruBatches;
 use crate::compaction::Compactions;
 use crate::config::era::Era;
 use crate::config::Config;
 use crate::frames::boot::SetupError;
+use crate::frames::gfp::Watermark;
 use crate::frames::node::NodeSpec;
 use crate::frames::page::PageFlags;
 use crate::frames::page_alloc::Memory;
@@ -97,6 +99,22 @@ impl Memory {
     /// Free pages of the machine.
     pub fn nr_free_pages(&self) -> u64 {
         self.zones().map(Zone::free_pages).sum()
+    }
+
+    /// Zones HighMem with memory.
+    pub(crate) fn highmem_zones(&self) -> impl Iterator<Item = &Zone> {
+        self.zones().filter(|zone| zone.is_highmem && zone.is_populated())
+    }
+
+    /// Pages of zones HighMem that could become dirty page cache. They do not count for the dirty
+    /// limits, because the kernel needs other memory to write them (Linux
+    /// `highmem_dirtyable_memory`; `vm.highmem_is_dirtyable` is 0).
+    pub(crate) fn highmem_dirtyable_pages(&self) -> u64 {
+        let of = |zone: &Zone| {
+            let free = zone.free_pages().saturating_sub(zone.wmark(Watermark::High));
+            free + LruSizes(self.pgdat[zone.node].zone_lru[zone.index]).file()
+        };
+        self.highmem_zones().map(of).sum()
     }
 
     /// Pages of the machine's CMA areas.

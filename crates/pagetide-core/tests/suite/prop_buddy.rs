@@ -72,10 +72,9 @@ fn ops() -> impl Strategy<Value = Op> {
 /// One node with a DMA zone and an odd end, or two nodes, one of which may have CMA.
 fn machines() -> impl Strategy<Value = Vec<NodeSpec>> {
     let mut small = NodeSpec::default();
-    small.zones[ZONE_DMA] =
-        ZoneSpec { present: 3998, managed: 3840, free: 3800, late: 0, cma: 0, free_lists: None };
+    small.zones[ZONE_DMA] = ZoneSpec { free: 3800, ..ZoneSpec::with_reserved(3998, 158) };
     small.zones[ZONE_NORMAL] =
-        ZoneSpec { present: 7777, managed: 7000, free: 6100, late: 100, cma: 0, free_lists: None };
+        ZoneSpec { free: 6100, late: 100, ..ZoneSpec::with_reserved(7777, 777) };
     let mut near = NodeSpec::default();
     near.zones[ZONE_NORMAL] = ZoneSpec::all_free(5120);
     near.zones[ZONE_MOVABLE] = ZoneSpec::with_reserved(2048, 3);

@@ -227,8 +227,9 @@ pub struct ZoneSetup {
 impl ZoneSetup {
     /// In the core's type.
     pub const fn spec(&self) -> ZoneSpec {
-        let ZoneSetup { name: _, present, managed, free, late, cma, free_lists } = *self;
-        ZoneSpec { present, managed, free, late, cma, free_lists }
+        let ZoneSetup { name, present, managed, free, late, cma, free_lists } = *self;
+        let is_highmem = matches!(name, ZoneName::HighMem);
+        ZoneSpec { present, managed, free, late, cma, is_highmem, free_lists }
     }
 }
 

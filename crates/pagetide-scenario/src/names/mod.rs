@@ -11,7 +11,9 @@ pub use caches::kernel_caches;
 pub use pagetide_core::control::{cache_and_file, CacheControl};
 
 use crate::op::Advice;
-use pagetide_core::frames::zone_type::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
+use pagetide_core::frames::zone_type::{
+    ZONE_DMA, ZONE_DMA32, ZONE_HIGHMEM, ZONE_MOVABLE, ZONE_NORMAL,
+};
 
 pub trait NameSet: Copy + Sized + 'static {
     /// Noun for a name of this set in messages, for example `disk model`.
@@ -277,6 +279,8 @@ names! {
         Dma32 = "DMA32",
         /// Above 4 GiB.
         Normal = "Normal",
+        /// Above the low memory of a 32-bit machine: pages of programs and page cache only.
+        HighMem = "HighMem",
         /// Movable pages only.
         Movable = "Movable",
     }
@@ -289,6 +293,7 @@ impl ZoneName {
             ZoneName::Dma => ZONE_DMA,
             ZoneName::Dma32 => ZONE_DMA32,
             ZoneName::Normal => ZONE_NORMAL,
+            ZoneName::HighMem => ZONE_HIGHMEM,
             ZoneName::Movable => ZONE_MOVABLE,
         }
     }

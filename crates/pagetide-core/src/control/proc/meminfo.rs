@@ -47,7 +47,7 @@ impl Kernel {
         let stat = |stat| self.mem.global_node_stat(stat);
         let swapcached = stat(NodeStat::NrSwapcached);
         let cached = stat(NodeStat::NrFilePages).saturating_sub(swapcached);
-        let managed = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
+        let managed: u64 = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
         let page_size = self.mem.page_size;
         let mut pages = |label: &str, pages| put_kb(out, label, page_size.kbytes_of(pages));
         pages("MemTotal:", managed);
@@ -61,6 +61,14 @@ impl Kernel {
             pages(label, lists.iter().map(|&lru| sizes.on(lru)).sum());
         }
         pages("Mlocked:", self.nr_mlock());
+        if self.mem.highmem_zones().next().is_some() {
+            let sum = |of: fn(&Zone) -> u64| self.mem.highmem_zones().map(of).sum::<u64>();
+            let (total, free) = (sum(|zone| zone.managed), sum(Zone::free_pages));
+            pages("HighTotal:", total);
+            pages("HighFree:", free);
+            pages("LowTotal:", managed - total);
+            pages("LowFree:", self.mem.nr_free_pages() - free);
+        }
         pages("SwapTotal:", self.swap.usable().into());
         pages("SwapFree:", self.swap.free().into());
         pages("Zswap:", 0);

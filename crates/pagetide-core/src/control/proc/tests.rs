@@ -562,3 +562,47 @@ fn workingset_nodes_are_the_nodes_that_hold_only_shadows() {
     assert_eq!(nodes, found);
     assert!(nodes > 0, "no page cache was evicted");
 }
+
+/// A 32-bit machine: 16 MiB of CMA in zone Normal, which has 64 MiB; 128 MiB of HighMem.
+fn machine_of_32_bits() -> Machine {
+    use crate::frames::node::ZoneSpec;
+    let mut spec = NodeSpec::default();
+    spec.zones[2] = ZoneSpec { cma: 4096, ..ZoneSpec::all_free(16_384) };
+    spec.zones[3] = ZoneSpec { is_highmem: true, ..ZoneSpec::all_free(32_768) };
+    Machine::new(&[spec], 1, Config::default()).unwrap()
+}
+
+#[test]
+fn cma_and_highmem_have_lines_of_their_own() {
+    let machine = machine_of_32_bits();
+    let text = machine.proc_meminfo();
+    let kb: BTreeMap<&str, u64> =
+        read_meminfo(&text).into_iter().map(|(name, kb, _)| (name, kb)).collect();
+    assert_eq!((kb["CmaTotal"], kb["CmaFree"]), (16 << 10, 16 << 10));
+    assert_eq!((kb["HighTotal"], kb["HighFree"]), (128 << 10, 128 << 10));
+    assert_eq!((kb["LowTotal"], kb["LowFree"]), (64 << 10, 64 << 10));
+    let zones = machine.proc_zoneinfo();
+    assert!(zones.contains("cma      4096\n") && zones.contains("nr_free_cma  4096\n"));
+    assert!(zones.contains("zone  HighMem\n") && !zones.contains("Movable"), "{zones}");
+    assert!(machine.proc_vmstat().contains("\nnr_free_cma 4096\n"));
+    let types = machine.proc_pagetypeinfo();
+    let row =
+        "zone   Normal, type          CMA      0      0      0      0      0      0      0      \
+               0      0      0      4 \n";
+    assert!(types.contains(row), "{types}");
+    assert!(types.contains("Reclaimable   HighAtomic          CMA      Isolate \n"), "{types}");
+    let usual = used_machine();
+    for text in [usual.proc_meminfo(), usual.proc_pagetypeinfo(), usual.proc_vmstat()] {
+        assert!(!text.to_lowercase().contains("cma") && !text.contains("HighT"), "{text}");
+    }
+}
+
+#[test]
+fn highmem_is_not_dirtyable() {
+    let machine = machine_of_32_bits();
+    let low = machine.mem.nodes[0].zones[2].managed;
+    let (background, threshold) = machine.dirty_limits();
+    // vm.dirty_background_ratio is 10, vm.dirty_ratio is 20.
+    assert!(threshold <= low / 5 && threshold > low / 6, "{threshold} of {low}");
+    assert!(background <= low / 10);
+}

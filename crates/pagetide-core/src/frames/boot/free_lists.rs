@@ -193,12 +193,10 @@ mod tests {
     fn node(lists: FreeLists) -> NodeSpec {
         let mut spec = NodeSpec::default();
         spec.zones[ZONE_DMA32] = ZoneSpec {
-            present: 61_402,
-            managed: 52_062,
             free: lists.pages(),
             late: 736,
-            cma: 0,
             free_lists: Some(lists),
+            ..ZoneSpec::with_reserved(61_402, 9340)
         };
         spec
     }
@@ -356,11 +354,8 @@ mod tests {
             let (Ok(counted), Some(plan)) = (counted, plan) else { continue };
             fitted += 1;
             let is_cma = |chunk: &Chunk| chunk.mt == MigrateType::Cma;
-            let mut free: Vec<(u32, Order, bool)> = plan
-                .chunks
-                .iter()
-                .map(|chunk| (chunk.pfn, chunk.order, is_cma(chunk)))
-                .collect();
+            let mut free: Vec<(u32, Order, bool)> =
+                plan.chunks.iter().map(|chunk| (chunk.pfn, chunk.order, is_cma(chunk))).collect();
             free.sort_unstable();
             assert!(free.windows(2).all(|two| two[0].0 + (1 << two[0].1) <= two[1].0));
             assert!(free.iter().all(|&(pfn, order, is_cma)| {

@@ -6,7 +6,7 @@ use crate::frames::boot::SetupError;
 use crate::frames::buddy::clear_tails;
 use crate::frames::buddy::Placement;
 use crate::frames::node::{NodeSpec, ZoneSpec};
-use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
+use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32, ZONE_HIGHMEM, ZONE_NORMAL};
 use crate::units::digest::Digest;
 use proptest::prelude::*;
 use std::vec;
@@ -53,16 +53,8 @@ fn the_last_page_freed_is_the_first_to_go() {
 #[test]
 fn the_kernel_takes_the_low_end_of_a_zone() {
     let mut spec = NodeSpec::default();
-    spec.zones[ZONE_DMA] =
-        ZoneSpec { present: 3998, managed: 3840, free: 3808, late: 0, cma: 0, free_lists: None };
-    spec.zones[ZONE_DMA32] = ZoneSpec {
-        present: 61_399,
-        managed: 51_806,
-        free: 43_434,
-        late: 0,
-        cma: 0,
-        free_lists: None,
-    };
+    spec.zones[ZONE_DMA] = ZoneSpec { free: 3808, ..ZoneSpec::with_reserved(3998, 158) };
+    spec.zones[ZONE_DMA32] = ZoneSpec { free: 43_434, ..ZoneSpec::with_reserved(61_399, 9593) };
     let memory = Memory::new(&[spec], 1).unwrap();
     memory.audit().unwrap();
     let [dma, dma32, ..] = &memory.nodes[0].zones;
@@ -324,7 +316,7 @@ fn bad_machines_are_refused() {
     assert_eq!(err(&[ok, of(ZONE_DMA, ZoneSpec::all_free(8))], 1), E::LowZone(NodeId(1)));
     let large = of(ZONE_DMA, ZoneSpec::all_free(4097));
     assert_eq!(err(&[large], 1), E::ZoneTooLarge(NODE, ZONE_DMA));
-    let odd = ZoneSpec { present: 10, managed: 20, free: 5, late: 0, cma: 0, free_lists: None };
+    let odd = ZoneSpec { present: 10, free: 5, ..ZoneSpec::all_free(20) };
     assert_eq!(err(&[of(ZONE_NORMAL, odd)], 1), E::ZoneCounts(NODE, ZONE_NORMAL));
     let huge = ZoneSpec::all_free(1 << 29);
     assert_eq!(err(&[of(ZONE_NORMAL, huge), ok], 1), E::TooManyPages((1 << 29) + 1024));
@@ -553,4 +545,21 @@ fn cma_has_whole_pageblocks_above_the_kernels_memory() {
         let error = SetupError::FreeLists(NodeId(0), ZONE_NORMAL);
         assert_eq!(machine(ZoneSpec { cma, ..zone }), Err(error));
     }
+}
+
+#[test]
+fn only_user_memory_is_in_highmem() {
+    let mut node = NodeSpec::default();
+    node.zones[ZONE_NORMAL] = ZoneSpec::all_free(2048);
+    node.zones[ZONE_HIGHMEM] = ZoneSpec { is_highmem: true, ..ZoneSpec::all_free(4096) };
+    let mut memory = Memory::new(&[node], 1).unwrap();
+    let user = memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
+    assert_eq!(memory.pages[user].zone(), ZONE_HIGHMEM);
+    let kernel = take_all(&mut memory, Gfp::KERNEL);
+    assert!(
+        kernel.len() == 2048 && kernel.iter().all(|pfn| memory.pages[*pfn].zone() == ZONE_NORMAL)
+    );
+    assert!(memory.alloc_fast(CPU, NODE, 0, Gfp::KERNEL).is_none());
+    let user = memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
+    assert_eq!(memory.pages[user].zone(), ZONE_HIGHMEM);
 }

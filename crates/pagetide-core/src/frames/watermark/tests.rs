@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::frames::gfp::MigrateType;
-use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32};
+use crate::frames::zone_type::{ZONE_DMA, ZONE_DMA32, ZONE_HIGHMEM};
 use crate::units::{NodeId, Pfn};
 
 fn zone(free: u64, reserve: u64) -> Zone {
@@ -253,4 +253,20 @@ fn free_cma_pages_count_for_movable_requests_only() {
     }
     // kswapd balances for all requests.
     assert!(!zone_watermark_ok(&zone, 0, 488, 0, AllocFlags::at(Watermark::High)));
+}
+
+/// A phone of 2012 with Linux 3.4: its /proc/zoneinfo has these sizes, watermarks and reserves.
+#[test]
+fn the_32_bit_phone() {
+    let mut nodes = [node(0, 0, 121_412)];
+    let high = &mut nodes[0].zones[ZONE_HIGHMEM];
+    (high.present, high.managed, high.is_highmem) = (129_238, 129_238, true);
+    let policy = WatermarkPolicy::Derived;
+    let mut inputs = WatermarkInputs { policy, ..WatermarkInputs::default() };
+    boot(&mut nodes, &mut inputs, PageSize::Kib4);
+    let [.., normal, high] = &nodes[0].zones;
+    assert_eq!((marks(normal), normal.lowmem_reserve[ZONE_HIGHMEM]), ((696, 870, 1044), 4038));
+    assert_eq!((marks(high), high.name()), ((126, 311, 496), "HighMem"));
+    // Small and large zones.
+    assert_eq!([1 << 10, 1 << 16, 1 << 18].map(highmem_min), [32, 64, 128]);
 }

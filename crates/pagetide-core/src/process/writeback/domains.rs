@@ -71,7 +71,8 @@ impl Machine {
     pub(super) fn machine_levels(&self) -> DirtyLevels {
         let reserve: u64 = self.mem.nodes.iter().map(|node| node.totalreserve_pages).sum();
         let file = self.mem.global_lru_sizes().file();
-        let avail = self.mem.nr_free_pages().saturating_sub(reserve) + file + 1;
+        let free = self.mem.nr_free_pages().saturating_sub(reserve) + file;
+        let avail = free.saturating_sub(self.mem.highmem_dirtyable_pages()) + 1;
         let mut levels = DirtyLevels {
             avail,
             dirty: self.mem.global_node_stat(NodeStat::NrDirty),

@@ -9,7 +9,8 @@ use pagetide_core::config::{
     CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, PolicySet, Thp, ThpDefrag,
 };
 use pagetide_core::frames::gfp::{Gfp, MigrateType};
-use pagetide_core::frames::node::NodeSpec;
+use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
+use pagetide_core::frames::zone_type::{ZONE_HIGHMEM, ZONE_NORMAL};
 use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
@@ -77,7 +78,13 @@ impl Storm {
         let nr_cpus = 2 + dice.draw(3) as u16;
         let mib = [8, 12, 16][dice.draw(3) as usize];
         let mut node = NodeSpec::x86_64(mib << 20, 0, 0);
-        if dice.draw(3) == 0 {
+        if dice.draw(4) == 0 {
+            // 32 bits.
+            let low = ZoneSpec::all_free((mib << 8) / 2);
+            node = NodeSpec::default();
+            node.zones[ZONE_NORMAL] = low;
+            node.zones[ZONE_HIGHMEM] = ZoneSpec { is_highmem: true, ..low };
+        } else if dice.draw(3) == 0 {
             node.zones[0].cma = 512 * (1 + dice.draw(mib / 4));
         }
         let mut machine = Machine::new(&[node], nr_cpus, config).unwrap();
@@ -245,8 +252,10 @@ impl Storm {
                 assert!(hit || paid, "a fault that has ended: {got:?}");
             }
             (Aim::Block { order, movable }, Outcome::Block(pfn)) => {
-                let zone = &self.world.machine.mem.nodes[0].zones[0];
-                assert!(movable || zone.block_type(pfn) != MigrateType::Cma, "unmovable in CMA");
+                let mem = &self.world.machine.mem;
+                let zone = &mem.nodes[0].zones[mem.pages[pfn].zone()];
+                let is_lent = zone.is_highmem || zone.block_type(pfn) == MigrateType::Cma;
+                assert!(movable || !is_lent, "kernel memory in zone {}", zone.name());
                 self.world.contents.hold_block(pfn, order);
                 let tenant = self.tasks[at].tenant;
                 self.tenants[tenant].blocks.push(pfn);

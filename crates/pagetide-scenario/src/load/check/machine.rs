@@ -182,10 +182,18 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut ProblemSink) -> Vec<ZoneSetup>
         let (Some(name), Some(present)) = (name, present) else { continue };
         names.insert(name.value.name(), name.span, zones.len(), sink);
         if last > Some(name.value) {
-            let hint = "write the zones in the order DMA, DMA32, Normal, Movable";
+            let hint = "write the zones in the order DMA, DMA32, Normal, HighMem, Movable";
             sink.hinted(name.span, "zones out of order", hint);
         }
         last = Some(name.value);
+        let has = |name| zones.iter().any(|zone: &ZoneSetup| zone.name == name);
+        let is_64_bit = matches!(name.value, ZoneName::HighMem) && has(ZoneName::Dma32)
+            || matches!(name.value, ZoneName::Movable) && has(ZoneName::HighMem);
+        if is_64_bit {
+            let message = "zone HighMem in a node with DMA32 or Movable";
+            let hint = "a 32-bit machine has zones DMA, Normal and HighMem";
+            sink.hinted(name.span, message, hint);
+        }
         let managed = zone.managed.as_ref().unwrap_or(present);
         let free_lists = free_lists::check(zone, sink);
         let on_lists = free_lists.map(|lists| Spanned {
