@@ -1,9 +1,9 @@
 //! /proc/zoneinfo, /proc/buddyinfo and /proc/pagetypeinfo (Linux: mm/vmstat.c, 6.1).
 //!
 //! zoneinfo has all zones, but no counters for empty zones; the other two files have only the zones
-//! with memory. Only machines with CMA have `nr_free_cma` and the type CMA. `vm stats threshold` is 0, because all counters are exact here. Counters of the
-//! whole machine (`workingset_refault_*`, `nr_dirtied`, ...) are in the per-node part if there is
-//! only one node.
+//! with memory. Only machines with CMA have `nr_free_cma` and the type CMA. `vm stats threshold` is
+//! 0, because all counters are exact here. Counters of the whole machine (`workingset_refault_*`,
+//! `nr_dirtied`, ...) are in the per-node part if there is only one node.
 
 use super::{is_node_counter, put, CounterRow};
 use crate::ageing::sizes::ZONE_LIST_NAMES;
