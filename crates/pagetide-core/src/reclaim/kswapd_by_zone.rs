@@ -28,7 +28,8 @@
 //!   leaves compaction to kcompactd.
 //!
 //! Differs from Linux: a zone counts as unreclaimable after six full scans in which kswapd freed no
-//! page (Linux: since any page of the zone was freed).
+//! page (Linux: since any page of the zone was freed). With the rules of 2.6.37 and 3.3 kswapd
+//! sleeps after 16 descents in a row that freed nothing (Linux goes on for ever).
 //!
 //! Invariant: these functions run only if the [era](crate::config::era) has lists by zone.
 

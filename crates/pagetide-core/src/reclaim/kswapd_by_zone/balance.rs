@@ -215,6 +215,7 @@ impl Kernel {
             sc.goal.order = 0;
             if sc.found.nr_reclaimed == 0 && !sc.stop_sparing_groups() {
                 if !sc.overrule_plugins() {
+                    self.mem.pgdat[node].kswapd.failures += 1;
                     return RoundEnd::GivesUp;
                 }
                 self.plugin.note(PolicyFault::Overruled);
