@@ -110,7 +110,6 @@ impl<O: Owners> Manager<O> {
             .with(PageFlags::MIGRATING)
             .with(PageFlags::SWAPCACHE);
         if page.flags.any(held) || !(page.place.is_lru() || page.place == Place::Isolated) {
-            self.mem.vmstat.count(Event::ThpSplitPageFailed);
             return false;
         }
         self.split_huge_pmd(pfn);

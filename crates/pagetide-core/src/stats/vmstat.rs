@@ -203,8 +203,6 @@ counters! {
         ThpCollapseAllocFailed = "thp_collapse_alloc_failed";
         /// Huge pages split into small ones.
         ThpSplitPage = "thp_split_page";
-        /// Huge pages that could not be split: locked, pinned, in the swap cache or under migration.
-        ThpSplitPageFailed = "thp_split_page_failed";
         /// Huge mappings split into entries of small pages.
         ThpSplitPmd = "thp_split_pmd";
         /// Regions that khugepaged skipped because too many pages were missing.
