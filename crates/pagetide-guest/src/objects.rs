@@ -104,7 +104,7 @@ impl TaskObjects {
             true => Some([open(NAMES.as_ref())?, open(&disk_path(0))?]),
             false => None,
         };
-        let pipes = pipes.saturating_mul(task.loops.into()).min(OPEN_FILES_MAX / 2);
+        let pipes = pipes.saturating_mul(task.settings.loops.into()).min(OPEN_FILES_MAX / 2);
         if pipes > 0 {
             names::allow_open_files(OPEN_FILES_MAX)
                 .map_err(|error| format!("allowing {OPEN_FILES_MAX} open files: {error}"))?;

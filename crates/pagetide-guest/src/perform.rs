@@ -99,7 +99,8 @@ impl<'a> Performer<'a> {
         let buffers: io::Result<Vec<MemoryMapping>> =
             (0..threads).map(|_| MemoryMapping::locked(BUFFER_PAGES)).collect();
         let buffers = buffers.map_err(|error| format!("buffer of a task: {error}"))?;
-        process::set_nice(task.nice).map_err(|error| format!("nice {}: {error}", task.nice))?;
+        let nice = task.settings.nice;
+        process::set_nice(nice).map_err(|error| format!("nice {nice}: {error}"))?;
         let regions = Vec::with_capacity(64);
         Ok(Performer {
             setup,

@@ -191,7 +191,7 @@ impl<'a> TaskProcesses<'a> {
                 ForkSide::Parent(pid) => pids.push(pid),
                 ForkSide::Child => {
                     process::end_with_parent();
-                    process::set_oom_score(setup.tasks[id].oom_score_adj);
+                    process::set_oom_score(setup.tasks[id].settings.oom_score_adj);
                     task_main(setup, id, groups, shared, counters, is_ours);
                 }
             }

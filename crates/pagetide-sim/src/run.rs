@@ -456,7 +456,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         let task_seed = sub_seed(seed, &format!("task {}", task.name));
         let group = payer(&groups, task.group);
         let mm = machine.create_mm(group.unwrap_or(ROOT)).expect("the group was just made");
-        machine.set_oom_score_adj(mm, task.oom_score_adj).expect("it was just made");
+        machine.set_oom_score_adj(mm, task.settings.oom_score_adj).expect("it was just made");
         let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
         let mut made = SimTask::new(task.name.clone(), program, mm, files, task.background);

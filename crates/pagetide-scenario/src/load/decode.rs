@@ -215,7 +215,7 @@ macro_rules! int_is {
         }
     )+};
 }
-int_is!(u8, u32, u64);
+int_is!(i8, i16, u8, u32, u64);
 
 impl<const MIN: i64, const MAX: i64> Decode for Int<MIN, MAX> {
     fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {

@@ -13,6 +13,7 @@ pub mod object_mix;
 pub mod policies;
 pub mod switches;
 
+pub use crate::load::raw::task::TaskSettings;
 use crate::metric::criterion::Criterion;
 use crate::metric::declared::{requested_by, ON_REQUEST};
 use crate::model::costs::{MachineCosts, ProgramTimes};
@@ -374,12 +375,7 @@ pub struct Task {
     /// The task (index into [`Setup::tasks`]) whose end stops this one, which is then a background
     /// task.
     pub until: Option<usize>,
-    /// Nice value, -20..=19, which gives the scheduling weight.
-    pub nice: i8,
-    /// Added to its badness score for the OOM killer, -1000..=1000.
-    pub oom_score_adj: i16,
-    /// Number of times that it runs through its phases.
-    pub loops: u32,
+    pub settings: TaskSettings,
     pub phases: Vec<Phase>,
     /// Memory that it has when the run starts.
     pub resident: Vec<Resident>,
@@ -421,9 +417,7 @@ impl Task {
             start: TaskStart { delay_ns: 0, after: None },
             background: false,
             until: None,
-            nice: 0,
-            oom_score_adj: 0,
-            loops: 1,
+            settings: TaskSettings::default(),
             phases,
             resident: Vec::new(),
             resident_file: None,

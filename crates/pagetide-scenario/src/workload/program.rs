@@ -83,7 +83,7 @@ impl Program {
             rounds: phase.workload.rounds(),
         });
         let phases: Vec<Stages> = stages.collect();
-        let loops_left = if phases.is_empty() { 0 } else { task.loops };
+        let loops_left = if phases.is_empty() { 0 } else { task.settings.loops };
         Ok(Program { phases, loops_left, ..Program::empty(page_size, planner.state) })
     }
 

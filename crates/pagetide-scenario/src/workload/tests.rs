@@ -121,7 +121,7 @@ fn a_touch_is_framed_by_its_phase_and_maps_once() {
 fn loops_repeat_the_phases_on_the_same_regions() {
     let mut looped =
         task(vec![touch("a", 2, PageOrder::Sequential), Workload::Sleep(SleepWorkload { ns: 7 })]);
-    looped.loops = 3;
+    looped.settings.loops = 3;
     let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
     assert_eq!(pages_of(&ops), [0, 1, 0, 1, 0, 1]);
     let count = |wanted: Op| ops.iter().filter(|op| **op == wanted).count();
@@ -134,7 +134,7 @@ fn loops_repeat_the_phases_on_the_same_regions() {
 fn a_task_without_phases_or_loops_ends_at_once() {
     assert_eq!(run(Vec::new(), Vec::new()), []);
     let mut none = task(vec![Workload::Compute(Compute { ns: 1 })]);
-    none.loops = 0;
+    none.settings.loops = 0;
     assert_eq!(ops_of(&setup(Vec::new(), vec![none]), 1), []);
 }
 
@@ -386,7 +386,7 @@ impl TraceFile {
 fn a_trace_is_replayed_and_its_regions_go() {
     let trace = TraceFile::new(|_| ());
     let mut looped = task(vec![touch("a", 1, PageOrder::Sequential), trace.workload()]);
-    looped.loops = 2;
+    looped.settings.loops = 2;
     let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
     let pass = |first| {
         let (begin, end) = (Op::PhaseBegin { phase: 1 }, Op::PhaseEnd { phase: 1 });
@@ -423,7 +423,7 @@ fn group_operations_name_their_phase() {
         Workload::RemoveGroup(RemoveGroup { group: 0 }),
     ];
     let mut looped = task(phases);
-    looped.loops = 2;
+    looped.settings.loops = 2;
     let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
     let phase =
         |phase| [Op::PhaseBegin { phase }, Op::Group { phase }, Op::PhaseEnd { phase }].into_iter();
@@ -488,7 +488,7 @@ fn a_build_is_its_units_one_after_another() {
     let whole =
         Build { sources: Some((0, 70_000)), objects: Some((1, 70_000)), ..build(trace.path(), 2) };
     let mut looped = task(vec![touch("a", 1, PageOrder::Sequential), Workload::Build(whole)]);
-    looped.loops = 2;
+    looped.settings.loops = 2;
     let ops = ops_of(&setup(vec![file("src", 100_000), file("obj", 10)], vec![looped]), 100);
     let read = |offset, len| Op::Read { file: 0, offset, len };
     let write = |offset, len| Op::Write { file: 1, offset, len };

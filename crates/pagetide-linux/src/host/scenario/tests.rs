@@ -415,7 +415,7 @@ Node 0, zone DMA32
     let (now, written) = setup(&host, as_is);
     let of = |name: &str| {
         let task = now.tasks.iter().find(|task| task.name == name).unwrap();
-        assert!(task.background && task.oom_score_adj == -1000);
+        assert!(task.background && task.settings.oom_score_adj == -1000);
         let [part] = task.resident[..] else { panic!("{task:?}") };
         (part.zone, [part.active_anon, part.inactive_anon, part.active_file, part.inactive_file])
     };

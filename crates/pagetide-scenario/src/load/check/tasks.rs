@@ -9,7 +9,7 @@ use super::waiting::{self, TaskCopy};
 use super::{PHASES_MAX, TASKS_MAX};
 use crate::load::raw;
 use crate::load::span::{clip, ProblemSink, SourceSpan, SpannedProblem};
-use crate::model::{Phase, Resident, Task, TaskStart};
+use crate::model::{Phase, Resident, Task, TaskSettings, TaskStart};
 use crate::names::NameSet;
 use std::collections::BTreeMap;
 
@@ -29,9 +29,7 @@ pub(super) struct Draft<'a> {
     pub(super) after: Option<TaskCopy>,
     pub(super) until: Option<TaskCopy>,
     background: bool,
-    nice: i8,
-    oom_score_adj: i16,
-    loops: u32,
+    settings: TaskSettings,
     resident: Vec<Resident>,
     phases: Vec<Phase>,
     /// It runs until it is stopped.
@@ -135,9 +133,7 @@ fn draft<'a>(
         after: None,
         until: None,
         background,
-        nice: table.nice().0 as i8,
-        oom_score_adj: table.oom_score_adj().0 as i16,
-        loops: table.loops().into(),
+        settings: table.settings(),
         resident: resident::check(table.resident.as_deref().unwrap_or_default(), sink),
         phases,
         is_endless,
@@ -267,9 +263,7 @@ fn expand(
                 start: TaskStart { delay_ns: draft.delay_ns, after },
                 background: draft.background,
                 until,
-                nice: draft.nice,
-                oom_score_adj: draft.oom_score_adj,
-                loops: draft.loops,
+                settings: draft.settings.clone(),
                 phases,
                 resident: draft.resident.clone(),
                 resident_file,

@@ -6,7 +6,7 @@ mod expect;
 mod knobs;
 mod machine;
 mod report;
-mod task;
+pub(crate) mod task;
 
 pub(crate) use expect::ExpectTable;
 pub(crate) use knobs::{ControlName, ControlText, Knobs, PolicyTable, RawGroup, RawWrite};

@@ -21,9 +21,45 @@ pub(crate) struct RawTask {
     pub(crate) inline: Option<WorkloadKeys>,
 }
 
-table! {
-    /// A task: a program that runs on the machine.
-    TaskTable of "the task" {
+/// Declares the keys of a task. A key of the second part is also a field of [`TaskSettings`], and
+/// needs no other line until its value is used.
+macro_rules! task_keys {
+    (
+        { $($checked:tt)* }
+        { $($(#[$meta:meta])* $key:ident: $type:ty = $default:expr => $kept:ty,)* }
+    ) => {
+        table! {
+            /// A task: a program that runs on the machine.
+            TaskTable of "the task" {
+                $($checked)*
+                $($(#[$meta])* $key: Spanned<$type> = $default,)*
+                /// Phases, in order.
+                phase: Vec<RawPhase>,
+            }
+        }
+
+        /// The keys of a task that are kept as they are in the file.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct TaskSettings {
+            $($(#[$meta])* pub $key: $kept,)*
+        }
+
+        impl TaskTable {
+            pub(crate) fn settings(&self) -> TaskSettings {
+                TaskSettings { $($key: self.$key().into(),)* }
+            }
+        }
+    };
+}
+
+impl Default for TaskSettings {
+    fn default() -> TaskSettings {
+        TaskTable::default().settings()
+    }
+}
+
+task_keys! {
+    {
         /// Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         name: Spanned<NameKey> => required "\"writer\"",
         /// Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
@@ -42,17 +78,17 @@ table! {
         /// Name of a task: when that task ends, this one is stopped. The run does not wait for this
         /// one.
         until: Spanned<String>,
-        /// Nice value (default 0).
-        nice: Spanned<Int<-20, 19>> = Int(0),
-        /// Added to the badness score for the OOM killer; -1000: never killed (default 0).
-        oom_score_adj: Spanned<Int<-1000, 1000>> = Int(0),
         /// Memory that the task has when the run starts, on the LRU lists, in frames of a zone that
         /// are managed but not free.
         resident: Vec<ResidentTable>,
+    }
+    {
+        /// Nice value (default 0).
+        nice: Int<-20, 19> = Int(0) => i8,
+        /// Added to the badness score for the OOM killer; -1000: never killed (default 0).
+        oom_score_adj: Int<-1000, 1000> = Int(0) => i16,
         /// Number of times that the task runs through its phases (default 1).
-        loops: Spanned<Int<1, { u32::MAX as i64 }>> = Int(1),
-        /// Phases, in order.
-        phase: Vec<RawPhase>,
+        loops: Int<1, { u32::MAX as i64 }> = Int(1) => u32,
     }
 }
 

@@ -76,7 +76,7 @@ rows = [\"pgfault\"]
     let tasks: Vec<&str> = default.setup.tasks.iter().map(|task| task.name.as_str()).collect();
     assert_eq!(tasks, ["reader", "writer", "late"]);
     let writer = &default.setup.tasks[1];
-    assert_eq!(writer.nice, 5);
+    assert_eq!(writer.settings.nice, 5);
     let phases: Vec<&str> = writer.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(phases, ["fill", "rest"]);
     let fill = &writer.phases[0].workload;

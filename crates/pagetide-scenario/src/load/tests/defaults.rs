@@ -89,7 +89,7 @@ fn everything_can_be_written() {
     let last = ["work", "rest", "make", "enter", "squeeze", "tune", "leave", "remove"];
     assert_eq!(phases, [&first[..], &objects[..], &last[..]].concat());
     assert!(!setup.machine.kmem_accounting && setup.machine.memory_recursiveprot);
-    assert_eq!(setup.tasks[0].oom_score_adj, -1000);
+    assert_eq!(setup.tasks[0].settings.oom_score_adj, -1000);
     assert_eq!(
         setup.machine.costs.iter().map(|(_, ns)| ns).collect::<Vec<_>>(),
         Vec::from_iter(1..35)
@@ -106,7 +106,7 @@ fn everything_can_be_written() {
     assert_eq!(reference.values["a"]["pgscan_kswapd"], 12.0);
     let b = &scenario.variants[1].setup;
     assert_eq!(b.machine.nodes[0].memory, 8 << 30);
-    assert_eq!(b.tasks[2].nice, 5);
+    assert_eq!(b.tasks[2].settings.nice, 5);
     assert_eq!(b.sysctls[0], write(("vm.swappiness", "100")));
     assert_eq!(b.sysctls[3], write(("vm.min_free_kbytes", "8192")));
     assert_eq!(b.policies.of(), Some(KswapdPolicy::Linux2637));

@@ -26,7 +26,7 @@ set.file.data.size = \"1MiB\"
     let [a, b, c] = scenario.variants.as_slice() else { panic!("three variants") };
     assert_eq!(a.setup.machine.nodes[0].memory, 1 << 30);
     assert_eq!(b.setup.machine.nodes[0].memory, 2 << 30);
-    assert_eq!(b.setup.tasks[0].nice, 3);
+    assert_eq!(b.setup.tasks[0].settings.nice, 3);
     let writes = [("vm.swappiness", "5"), ("vm.dirty_ratio", "7")];
     assert!(b.setup.sysctls == writes.map(write));
     assert_eq!(c.setup.machine.swap[0].size, 1 << 30);
@@ -72,7 +72,7 @@ fn the_command_line_wins() {
     assert_eq!(names, ["b", "a"]);
     for variant in &scenario.variants {
         assert_eq!(variant.setup.machine.nodes[0].memory, 4 << 30);
-        assert_eq!(variant.setup.tasks[0].nice, -3);
+        assert_eq!(variant.setup.tasks[0].settings.nice, -3);
         assert_eq!(variant.setup.machine.swap[0].size, 1 << 30);
     }
     let a = &scenario.variants[1].setup.sysctls;

@@ -103,7 +103,7 @@ fn interleaving_takes_turns_and_unmaps_the_file() {
     expected.extend([Op::Unmap { region: 2 }, Op::PhaseEnd { phase: 1 }]);
     assert_eq!(ops, expected);
     let mut looped = task(vec![interleave()]);
-    looped.loops = 2;
+    looped.settings.loops = 2;
     let ops = ops_of(&setup(vec![file("data", 3 * 4096)], vec![looped]), 100);
     assert_eq!(ops.iter().filter(|op| matches!(op, Op::Unmap { .. })).count(), 2);
 }

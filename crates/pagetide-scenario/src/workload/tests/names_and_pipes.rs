@@ -115,7 +115,7 @@ fn what_is_drawn_is_removed_once() {
 #[test]
 fn each_loop_removes_its_own() {
     let mut looped = task(vec![names(2, 100, false), remove_of(0, 2, PickKind::Evenly)]);
-    looped.loops = 2;
+    looped.settings.loops = 2;
     let mut ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
     ops.retain(|op| !matches!(op, Op::PhaseBegin { .. } | Op::PhaseEnd { .. }));
     assert_eq!(ops, [make(0), make(1), remove(1), make(2), make(3), remove(3)]);

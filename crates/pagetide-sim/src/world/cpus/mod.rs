@@ -94,7 +94,7 @@ impl SimCpus {
         let numbers = ThreadNumbers { nr_tasks: tasks.len(), nr_nodes: machine.nr_nodes() };
         let mut scheduler = Scheduler::new(cpus);
         for (id, task) in tasks.iter().enumerate() {
-            scheduler.add_task(id as TaskId, setup.tasks[task.leader].nice, None);
+            scheduler.add_task(id as TaskId, setup.tasks[task.leader].settings.nice, None);
         }
         for daemon in Daemon::all(numbers.nr_nodes) {
             let id = numbers.id(WorldThread::Daemon(daemon));

@@ -10,7 +10,7 @@ use pagetide_scenario::model::{
     Advice, AdviseWorkload, BlockRequest, CacheSetup, CreateGroup, DiscardWorkload, Group,
     HighOrder, Interleave, JoinGroup, KernelCache, KernelMemoryWorkload, KernelObjects, LoadCurve,
     Lock, Pace, PageOrder, PageSize, Phase, RegionPart, RemoveGroup, ServiceWorkload, Setup,
-    TargetWrite, Task, TaskStart, TouchWorkload, Workload, WriteControl,
+    TargetWrite, Task, TaskSettings, TaskStart, TouchWorkload, Workload, WriteControl,
 };
 use pagetide_scenario::names::{LockKind, MadviseKind, NameSet};
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
     let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x6d61_6476));
     setup.machine.memory_recursiveprot = draw.one_in(2);
     for task in &mut setup.tasks {
-        task.oom_score_adj = draw.of(&[0, 0, -1000, 500]);
+        task.settings.oom_score_adj = draw.of(&[0, 0, -1000, 500]);
         for at in (1..=task.phases.len()).rev() {
             let Workload::Touch(TouchWorkload { region, pages, .. }) =
                 &task.phases[at - 1].workload
@@ -458,7 +458,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
     setup.tasks.push(Task {
         group,
         start: TaskStart { delay_ns: draw.below(20_000_000), after: None },
-        loops: 1 + draw.below(3) as u32,
+        settings: TaskSettings { loops: 1 + draw.below(3) as u32, ..TaskSettings::default() },
         ..Task::new("objects", phases)
     });
 }

@@ -10,7 +10,7 @@ use pagetide_scenario::model::policies::PolicyChoices;
 use pagetide_scenario::model::{
     Advice, Compute, DiskFaults, DiskSetup, File, FileReadWorkload, FileWriteWorkload,
     MachineSetup, MappedRead, NodeSetup, PageOrder, PageSize, Phase, Setup, SleepWorkload, Swap,
-    Task, TaskStart, TouchWorkload, WorkingSet, Workload,
+    Task, TaskSettings, TaskStart, TouchWorkload, WorkingSet, Workload,
 };
 use pagetide_scenario::names::{DiskModel, NameSet};
 
@@ -258,9 +258,11 @@ fn setup_without_groups(seed: u64) -> Setup {
             },
             background: id > 0 && draw.one_in(5),
             until: None,
-            nice: draw.below(40) as i8 - 20,
-            oom_score_adj: 0,
-            loops: 1 + draw.below(2) as u32,
+            settings: TaskSettings {
+                nice: draw.below(40) as i8 - 20,
+                loops: 1 + draw.below(2) as u32,
+                ..TaskSettings::default()
+            },
             resident: Vec::new(),
             resident_file: None,
             phases: (0..1 + draw.below(3) as usize)
