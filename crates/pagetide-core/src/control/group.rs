@@ -125,7 +125,6 @@ const READ_ONLY: &[&str] = &[
     "cgroup.stat",
     "memory.pressure",
     "memory.swap.current",
-    "memory.swap.peak",
     "memory.swap.events",
     "memory.usage_in_bytes",
     "memory.max_usage_in_bytes",
@@ -302,8 +301,6 @@ impl Kernel {
             "memory.kmem.failcnt" => format!("{}\n", group.kmem.failcnt),
             "memory.kmem.slabinfo" => self.slabinfo_of_group(memcg),
             "memory.swap.current" => legacy(group.swap.usage),
-            // Linux 6.5.
-            "memory.swap.peak" => legacy(group.swap.peak),
             "memory.failcnt" => format!("{}\n", group.memory.failcnt),
             "memory.stat" => self.memory_stat(memcg),
             "memory.events" => events_text(&group.memory_events),
