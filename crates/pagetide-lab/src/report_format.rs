@@ -1,5 +1,7 @@
 //! The formats of a report for programs (`pagetide run --format`). The file of a format declares it.
 
+mod markdown;
+
 use crate::report::Report;
 use crate::{csv, json};
 
@@ -17,7 +19,7 @@ pub struct ReportFormat {
 }
 
 impl ReportFormat {
-    pub const ALL: &[&ReportFormat] = &[&json::FORMAT, &csv::FORMAT];
+    pub const ALL: &[&ReportFormat] = &[&json::FORMAT, &csv::FORMAT, &markdown::FORMAT];
 
     /// The format with this name.
     pub fn find(name: &str) -> Option<&'static ReportFormat> {
