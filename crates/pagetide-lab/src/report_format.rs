@@ -1,7 +1,5 @@
 //! The formats of a report for programs (`pagetide run --format`). The file of a format declares it.
 
-mod markdown;
-
 use crate::report::Report;
 use crate::{csv, json};
 
@@ -19,7 +17,7 @@ pub struct ReportFormat {
 }
 
 impl ReportFormat {
-    pub const ALL: &[&ReportFormat] = &[&json::FORMAT, &csv::FORMAT, &markdown::FORMAT];
+    pub const ALL: &[&ReportFormat] = &[&json::FORMAT, &csv::FORMAT];
 
     /// The format with this name.
     pub fn find(name: &str) -> Option<&'static ReportFormat> {
