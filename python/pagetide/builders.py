@@ -391,26 +391,31 @@ class Policy(_Table):
     """Which built-in behaviours to use. docs/scenario.md says what each one stands for."""
     background_compaction: Literal["kcompactd-early", "kcompactd", "kswapd", "off"] | None = None
     """Which daemon makes blocks of high order in the background. Default: kcompactd-early."""
-    compaction: Literal["linux-6.1", "linux-4.5"] | None = None
+    compaction: Literal["linux-6.1", "linux-5.8", "linux-4.5"] | None = None
     """When compaction is worthwhile, how it scans, and when an allocation uses it. Default: linux-6.1."""
     compaction_capture: Literal["on", "off"] | None = None
     """Whether a compacting task captures the block it has made before the block is free. Default: on."""
-    direct_reclaim: Literal["linux-6.1", "linux-2.6.37", "linux-2.6.35"] | None = None
+    direct_reclaim: Literal["linux-6.1", "linux-3.3", "linux-2.6.37", "linux-2.6.35"] | None = None
     """How an allocating task reclaims for itself. Default: linux-6.1."""
     fallback: Literal["linux-6.1", "linux-5.4", "linux-6.12"] | None = None
     """How many pages a request takes if it falls back to a pageblock of another migrate type without claiming
     the pageblock. Default: linux-6.1."""
-    faults: Literal["linux-6.1", "linux-6.12"] | None = None
+    faults: Literal["linux-6.1", "linux-6.12", "linux-5.0"] | None = None
     """Events that count as a page fault. Default: linux-6.1."""
     group_walk: Literal["whole", "shared"] | None = None
     """How a reclaimer walks the groups. Default: whole."""
     groups: Literal["linux"] | None = None
     """A policy registered by the program: it chooses the groups to reclaim from."""
-    kernel: Literal["linux-6.1", "linux-6.12"] | None = None
+    kernel: Literal[
+        "linux-2.6.37", "linux-3.3", "linux-4.5", "linux-4.6", "linux-5.4", "linux-5.8", "linux-5.9",
+        "linux-6.1", "linux-6.12",
+    ] | None = None
     """The kernel whose behaviour is the default of the other keys. Default: linux-6.1."""
-    kswapd: Literal["linux-6.1", "linux-4.5", "linux-2.6.37"] | None = None
+    kswapd: Literal["linux-6.1", "linux-4.5", "linux-3.3", "linux-2.6.37"] | None = None
     """How kswapd balances a node. Default: linux-6.1."""
-    lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = None
+    lru: Literal[
+        "linux-6.1", "linux-5.8", "linux-5.4", "linux-4.5", "linux-3.3", "linux-2.6.37", "linux-6.12",
+    ] | None = None
     """How pages age, and how page cache and anonymous memory share the pressure. Default: linux-6.1."""
     per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None
     """How large per-CPU lists are, and how fast they drain. Default: linux-6.1."""
@@ -590,6 +595,8 @@ class Interleave(_Workload, workload="interleave"):
     """Number of pages of each kind."""
     file: str
     """File to map, with at least `pages` pages; it is unmapped when the phase ends."""
+    keep_mapped: bool | None = None
+    """Whether the file stays mapped until the task ends (default false)."""
     region: str | None = None
     """Anonymous region; phases of a task that name the same region share it (default anon)."""
 
