@@ -24,8 +24,8 @@ __all__ = [
     "Advise", "Build", "Cache", "Compute", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults", "Expect",
     "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
     "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
-    "Policy", "Pulse", "Remove", "RemoveGroup", "Report", "Service", "Sleep", "Swap", "Task", "Touch",
-    "Trace", "Variant", "WorkingSet", "WriteControl", "Zone",
+    "Policy", "Remove", "RemoveGroup", "Report", "Service", "Sleep", "Swap", "Task", "Touch", "Trace",
+    "Variant", "WorkingSet", "WriteControl", "Zone",
 ]
 
 Size: TypeAlias = Union[int, str]
@@ -586,19 +586,6 @@ class Touch(_Workload, workload="touch"):
     """Distance between two pages that are touched, in whole pages (default: one page)."""
     write: bool | None = None
     """Writes if true, reads if false (default true)."""
-
-
-class Pulse(_Workload, workload="pulse"):
-    """A task, or a phase of one, with the workload `pulse`. Writes each page of an anonymous region, then
-    rests, and so on."""
-    size: int | str
-    """Size of the region."""
-    rest: int | str
-    """Time to sleep after each pass over the region."""
-    pulses: int | None = None
-    """Number of passes (default 1)."""
-    region: str | None = None
-    """Name of the region; phases of a task that name the same region share it (default anon)."""
 
 
 class Interleave(_Workload, workload="interleave"):

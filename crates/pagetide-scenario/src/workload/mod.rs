@@ -232,8 +232,6 @@ workloads! {
     MappedRead(MappedRead) = "mapped-read" in mapped_read,
     /// Writes or reads each page of an anonymous region.
     Touch(TouchWorkload) = "touch" in touch,
-    /// Writes each page of an anonymous region, then rests, and so on.
-    Pulse(Pulse) = "pulse" in pulse,
     /// Touches anonymous pages and pages of a file in turn, so that they alternate in memory.
     Interleave(Interleave) = "interleave" in interleave,
     /// Frees pages of an anonymous region with madvise(MADV_DONTNEED).
