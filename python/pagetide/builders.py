@@ -492,8 +492,6 @@ class _Task(_Table):
     """Number of times that the task runs through its phases (default 1)."""
     nice: int | None = None
     """Nice value (default 0)."""
-    note: str | None = None
-    """Remark, a line of the heading of results (default: none)."""
     oom_score_adj: int | None = None
     """Added to the badness score for the OOM killer; -1000: never killed (default 0)."""
     resident: Sequence[Resident] | None = None

@@ -34,13 +34,6 @@ pub fn entries(report: &Report) -> Vec<(&'static str, Vec<String>)> {
     if let Some(first) = scenario.variants.first() {
         entries.push(("machine", vec![machine(&first.setup.machine)]));
     }
-    let tasks = scenario.variants.iter().take(1).flat_map(|first| &first.setup.tasks);
-    let noted = tasks.filter(|task| !task.settings.note.is_empty());
-    let notes: Vec<String> =
-        noted.map(|task| format!("{}: {}", task.name, task.settings.note)).collect();
-    if !notes.is_empty() {
-        entries.push(("tasks", notes));
-    }
     let stated = scenario.variants.first().and_then(|first| costs(&first.setup.machine.costs));
     entries.extend(stated.map(|stated| ("costs", vec![stated])));
     if !report.plan.overrides.is_empty() {
@@ -350,17 +343,6 @@ mod tests {
         let text = render(&report, 100);
         assert!(text.contains("  small: task.x.size=50MiB\n"), "{text}");
         assert!(text.contains("  new: other tasks or files than default\n"), "{text}");
-    }
-
-    #[test]
-    fn notes_of_tasks_are_printed() {
-        let mut report = report_of(&[("default", vec![&[]])]);
-        let mut task = crate::testing::task("web", &["main"]);
-        task.settings.note = "a server".to_owned();
-        report.plan.scenario.variants[0].setup.tasks =
-            vec![task, crate::testing::task("b", &["main"])];
-        let text = render(&report, 100);
-        assert!(text.contains("\ntasks      web: a server\n"), "{text}");
     }
 
     #[test]

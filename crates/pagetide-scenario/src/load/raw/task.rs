@@ -89,8 +89,6 @@ task_keys! {
         oom_score_adj: Int<-1000, 1000> = Int(0) => i16,
         /// Number of times that the task runs through its phases (default 1).
         loops: Int<1, { u32::MAX as i64 }> = Int(1) => u32,
-        /// Remark, a line of the heading of results (default: none).
-        note: String = String::new() => String,
     }
 }
 
