@@ -3,11 +3,11 @@
 //!
 //! Reading order: [`plan`] lists the runs, [`execute`] makes them in parallel, [`report`] gathers
 //! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`] turn
-//! a report into text; [`report_format`] lists the formats for programs. [`facts`] compares variants and explains differences, [`timeline`]
-//! draws one run over time. [`world`] is the interface to the simulator. [`find`] searches the
-//! value of a knob, [`sweep`] runs grids of knobs and stores the rows, [`compare`] compares two
-//! results. [`explain`] describes names, [`select`] matches metrics. HTML pages, traces and the
-//! comparison with a kernel are crates of their own.
+//! a report into text; [`report_format`] lists the formats for programs. [`facts`] compares
+//! variants and explains differences, [`timeline`] draws one run over time. [`world`] is the
+//! interface to the simulator. [`find`] searches the value of a knob, [`sweep`] runs grids of knobs
+//! and stores the rows, [`compare`] compares two results. [`explain`] describes names, [`select`]
+//! matches metrics. HTML pages, traces and the comparison with a kernel are crates of their own.
 //!
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
 //! bytes, with any number of threads.
