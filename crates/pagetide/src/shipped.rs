@@ -20,7 +20,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// The name of the experiment in this file, if it is one. Traces and object mixes are not
 /// experiments.
 fn name_of(path: &'static str) -> Option<&'static str> {
-    path.strip_suffix(".toml").filter(|name| !name.starts_with("objects/"))
+    path.strip_suffix(".toml").filter(|name| !name.contains("objects/"))
 }
 
 /// The name of the shipped experiment that `text` names, with or without `.toml`.

@@ -122,7 +122,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "report",
         &[
             ("pagetide import report dmesg.txt -o oom.toml", "the first report of a log"),
-            ("dmesg | pagetide import report - --report 2", "the second, from a pipe"),
+            ("pagetide import report dmesg.txt --report 2", "the second, on stdout"),
         ],
     ),
     (
