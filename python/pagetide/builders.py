@@ -217,8 +217,8 @@ class Zone(_Table):
     reclaimable: FreeArea | None = None
     """Free lists of reclaimable pages when the run starts."""
     unmovable: FreeArea | None = None
-    """Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free lists of any
-    type are given, `free` is the sum of the lists."""
+    """Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free lists of any type
+    are given, `free` is the sum of the lists."""
 
 
 class FreeArea(_Table):
