@@ -241,3 +241,14 @@ fn a_full_group_whose_only_task_has_not_begun_starves_others() {
     ];
     assert_eq!(run_groups(ops, None, 20_000), 1);
 }
+
+/// A task in a group without room, under each policy: its read ends.
+#[test]
+fn a_read_without_room_ends_under_every_policy() {
+    for at in 0..choices().count() as u8 {
+        let before = [Op::Create(0), Op::Spawn(7), Op::Create(127), Op::Create(43)];
+        let ops =
+            before.into_iter().chain([Op::Policy(at), Op::Write(89, 69, 106), Op::Read(0, 439)]);
+        run_groups(ops.collect(), None, 20_000);
+    }
+}

@@ -196,7 +196,9 @@ impl Kernel {
                 size
             };
             match size >> plan.priority {
-                0 if self.era.forces_small_scans && sc.goal.is_for_group() => SWAP_CLUSTER_MAX,
+                0 if size > 0 && self.era.forces_small_scans && sc.goal.is_for_group() => {
+                    SWAP_CLUSTER_MAX
+                }
                 scan => scan,
             }
         });
