@@ -127,7 +127,9 @@ fn reserve_ratios(host: &HostSnapshot, text: &str) -> String {
         let index = names.iter().position(|name| *name == zone.name());
         index.and_then(|index| ratios.get(index).copied()).unwrap_or(default).to_owned()
     };
-    ZoneName::ALL.iter().zip(RESERVE_RATIOS).map(ratio).collect::<Vec<String>>().join(" ")
+    // The importer writes no HighMem; its index would be that of Movable.
+    let zones = ZoneName::ALL.iter().filter(|zone| !matches!(zone, ZoneName::HighMem));
+    zones.zip(RESERVE_RATIOS).map(ratio).collect::<Vec<String>>().join(" ")
 }
 
 /// A scenario has one read-ahead size for all disks.
