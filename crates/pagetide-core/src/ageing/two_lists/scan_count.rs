@@ -196,6 +196,7 @@ impl Kernel {
                 size
             };
             match size >> plan.priority {
+                // Linux 3.3 also plans 32 pages of an empty list, except at priority 0.
                 0 if size > 0 && self.era.forces_small_scans && sc.goal.is_for_group() => {
                     SWAP_CLUSTER_MAX
                 }
