@@ -65,35 +65,32 @@ sets! {
     /// Linux 3.3: global reclaim walks the lists of all groups, and does not write dirty pages of
     /// files while the pressure is mild.
     Linux33 = "linux-3.3", since (3, 3, 0),
-        Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
-
+        Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637),
         Kswapd(KswapdPolicy::Linux33), DirectReclaim(DirectReclaimPolicy::Linux33),
-        Lru(LruPolicy::Linux33), Cgroup(CgroupVersion::V1),
+        Lru(LruPolicy::Linux33), Cgroup(CgroupVersion::V1), Fallback(FallbackPolicy::Linux54),
         BackgroundCompaction(BackgroundCompaction::Off), Compaction(CompactionPolicy::Linux45),
         SlabAccounting(SlabAccounting::Off), Slub(SlubPolicy::Linux55),
         Faults(FaultPolicy::Linux50);
     /// Linux 4.5: kswapd has a goal for each zone, and compacts; refaults of page cache are tested;
     /// each group has caches of its own.
     Linux45 = "linux-4.5", since (4, 5, 0),
-        Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
-
-        Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45),
+        Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637),
+        Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45), Fallback(FallbackPolicy::Linux54),
         BackgroundCompaction(BackgroundCompaction::Kswapd), Compaction(CompactionPolicy::Linux45),
         SlabAccounting(SlabAccounting::PerGroupCaches), Slub(SlubPolicy::Linux55),
         Faults(FaultPolicy::Linux50);
     /// Linux 4.6: as linux-4.5, but kcompactd compacts, and vm.watermark_scale_factor sets the
-    /// distance of the watermarks.
+    /// distance of the watermarks. Linux 4.8 to 5.3 already have the LRU lists of linux-5.4.
     Linux46 = "linux-4.6", since (4, 6, 0),
         PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
         Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45),
         Compaction(CompactionPolicy::Linux45), SlabAccounting(SlabAccounting::PerGroupCaches),
-        Slub(SlubPolicy::Linux55),
-        Faults(FaultPolicy::Linux50);
+        Slub(SlubPolicy::Linux55), Faults(FaultPolicy::Linux50);
     /// Linux 5.4: nodes have LRU lists, reclaim has one goal for a node, and the watermarks of a
     /// fragmented zone are boosted.
     Linux54 = "linux-5.4", since (5, 4, 0),
-        PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54), Lru(LruPolicy::Linux54),
-        Compaction(CompactionPolicy::Linux58),
+        PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
+        Lru(LruPolicy::Linux54), Compaction(CompactionPolicy::Linux58),
         SlabAccounting(SlabAccounting::PerGroupCachesReparent), Slub(SlubPolicy::Linux55);
     /// Linux 5.8: the cost of reclaim decides between page cache and anonymous memory.
     Linux58 = "linux-5.8", since (5, 8, 0),
@@ -156,11 +153,6 @@ impl PolicySet {
         let known = sets.rev().find(|set| set.parts().since <= release);
         known.unwrap_or(PolicySet::ALL[0])
     }
-
-    /// Whether a release is older than the oldest set.
-    pub fn is_too_old(release: &str) -> bool {
-        parse_release(release) < PolicySet::ALL[0].parts().since
-    }
 }
 
 fn parse_release(release: &str) -> Release {
@@ -214,7 +206,6 @@ mod tests {
             ("", PolicySet::Linux2637),
         ] {
             assert_eq!(PolicySet::of_release(release), set, "{release}");
-            assert_eq!(PolicySet::is_too_old(release), ["2.6.16.60", ""].contains(&release));
         }
     }
 }

@@ -64,15 +64,14 @@ pub(super) fn policy_set(
         return (set, note(message));
     };
     let set = PolicySet::of_release(release);
-    let of = |set: PolicySet| set.name().trim_start_matches("linux-");
-    let (oldest, newest) = (PolicySet::ALL[0], PolicySet::ALL[PolicySet::ALL.len() - 1]);
-    let newer = of(newest);
-    let length = numbers(newer).len();
-    let is_newer = numbers(release).get(..length).is_some_and(|it| it > &numbers(newer)[..]);
-    let than = match (is_before(release, of(oldest)), is_newer) {
-        (true, _) => format!("older than the oldest set of policies, {oldest}"),
-        (_, true) => format!("newer than the newest set of policies, {newest}"),
-        _ => return (set, None),
+    let own = numbers(set.name().trim_start_matches("linux-"));
+    if numbers(release).starts_with(&own) {
+        return (set, None);
+    }
+    let than = match (set == PolicySet::ALL[0], PolicySet::ALL.last() == Some(&set)) {
+        (true, _) if numbers(release) < own => "older than the oldest set of policies",
+        (_, true) => "newer than the newest set of policies",
+        _ => "between two sets of policies",
     };
     (set, note(format!("Linux {release} is {than}: the scenario has the policies of {set}")))
 }
@@ -109,6 +108,9 @@ mod tests {
         assert!(note.unwrap().message.ends_with("which is that of 3.8 or older"));
         assert!(told(Some("2.4.20")).contains("older than the oldest set"));
         assert!(told(Some("97.1")).contains("newer than the newest set"));
+        for release in ["5.2.0-rc1", "4.18.0-80.el8", "5.15.0", "2.6.39", "6.11"] {
+            assert!(told(Some(release)).contains("between two sets"), "{release}");
+        }
         for set in PolicySet::ALL.iter().copied() {
             let release = set.name().replace("linux-", "") + ".99-generic";
             assert_eq!(policy_set(Some(&release), None), (set, None), "{release}");
