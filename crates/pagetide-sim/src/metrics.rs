@@ -144,7 +144,7 @@ fn of_task(
     put.put(declared::ALLOC_LATENCY_P99, seconds(latency.p99()));
     put.put(declared::ALLOC_LATENCY_P999, seconds(latency.p999()));
     put.put(declared::ALLOC_LATENCY_MAX, seconds(latency.max()));
-    let mut served: Option<(RequestResults, Nanos)> = None;
+    let mut served = task.earlier_runs.served.clone();
     let mut may_be_late = false;
     for run in &task.phases {
         let Some(of_run) = &run.served else { continue };
@@ -164,7 +164,12 @@ fn of_task(
         put_served(&mut put, &all, time, may_be_late);
     }
     let (mut asked, mut got) = (0, 0);
-    for run in task.phases.iter().filter(|run| asks_for_blocks(model, run)) {
+    for (&phase, usage) in &task.earlier_runs.usage {
+        if asks_for_blocks(model, phase) {
+            (asked, got) = (asked + usage.blocks_asked, got + usage.blocks_got);
+        }
+    }
+    for run in task.phases.iter().filter(|run| asks_for_blocks(model, run.phase)) {
         // The usage of an unfinished phase is that of the task since the start of the phase.
         let (usage, ended) = match run.ended {
             Some(_) => (run.usage.clone(), run.cut_short),
@@ -322,7 +327,9 @@ pub(crate) fn latencies(world: &SimWorld, setup: &Setup) -> Vec<Latencies> {
     for task in &world.tasks[..setup.tasks.len()] {
         let name = Owner::new(&task.name).family().name;
         put(format!("{name}.alloc_latency"), &task.alloc_latency);
-        for served in task.phases.iter().filter_map(|run| run.served.as_ref()) {
+        let earlier = task.earlier_runs.served.iter().map(|(served, _)| served);
+        let runs = task.phases.iter().filter_map(|run| run.served.as_deref());
+        for served in earlier.chain(runs) {
             put(format!("{name}.latency"), &served.latency);
         }
     }
@@ -333,8 +340,8 @@ pub(crate) fn latencies(world: &SimWorld, setup: &Setup) -> Vec<Latencies> {
     all.into_iter().map(of).collect()
 }
 
-fn asks_for_blocks(model: &model::Task, run: &PhaseRun) -> bool {
-    let workload = &model.phases[run.phase as usize].workload;
+fn asks_for_blocks(model: &model::Task, phase: u32) -> bool {
+    let workload = &model.phases[phase as usize].workload;
     matches!(workload, Workload::HighOrder(_) | Workload::KernelMemory(_))
 }
 

@@ -107,6 +107,15 @@ pub struct PhaseRun {
     pub(crate) work: Option<[OperationCounts; 3]>,
 }
 
+/// Totals of a task's runs of phases that are no longer in [`SimTask::phases`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EarlierRuns {
+    /// Results of services, and their wall time.
+    pub served: Option<(RequestResults, Nanos)>,
+    /// Usage in the runs, by phase.
+    pub usage: BTreeMap<u32, TaskUsage>,
+}
+
 /// An extra metric of a phase, not from a kernel counter.
 pub(crate) type PhaseLevel = (&'static MetricDecl, u64);
 
@@ -265,7 +274,9 @@ pub struct SimTask {
     /// The run does not wait for this task.
     pub background: bool,
     pub usage: TaskUsage,
+    /// The last finished run of each phase, and the current run.
     pub phases: Vec<PhaseRun>,
+    pub(crate) earlier_runs: EarlierRuns,
     /// Wall time of faults and writes minus their waits for pages: the latency of allocation.
     pub alloc_latency: LatencyHistogram,
     /// Counters of the machine at the start; after the end, the difference.
@@ -375,6 +386,7 @@ impl SimTask {
             background,
             usage: TaskUsage::default(),
             phases: Vec::new(),
+            earlier_runs: EarlierRuns::default(),
             alloc_latency: LatencyHistogram::new(),
             vmstat: Vec::new(),
             io_errors: 0,
@@ -409,6 +421,21 @@ impl SimTask {
         let mut thread = SimTask::new(name, program, self.mm, nr_files, true);
         thread.leader = self.leader;
         thread
+    }
+
+    /// Reduces the last finished run but one of a phase to its totals, so that a task with many
+    /// `loops` does not keep all counters of each.
+    pub(crate) fn forget_earlier_run(&mut self, phase: u32) {
+        let is_of = |run: &PhaseRun| run.phase == phase && run.ended.is_some();
+        let Some(last) = self.phases.iter().rposition(is_of) else { return };
+        let Some(at) = self.phases[..last].iter().position(is_of) else { return };
+        let run = self.phases.remove(at);
+        self.earlier_runs.usage.entry(phase).or_default().add(&run.usage);
+        if let (Some(served), Some(ended)) = (run.served, run.ended) {
+            let (all, time) = self.earlier_runs.served.get_or_insert_default();
+            all.merge(&served);
+            *time += ended - run.began;
+        }
     }
 
     pub(crate) fn served_now(&mut self) -> Option<&mut RequestResults> {

@@ -248,7 +248,7 @@ fn a_service_that_is_killed_ends_with_all_its_threads() {
 #[test]
 fn a_service_is_stopped_and_served_again() {
     let text = format!(
-        "{MACHINE}[[task]]\nname = \"web\"\nloops = 2\n\
+        "{MACHINE}[[task]]\nname = \"web\"\nloops = 4\n\
          [[task.phase]]\nname = \"a\"\nworkload = \"service\"\nrate = 1000\nrequests = 500\nthreads = 3\n\
          cpu = \"1ms\"\nallocate = \"16KiB\"\n\
          [[task.phase]]\nname = \"b\"\nworkload = \"service\"\nrate = 1000\nrequests = 100\ncpu = \"1us\"\n\
@@ -257,11 +257,11 @@ fn a_service_is_stopped_and_served_again() {
     );
     let options = RunOptions { audit_every: 1, ..RunOptions::default() };
     let record = record_of(&text, &options);
-    assert_eq!(value(&record, "web.requests"), 1200.0);
+    assert_eq!(value(&record, "web.requests"), 2400.0);
     assert_eq!(value(&record, "web.a.requests"), 500.0);
     assert_eq!(value(&record, "web.b.requests"), 100.0);
     let side = value(&record, "side.requests");
-    assert!((60.0..180.0).contains(&side), "{side}");
+    assert!((120.0..360.0).contains(&side), "{side}");
 }
 
 #[test]

@@ -20,6 +20,10 @@ impl SimWorld {
         let groups = self.group_counts();
         let program_ns = self.setup.machine.program_times.of(id, phase as usize);
         let task = &mut self.tasks[id];
+        // A fit of costs has an equation for each run.
+        if work.is_none() {
+            task.forget_earlier_run(phase);
+        }
         task.program_ns = program_ns;
         task.paced = None;
         task.until_base = None;
