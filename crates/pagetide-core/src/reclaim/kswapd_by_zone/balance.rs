@@ -367,11 +367,12 @@ impl<O: Owners> Manager<O> {
                     // Last try: lift the exemptions of policies that these kernels did not have.
                     if state.reclaimed > 0 {
                         return Step::Done(());
-                    } else if sc.stop_sparing_groups() {
-                    } else if sc.overrule_plugins() {
+                    }
+                    if !sc.stop_sparing_groups() {
+                        if !sc.overrule_plugins() {
+                            return Step::Done(());
+                        }
                         self.plugin.note(PolicyFault::Overruled);
-                    } else {
-                        return Step::Done(());
                     }
                 }
                 state.at = ZoneDescentStage::Top;
