@@ -95,6 +95,8 @@ class Schema:
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
         self.defs: dict[str, Any] = schema["$defs"]
+        # Tables that a key has, in the order in which they were met.
+        self.tables: list[str] = []
 
     def type_of(self, key: dict[str, Any], name: str) -> str:
         """The type of a key's value."""
@@ -108,8 +110,12 @@ class Schema:
             if of == "Phase":
                 return "_Table | Mapping[str, Any]"
             if of == "Swap":
+                self.note("SwapTable")
                 return "Size | Swap | Sequence[Size | Swap]"
+            if isinstance(target.get("additionalProperties"), dict):
+                return "Mapping[str, Any]"
             if "properties" in target:
+                self.note(of)
                 return NAMES.get(of, of)
             return self.type_of(target, name)
         if "const" in key:
@@ -135,6 +141,10 @@ class Schema:
             return "Mapping[str, Any]"
         simple = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
         return simple.get(str(kind), "Value")
+
+    def note(self, table: str) -> None:
+        if table not in self.tables:
+            self.tables.append(table)
 
     def table(
         self, name: str, table: dict[str, Any], doc: str, base: str = "_Table", workload: str | None = None
@@ -208,14 +218,15 @@ def render(text: dict[str, Any]) -> str:
     classes: dict[str, str] = {}
     machine = schema.defs["Scenario"]["properties"]["machine"]
     classes["Machine"] = schema.table("Machine", machine, machine["description"])
-    for of in [
-        "Disk", "Latency", "DiskFaults", "SwapTable", "MemoryNode", "Zone", "FreeArea", "Cache", "Costs",
-        "Group", "File", "Policy", "Variant", "Report", "Expect",
-    ]:
-        table, name = schema.defs[of], NAMES.get(of, of)
-        classes[name] = schema.table(name, table, table["description"])
     task, phase = schema.defs["Task"], schema.defs["Phase"]
     common = {key: of for key, of in task["properties"].items() if key != "phase"}
+    of_scenario = schema.defs["Scenario"]["properties"].items()
+    for key, of in [*(it for it in of_scenario if it[0] not in ("machine", "task")), *common.items()]:
+        schema.type_of(of, key)
+    # The list grows by the tables of these tables.
+    for of in schema.tables:
+        table, name = schema.defs[of], NAMES.get(of, of)
+        classes[name] = schema.table(name, table, table["description"])
     doc = "The keys of all tasks."
     classes["_Task"] = schema.table("_Task", {"properties": common, "required": ["name"]}, doc)
     several = {"properties": {"phase": task["properties"]["phase"]}, "required": ["phase"]}

@@ -50,8 +50,8 @@ __all__ += [
     "Advise", "Build", "Cache", "Compute", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults", "Expect",
     "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
     "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
-    "Policy", "Remove", "RemoveGroup", "Report", "Service", "Sleep", "Swap", "Task", "Touch", "Trace",
-    "Variant", "WorkingSet", "WriteControl", "Zone",
+    "Policy", "Remove", "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "Task", "Touch",
+    "Trace", "Variant", "WorkingSet", "WriteControl", "Zone",
 ]
 # fmt: on
 

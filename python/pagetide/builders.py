@@ -24,8 +24,8 @@ __all__ = [
     "Advise", "Build", "Cache", "Compute", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults", "Expect",
     "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
     "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
-    "Policy", "Remove", "RemoveGroup", "Report", "Service", "Sleep", "Swap", "Task", "Touch", "Trace",
-    "Variant", "WorkingSet", "WriteControl", "Zone",
+    "Policy", "Remove", "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "Task", "Touch",
+    "Trace", "Variant", "WorkingSet", "WriteControl", "Zone",
 ]
 
 Size: TypeAlias = Union[int, str]
@@ -103,130 +103,6 @@ class Machine(_Table):
     """Swap areas: a size, a table, or a list of these."""
     zones: Sequence[Zone] | None = _key("zone")
     """Zones with exact sizes, instead of `memory`."""
-
-
-class Disk(_Table):
-    """A disk."""
-    name: str = field(kw_only=False)
-    """Name of the disk."""
-    model: Literal["rotating", "ssd", "nvme", "instant"]
-    """Preset that gives the defaults of the other keys."""
-    faults: DiskFaults | None = None
-    """Faults to inject."""
-    queue_depth: int | None = None
-    """Number of requests served at the same time (default: the preset's)."""
-    read_bandwidth: Rate | None = None
-    """Read bandwidth (default: the preset's)."""
-    read_latency: Latency | Time | None = None
-    """Time of a read, or a distribution of times (default: the preset's)."""
-    rotational: bool | None = None
-    """Whether the kernel treats the disk as rotational (default: the preset's)."""
-    write_bandwidth: Rate | None = None
-    """Write bandwidth (default: the preset's)."""
-    write_latency: Latency | Time | None = None
-    """Time of a write, or a distribution of times (default: the preset's)."""
-
-
-class Latency(_Table):
-    """A distribution of latencies: percentiles, or a recorded histogram."""
-    file: str | None = None
-    """File with a recorded histogram, relative to the file that names it."""
-    max: Time | None = None
-    """Longest time (default: the highest percentile)."""
-    mean: Time | None = None
-    """Mean to which all times are scaled (default: they are not scaled)."""
-    min: Time | None = None
-    """Shortest time (default: the lowest percentile)."""
-    p1: Time | None = None
-    """Time that 1 % of the requests do not exceed."""
-    p10: Time | None = None
-    """Time that 10 % do not exceed."""
-    p25: Time | None = None
-    """Time that 25 % do not exceed."""
-    p50: Time | None = None
-    """Time that 50 % do not exceed."""
-    p75: Time | None = None
-    """Time that 75 % do not exceed."""
-    p90: Time | None = None
-    """Time that 90 % do not exceed."""
-    p95: Time | None = None
-    """Time that 95 % do not exceed."""
-    p99: Time | None = None
-    """Time that 99 % do not exceed."""
-    p999: Time | None = None
-    """Time that 99.9 % do not exceed."""
-    p9999: Time | None = None
-    """Time that 99.99 % do not exceed."""
-
-
-class DiskFaults(_Table):
-    """Faults that a disk injects; the seed of the run decides which requests they hit."""
-    read_error_ppm: int | None = None
-    """Failed reads per million (default 0)."""
-    slow_factor: int | None = None
-    """How many times slower a slow request is (default 10)."""
-    slow_ppm: int | None = None
-    """Slow requests per million (default 0)."""
-    write_error_ppm: int | None = None
-    """Failed writes per million (default 0)."""
-
-
-class Swap(_Table):
-    """A swap area as a table."""
-    size: int | str
-    """Size of the swap area."""
-    disk: str | None = None
-    """Disk that holds it (default: the first)."""
-    full_after: Size | None = None
-    """Reports the area as full once this much is used (fault injection)."""
-    priority: int | None = None
-    """Areas of a higher priority are used first, and areas of equal priority take turns. Default: -2 for the
-    first area without a priority, -3 for the next, and so on."""
-
-
-class Node(_Table):
-    """A NUMA node."""
-    memory: Size | None = None
-    """Memory present."""
-    movable: Size | None = None
-    """Memory at the top of the node that becomes zone Movable (default 0)."""
-    reserved: Size | None = None
-    """Memory that the kernel keeps permanently, taken from the last zones first (default 0)."""
-    zones: Sequence[Zone] | None = _key("zone")
-    """Zones with exact sizes, instead of `memory`."""
-
-
-class Zone(_Table):
-    """A zone with exact sizes."""
-    name: Literal["DMA", "DMA32", "Normal", "HighMem", "Movable"] = field(kw_only=False)
-    """Name of the zone."""
-    present: int | str
-    """Memory present."""
-    cma: FreeArea | Size | None = None
-    """CMA memory, which only movable pages can use: the size of an area of whole pageblocks at the end of the
-    zone, or its free lists (default: none)."""
-    free: Size | None = None
-    """Memory free when the run starts (default: all managed)."""
-    late: Size | None = None
-    """Part of `managed` that boot freed only after it had computed the watermarks: initial RAM disk and init
-    sections (default: none). It lowers the kernel's own watermarks slightly."""
-    managed: Size | None = None
-    """Memory that the allocator manages (default: all present)."""
-    movable: FreeArea | None = None
-    """Free lists of movable pages when the run starts."""
-    reclaimable: FreeArea | None = None
-    """Free lists of reclaimable pages when the run starts."""
-    unmovable: FreeArea | None = None
-    """Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free lists of any type
-    are given, `free` is the sum of the lists."""
-
-
-class FreeArea(_Table):
-    """Free blocks of one migrate type in a zone."""
-    blocks: Sequence[int] | None = None
-    """Numbers of free blocks of order 0, 1, 2 and so on, at most 11 (default: none)."""
-    pageblocks: int | None = None
-    """Number of pageblocks of this type (default: as many as its free blocks need)."""
 
 
 class Cache(_Table):
@@ -323,6 +199,105 @@ class Costs(_Table):
     """Start writeback of a file page: its tags and blocks."""
 
 
+class Disk(_Table):
+    """A disk."""
+    name: str = field(kw_only=False)
+    """Name of the disk."""
+    model: Literal["rotating", "ssd", "nvme", "instant"]
+    """Preset that gives the defaults of the other keys."""
+    faults: DiskFaults | None = None
+    """Faults to inject."""
+    queue_depth: int | None = None
+    """Number of requests served at the same time (default: the preset's)."""
+    read_bandwidth: Rate | None = None
+    """Read bandwidth (default: the preset's)."""
+    read_latency: Latency | Time | None = None
+    """Time of a read, or a distribution of times (default: the preset's)."""
+    rotational: bool | None = None
+    """Whether the kernel treats the disk as rotational (default: the preset's)."""
+    write_bandwidth: Rate | None = None
+    """Write bandwidth (default: the preset's)."""
+    write_latency: Latency | Time | None = None
+    """Time of a write, or a distribution of times (default: the preset's)."""
+
+
+class Node(_Table):
+    """A NUMA node."""
+    memory: Size | None = None
+    """Memory present."""
+    movable: Size | None = None
+    """Memory at the top of the node that becomes zone Movable (default 0)."""
+    reserved: Size | None = None
+    """Memory that the kernel keeps permanently, taken from the last zones first (default 0)."""
+    zones: Sequence[Zone] | None = _key("zone")
+    """Zones with exact sizes, instead of `memory`."""
+
+
+class Swap(_Table):
+    """A swap area as a table."""
+    size: int | str
+    """Size of the swap area."""
+    disk: str | None = None
+    """Disk that holds it (default: the first)."""
+    full_after: Size | None = None
+    """Reports the area as full once this much is used (fault injection)."""
+    priority: int | None = None
+    """Areas of a higher priority are used first, and areas of equal priority take turns. Default: -2 for the
+    first area without a priority, -3 for the next, and so on."""
+
+
+class Zone(_Table):
+    """A zone with exact sizes."""
+    name: Literal["DMA", "DMA32", "Normal", "HighMem", "Movable"] = field(kw_only=False)
+    """Name of the zone."""
+    present: int | str
+    """Memory present."""
+    cma: FreeArea | Size | None = None
+    """CMA memory, which only movable pages can use: the size of an area of whole pageblocks at the end of the
+    zone, or its free lists (default: none)."""
+    free: Size | None = None
+    """Memory free when the run starts (default: all managed)."""
+    late: Size | None = None
+    """Part of `managed` that boot freed only after it had computed the watermarks: initial RAM disk and init
+    sections (default: none). It lowers the kernel's own watermarks slightly."""
+    managed: Size | None = None
+    """Memory that the allocator manages (default: all present)."""
+    movable: FreeArea | None = None
+    """Free lists of movable pages when the run starts."""
+    reclaimable: FreeArea | None = None
+    """Free lists of reclaimable pages when the run starts."""
+    unmovable: FreeArea | None = None
+    """Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free lists of any type
+    are given, `free` is the sum of the lists."""
+
+
+class Expect(_Table):
+    """A condition that holds in every run."""
+    text: str
+    """The condition in words."""
+    that: str
+    """The condition: a criterion as in `pagetide find`, METRIC OP VALUE, several joined by `and`."""
+    variants: Sequence[str] | None = None
+    """The variants that must meet it (default: all)."""
+
+
+class File(_Table):
+    """A file on a disk."""
+    name: str = field(kw_only=False)
+    """Name of the file."""
+    disk: str | None = None
+    """Disk that holds the file (default: the first)."""
+    metadata: bool | None = None
+    """The file stands for the file system's own blocks (inode tables, directories, bitmaps). Its pages cannot
+    be moved while they are dirty or under writeback, because the journal holds them (default false)."""
+    private: bool | None = None
+    """Gives every task that names the file a file of its own (default false)."""
+    size: Size | None = None
+    """Size of the file when the run starts (default 0)."""
+    sparse: bool | None = None
+    """The file has only holes, so reads need no disk (default false)."""
+
+
 class Group(_Table):
     """A memory group."""
     name: str = field(kw_only=False)
@@ -368,23 +343,6 @@ class Group(_Table):
     """Parent group (default: the root)."""
     subtree_control: Literal["memory", "none"] | None = None
     """Whether child groups get a memory controller; if not, this group is charged for them."""
-
-
-class File(_Table):
-    """A file on a disk."""
-    name: str = field(kw_only=False)
-    """Name of the file."""
-    disk: str | None = None
-    """Disk that holds the file (default: the first)."""
-    metadata: bool | None = None
-    """The file stands for the file system's own blocks (inode tables, directories, bitmaps). Its pages cannot
-    be moved while they are dirty or under writeback, because the journal holds them (default false)."""
-    private: bool | None = None
-    """Gives every task that names the file a file of its own (default false)."""
-    size: Size | None = None
-    """Size of the file when the run starts (default 0)."""
-    sparse: bool | None = None
-    """The file has only holes, so reads need no disk (default false)."""
 
 
 class Policy(_Table):
@@ -444,6 +402,14 @@ class Policy(_Table):
     """How the low and high watermarks follow from what the user sets. Default: scale-factor."""
 
 
+class Report(_Table):
+    """Contents of the table of results."""
+    measure: str | None = None
+    """Task whose lifetime the machine's counters cover (default: the whole run)."""
+    rows: Sequence[str] | None = None
+    """Metric keys of the rows, in order (default: the program's choice)."""
+
+
 class Variant(_Table):
     """A column of the table of results: the scenario with some changes."""
     name: str = field(kw_only=False)
@@ -456,22 +422,73 @@ class Variant(_Table):
     """Control files of the machine to write in addition to those of the scenario, or instead."""
 
 
-class Report(_Table):
-    """Contents of the table of results."""
-    measure: str | None = None
-    """Task whose lifetime the machine's counters cover (default: the whole run)."""
-    rows: Sequence[str] | None = None
-    """Metric keys of the rows, in order (default: the program's choice)."""
+class Resident(_Table):
+    """Memory of a task at the start of the run, by LRU list. File pages are page cache of a file that only
+    this task has, on the first disk."""
+    active_anon: Size | None = None
+    """Anonymous memory on the active list (default 0)."""
+    active_file: Size | None = None
+    """Page cache on the active list (default 0)."""
+    inactive_anon: Size | None = None
+    """Anonymous memory on the inactive list (default 0)."""
+    inactive_file: Size | None = None
+    """Page cache on the inactive list (default 0)."""
+    node: int | None = None
+    """Number of the node (default 0)."""
+    zone: Literal["DMA", "DMA32", "Normal", "HighMem", "Movable"] | None = None
+    """The zone (default: the highest zones of the node that have room)."""
 
 
-class Expect(_Table):
-    """A condition that holds in every run."""
-    text: str
-    """The condition in words."""
-    that: str
-    """The condition: a criterion as in `pagetide find`, METRIC OP VALUE, several joined by `and`."""
-    variants: Sequence[str] | None = None
-    """The variants that must meet it (default: all)."""
+class DiskFaults(_Table):
+    """Faults that a disk injects; the seed of the run decides which requests they hit."""
+    read_error_ppm: int | None = None
+    """Failed reads per million (default 0)."""
+    slow_factor: int | None = None
+    """How many times slower a slow request is (default 10)."""
+    slow_ppm: int | None = None
+    """Slow requests per million (default 0)."""
+    write_error_ppm: int | None = None
+    """Failed writes per million (default 0)."""
+
+
+class Latency(_Table):
+    """A distribution of latencies: percentiles, or a recorded histogram."""
+    file: str | None = None
+    """File with a recorded histogram, relative to the file that names it."""
+    max: Time | None = None
+    """Longest time (default: the highest percentile)."""
+    mean: Time | None = None
+    """Mean to which all times are scaled (default: they are not scaled)."""
+    min: Time | None = None
+    """Shortest time (default: the lowest percentile)."""
+    p1: Time | None = None
+    """Time that 1 % of the requests do not exceed."""
+    p10: Time | None = None
+    """Time that 10 % do not exceed."""
+    p25: Time | None = None
+    """Time that 25 % do not exceed."""
+    p50: Time | None = None
+    """Time that 50 % do not exceed."""
+    p75: Time | None = None
+    """Time that 75 % do not exceed."""
+    p90: Time | None = None
+    """Time that 90 % do not exceed."""
+    p95: Time | None = None
+    """Time that 95 % do not exceed."""
+    p99: Time | None = None
+    """Time that 99 % do not exceed."""
+    p999: Time | None = None
+    """Time that 99.9 % do not exceed."""
+    p9999: Time | None = None
+    """Time that 99.99 % do not exceed."""
+
+
+class FreeArea(_Table):
+    """Free blocks of one migrate type in a zone."""
+    blocks: Sequence[int] | None = None
+    """Numbers of free blocks of order 0, 1, 2 and so on, at most 11 (default: none)."""
+    pageblocks: int | None = None
+    """Number of pageblocks of this type (default: as many as its free blocks need)."""
 
 
 class _Task(_Table):
