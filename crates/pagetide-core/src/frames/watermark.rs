@@ -144,7 +144,7 @@ fn setup_marks(
 }
 
 /// The min watermark of a zone HighMem: a thousandth of the zone, within limits.
-fn highmem_min(managed: u64) -> u64 {
+pub fn highmem_min(managed: u64) -> u64 {
     (managed / 1024).clamp(SWAP_CLUSTER_MAX, 128)
 }
 

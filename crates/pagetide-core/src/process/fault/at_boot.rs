@@ -5,10 +5,11 @@
 //! lists. They use frames that the machine's description reserves for the kernel
 //! ([`free_lists`](crate::frames::boot::free_lists)), so the free lists do not change.
 //!
-//! Frames in movable pageblocks come first. Pages of all four lists are scattered over the frames of
-//! a zone, as after long use, so that reclaim of one list does not free whole blocks. A pageblock
-//! that has only user pages becomes movable. No page has been referenced. The page cache's tree
-//! nodes have no objects: their memory remains with the kernel.
+//! Frames in movable pageblocks come first, then those of CMA, which no page table gets while the
+//! zone has others. Pages of all four lists are scattered over the frames of a zone, as after long
+//! use, so that reclaim of one list does not free whole blocks. A pageblock that has only user pages
+//! becomes movable, unless it is CMA. No page has been referenced. The page cache's tree nodes have
+//! no objects: their memory remains with the kernel.
 //!
 //! Invariant: free pages are unchanged; every page is on the list that was asked for.
 
@@ -20,8 +21,7 @@ use crate::process::page_table::VmaId;
 use crate::process::Machine;
 use crate::stats::vmstat::NodeStat;
 use crate::units::{Cpu, FileId, MemcgId, NodeId, Pfn, PAGEBLOCK_NR_PAGES};
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Pages of one kind: in use, and not in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,22 +67,34 @@ impl BootMemory {
 /// The frames that are reserved for the kernel, by node and zone.
 #[derive(Debug)]
 pub struct BootFrames {
-    /// The next frame to take is the last.
-    zones: BTreeMap<(NodeId, usize), Vec<Pfn>>,
+    /// The next frame to take for a user's page is the last.
+    zones: BTreeMap<(NodeId, usize), VecDeque<Pfn>>,
+    /// Pageblocks of CMA, by their first frame.
+    cma: BTreeSet<u32>,
     /// Pageblocks of frames that were taken, by their first frame.
     touched: BTreeSet<u32>,
 }
 
 impl BootFrames {
     /// Takes a frame of one zone, or of the highest zone that has one.
-    fn take(&mut self, at: (NodeId, Option<usize>)) -> Option<Pfn> {
+    fn take(&mut self, at: (NodeId, Option<usize>), is_table: bool) -> Option<Pfn> {
         let zones = 0..=at.1.unwrap_or(usize::MAX);
         let from = (at.0, at.1.unwrap_or(*zones.start()));
         let mut of_node = self.zones.range_mut(from..=(at.0, *zones.end())).rev();
-        let pfn = of_node.find_map(|(_, frames)| frames.pop())?;
-        self.touched.insert(pfn.0 / PAGEBLOCK_NR_PAGES * PAGEBLOCK_NR_PAGES);
+        let (_, frames) = of_node.find(|(_, frames)| !frames.is_empty())?;
+        let is_cma = |pfn: &Pfn| self.cma.contains(&pageblock(*pfn));
+        let pfn = match is_table && frames.back().is_some_and(is_cma) {
+            true => frames.pop_front()?,
+            false => frames.pop_back()?,
+        };
+        self.touched.insert(pageblock(pfn));
         Some(pfn)
     }
+}
+
+/// The first frame of the frame's pageblock.
+fn pageblock(pfn: Pfn) -> u32 {
+    pfn.0 / PAGEBLOCK_NR_PAGES * PAGEBLOCK_NR_PAGES
 }
 
 /// The place in `0..n` of page `i` in a scattered order.
@@ -95,18 +107,23 @@ fn scattered(i: u64, n: u64) -> u64 {
 impl Machine {
     /// All frames that are reserved for the kernel. Call it before any allocation.
     pub fn boot_frames(&self) -> BootFrames {
-        let mut zones: BTreeMap<(NodeId, usize), Vec<Pfn>> = BTreeMap::new();
+        let mut zones: BTreeMap<(NodeId, usize), VecDeque<Pfn>> = BTreeMap::new();
+        let mut cma = BTreeSet::new();
         for pfn in self.mem.frames_held_by_kernel(0, u64::MAX) {
             let page = self.mem.pages.peek(pfn.idx());
-            zones.entry((page.node(), page.zone())).or_default().push(pfn);
+            zones.entry((page.node(), page.zone())).or_default().push_back(pfn);
         }
         for ((node, zone), frames) in &mut zones {
             let zone = &self.mem.nodes[*node].zones[*zone];
-            frames.sort_by_key(|&pfn| {
-                (zone.block_type(pfn) == MigrateType::Movable, -i64::from(pfn.0))
+            let types = [MigrateType::Cma, MigrateType::Movable];
+            frames.make_contiguous().sort_by_key(|&pfn| {
+                let of_block = zone.block_type(pfn);
+                (types.iter().position(|mt| *mt == of_block), -i64::from(pfn.0))
             });
+            let of_cma = |pfn: &&Pfn| zone.block_type(**pfn) == MigrateType::Cma;
+            cma.extend(frames.iter().filter(of_cma).map(|pfn| pageblock(*pfn)));
         }
-        BootFrames { zones, touched: BTreeSet::new() }
+        BootFrames { zones, cma, touched: BTreeSet::new() }
     }
 
     /// Puts pages of a task on the lists, in frames of a zone of the node, or of its highest zones.
@@ -150,7 +167,9 @@ impl Machine {
             if block.end <= pages.len() && block.all(|pfn| pages.peek(pfn).place == Place::Lru) {
                 let page = pages.peek(first as usize);
                 let zone = &mut self.mem.nodes[page.node()].zones[page.zone()];
-                zone.set_block_type(Pfn(first), MigrateType::Movable);
+                if zone.block_type(Pfn(first)) != MigrateType::Cma {
+                    zone.set_block_type(Pfn(first), MigrateType::Movable);
+                }
             }
         }
         self.take_work();
@@ -161,8 +180,9 @@ impl Machine {
         frames: &mut BootFrames,
         at: (NodeId, Option<usize>),
         memcg: MemcgId,
+        is_table: bool,
     ) -> Option<Pfn> {
-        let pfn = frames.take(at)?;
+        let pfn = frames.take(at, is_table)?;
         self.mem.pages.open(pfn);
         if memcg != ROOT {
             self.groups.charge_at_boot(memcg, 1);
@@ -179,7 +199,7 @@ impl Machine {
         let (vma, index, memcg) = (memory.vma, memory.anon, memory.memcg);
         let table = self.mem.page_size.table_of(index);
         if !self.owners.vmas[vma].tables[table].is_some() {
-            let pfn = self.frame_at_boot(frames, at, memcg)?;
+            let pfn = self.frame_at_boot(frames, at, memcg, true)?;
             let mapping = &mut self.owners.vmas[vma];
             mapping.tables[table] = pfn;
             mapping.nr_tables += 1;
@@ -187,7 +207,7 @@ impl Machine {
             self.groups.change_kmem(memcg, 1);
             self.mem.stat_inc(pfn, NodeStat::NrPageTablePages);
         }
-        let pfn = self.frame_at_boot(frames, at, memcg)?;
+        let pfn = self.frame_at_boot(frames, at, memcg, false)?;
         let place = MemoryObject::Anon(vma).at(index);
         self.begin_anon_page(pfn, place, PageFlags::EMPTY, memcg, Cpu(0));
         self.map_page(vma, index, pfn, true);
@@ -203,7 +223,7 @@ impl Machine {
         memory: &mut BootMemory,
     ) -> Option<Pfn> {
         let (file, index) = (memory.file, memory.cached as u32);
-        let pfn = self.frame_at_boot(frames, at, memory.memcg)?;
+        let pfn = self.frame_at_boot(frames, at, memory.memcg, false)?;
         let flags = PageFlags::FILE.with(PageFlags::UPTODATE);
         self.mem.init_user_page(pfn, file.0, index, flags);
         self.charge(Cpu(0), pfn, memory.memcg);
@@ -218,9 +238,11 @@ impl Machine {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::frames::boot::free_lists::FreeLists;
     use crate::frames::node::{NodeSpec, ZoneSpec};
     use crate::frames::zone_type::{ZONE_DMA32, ZONE_NORMAL};
     use crate::process::page_table::{Advice, Backing};
+    use alloc::vec::Vec;
 
     #[test]
     fn pages_are_on_the_lists_and_free_memory_is_unchanged() {
@@ -268,5 +290,40 @@ mod tests {
         let effects = machine.exit_mm(mm, Cpu(0)).unwrap();
         drop(effects);
         machine.audit().unwrap();
+    }
+
+    #[test]
+    fn lent_cma_has_user_pages_only_and_stays_cma() {
+        // One movable pageblock and two of CMA, of which one page is free, and five others.
+        let lists = FreeLists {
+            blocks: core::array::from_fn(|of| core::array::from_fn(|n| (of == 3 && n == 0).into())),
+            pageblocks: [5, 1, 0, 2],
+        };
+        let zone = ZoneSpec { free: 1, free_lists: Some(lists), ..ZoneSpec::all_free(4096) };
+        let mut spec = NodeSpec::default();
+        spec.zones[ZONE_DMA32] = zone;
+        let mut machine = Machine::new(&[spec], 1, Config::default()).unwrap();
+        let mm = machine.create_mm(ROOT).unwrap();
+        let vma = machine.mmap(mm, Backing::Anon, 4096, Advice::Normal, false).unwrap();
+        let file = machine.create_file(4096, false).unwrap();
+        let mut memory = BootMemory::new(vma, file, ROOT);
+        let mut frames = machine.boot_frames();
+        let anon = UsedPages { active: 512 + 1000, inactive: 0 };
+        let pages = ListedPages { anon, ..ListedPages::default() };
+        machine.populate_at_boot(&mut frames, (NodeId(0), None), &mut memory, pages);
+        machine.end_boot(frames);
+        machine.audit().unwrap();
+        let zone = &machine.mem.nodes[0].zones[ZONE_DMA32];
+        let of = |pfn: Pfn| (zone.block_type(pfn), machine.mem.pages.peek(pfn.idx()).place);
+        let nr = |wanted| {
+            (0..machine.mem.pages.len() as u32).filter(|pfn| of(Pfn(*pfn)) == wanted).count()
+        };
+        assert_eq!(nr((MigrateType::Cma, Place::Lru)), 1001);
+        assert_eq!((zone.cma_pages, zone.free_cma_pages()), (1024, 1));
+        let tables = &machine.owners.vmas[vma].tables;
+        let tables: Vec<_> =
+            tables.iter().filter(|pfn| pfn.is_some()).map(|pfn| of(*pfn)).collect();
+        assert_eq!(tables.len(), 3);
+        assert!(tables[1..].iter().all(|(mt, _)| *mt == MigrateType::Unmovable), "{tables:?}");
     }
 }
