@@ -8,8 +8,9 @@
 //! free when the first task starts, is known only after boot. The simulator's side of a comparison
 //! therefore uses zones, free pages and watermarks of the guest.
 
+use crate::host::pagetypeinfo::{self, MOVABLE};
 use crate::host::slabinfo::{self, SlabCache};
-use crate::host::{pagetypeinfo, zoneinfo};
+use crate::host::zoneinfo;
 use pagetide_core::config::{ControlValue, Sysctl};
 use pagetide_core::control::ControlWrite;
 use pagetide_scenario::model::kernel_objects::{BootCache, PAGE_CACHE};
@@ -58,8 +59,8 @@ pub struct StartZone {
     pub managed: u64,
     /// Free pages, including per-CPU lists.
     pub free: u64,
-    /// Free blocks by order, for each of the types Unmovable, Movable and Reclaimable; empty if
-    /// unknown.
+    /// Free blocks by order, for each of the types Unmovable, Movable, Reclaimable and CMA (not
+    /// in older recordings); empty if unknown.
     #[serde(default)]
     pub free_blocks: Vec<[u32; 11]>,
     /// Number of pageblocks of each of these types.
@@ -78,7 +79,7 @@ impl StartZone {
         let lists = pagetypeinfo::free_lists(&self.free_blocks, &self.pageblocks)?;
         // The files were read in sequence, so a few pages may have moved in between.
         let rest = self.free.checked_sub(lists.pages()).filter(|rest| *rest <= self.managed / 8)?;
-        Some(pagetypeinfo::with_movable(lists, rest))
+        Some(pagetypeinfo::with_pages(lists, MOVABLE, rest))
     }
 }
 

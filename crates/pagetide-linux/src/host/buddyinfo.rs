@@ -4,6 +4,7 @@
 
 use super::note::{FileNotes, ImportNote};
 use super::number::count;
+use pagetide_core::frames::boot::free_lists::NR_TYPES;
 
 /// Maximum number of orders: a block of order 32 would exceed any machine.
 const ORDERS_MAX: usize = 32;
@@ -28,11 +29,11 @@ impl BuddyInfo {
         })
     }
 
-    /// Blocks of orders 0 to 10, larger ones as several, for each of the types Unmovable, Movable
-    /// and Reclaimable. An order is movable unless its letters exclude that. `None` if they are too
-    /// many.
-    pub(super) fn by_type(&self) -> Option<[[u32; 11]; 3]> {
-        let mut counts = [[0u32; 11]; 3];
+    /// Blocks of orders 0 to 10, larger ones as several, for each of the types Unmovable, Movable,
+    /// Reclaimable and CMA. An order is movable unless its letters exclude that. `None` if they are
+    /// too many.
+    pub(super) fn by_type(&self) -> Option<[[u32; 11]; NR_TYPES]> {
+        let mut counts = [[0u32; 11]; NR_TYPES];
         for (order, blocks) in self.blocks.iter().enumerate() {
             let parts = 1u64.checked_shl(order.saturating_sub(10) as u32)?;
             let blocks = u32::try_from(blocks.checked_mul(parts)?).ok()?;
@@ -42,6 +43,7 @@ impl BuddyInfo {
                 _ if letters.contains('M') => 1,
                 _ if letters.contains('U') => 0,
                 "E" => 2,
+                "C" => 3,
                 _ => 1,
             };
             let place = &mut counts[kind][order.min(10)];
@@ -94,7 +96,7 @@ mod tests {
             BuddyInfo { blocks: vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 2], ..zones[0].clone() };
         assert_eq!(large.by_type().unwrap()[1], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11]);
         let letters = ["U", "", "", "", "", "", "", "", "", "", "E"].map(String::from).into();
-        let [unmovable, movable, reclaimable] =
+        let [unmovable, movable, reclaimable, _] =
             BuddyInfo { letters, ..large.clone() }.by_type().unwrap();
         assert_eq!((unmovable[0], movable[10], reclaimable[10]), (1, 8, 3));
         assert_eq!(BuddyInfo { blocks: vec![u64::MAX], ..large }.by_type(), None);

@@ -4,7 +4,7 @@
 //! Free pages and pages on LRU lists are counted by zone; all others belong to the kernel. Of
 //! these, reclaimable slab and page tables of programs would be freed with the programs. Since 4.8
 //! (page tables: 5.11) these are counted by node; here they are distributed over the node's zones
-//! in proportion to the kernel's pages in each.
+//! in proportion to the kernel's pages in each; none of them is in HighMem.
 //!
 //! Invariant: free + programs + cache + returned + held = managed, in pages of the system's size,
 //! whatever the counters are.
@@ -155,7 +155,8 @@ pub(super) fn managed(zone: &HostZone) -> u64 {
 pub(super) fn usage(zones: &[HostZone], nodes: &BTreeMap<u32, ZoneCounters>) -> Vec<ZoneUsage> {
     let mut all: Vec<ZoneUsage> = zones.iter().map(of_zone).collect();
     for (node, counters) in nodes {
-        let mine: Vec<usize> = (0..zones.len()).filter(|i| zones[*i].node == *node).collect();
+        let is_mine = |zone: &HostZone| zone.node == *node && zone.name != "HighMem";
+        let mine: Vec<usize> = (0..zones.len()).filter(|i| is_mine(&zones[*i])).collect();
         let returned =
             RETURNED.iter().fold(0u64, |sum, name| sum.saturating_add(get(counters, name)));
         let total = mine.iter().fold(0u64, |sum, i| sum.saturating_add(all[*i].held));

@@ -1,11 +1,13 @@
-//! Nodes and zones as a scenario has them: DMA, DMA32, Normal, Movable of x86-64.
+//! Nodes and zones as a scenario has them: DMA, DMA32, Normal, Movable of x86-64, or DMA, Normal,
+//! HighMem of a 32-bit machine.
 //!
-//! Other zones are mapped or left out: Device is not memory for programs; HighMem (32 bits) and the
-//! larger DMA zones of other architectures become the zone that their memory would be in on x86-64.
+//! Other zones are mapped or left out: Device is not memory for programs; the larger DMA zones of
+//! other architectures become the zone that their memory would be in here.
 //! Invariant: zones of a node are in the scenario's order and unique; sizes pass the checks of the
 //! loader and the core; nodes without memory are left out.
 
 use super::buddyinfo::BuddyInfo;
+use super::cma::{self, HostCma};
 use super::error::HostError;
 use super::free::{self, PageLists, ZoneUsage};
 use super::marks::HostWatermarks;
@@ -15,6 +17,7 @@ use super::pagetypeinfo;
 use super::snapshot::HostSnapshot;
 use super::unnamed;
 use super::zoneinfo::HostZone;
+use pagetide_core::frames::boot::free_lists::NR_TYPES;
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::PAGEBLOCK_NR_PAGES;
 use pagetide_scenario::model::FreeLists;
@@ -47,8 +50,11 @@ pub(super) struct ZoneLayout {
     pub lists: PageLists,
     /// The system's watermarks; `None` if unknown, or if the zone combines several.
     pub marks: Option<HostWatermarks>,
+    pub cma: HostCma,
     /// Its free lists, of all zones that it combines; `None` if unknown.
     pub free_lists: Option<FreeLists>,
+    /// Whether the free lists have the blocks of each type, not only of each order.
+    pub has_types: bool,
 }
 
 /// The machine's nodes, with notes on what does not fit. Empty if no zone is known.
@@ -62,7 +68,9 @@ pub(super) fn nodes(
     unnamed::hold(&mut usage, unnamed::unmapped_pages(host, size));
     let mut nodes: BTreeMap<u32, Vec<ZoneLayout>> = BTreeMap::new();
     let mut empty = Vec::new();
-    for ((zone, usage), marks) in host.zones.zones.iter().zip(usage).zip(marks) {
+    let areas = cma::areas(host, size, notes);
+    let has_highmem = has_highmem(&host.zones.zones);
+    for (((zone, usage), marks), cma) in host.zones.zones.iter().zip(usage).zip(marks).zip(areas) {
         let name = shown(&zone.name);
         let present = zone.present.unwrap_or(0);
         nodes.entry(zone.node).or_default();
@@ -81,24 +89,16 @@ pub(super) fn nodes(
         if present > MACHINE_PAGES_MAX {
             return Err(too_large(present, size));
         }
-        let counter = |name: &str| zone.counters.get(name).copied().unwrap_or(0);
-        let cma = counter("cma").max(counter("nr_free_cma"));
-        if cma > 0 {
-            let message = format!(
-                "zone {name} of node {} has at least {} of CMA, for movable pages only: any request \
-                 can have it here",
-                zone.node,
-                show_pages(cma, size)
-            );
-            notes.push(ImportNote::new("/proc/zoneinfo", message));
-        }
         // Only the first node of a scenario has low zones.
         let is_first = nodes.iter().all(|(node, zones)| *node >= zone.node || zones.is_empty());
         let zones = nodes.entry(zone.node).or_default();
-        let (place, is_other) = place(&zone.name, present, size, is_first, zones);
+        let (place, is_other) = match has_highmem {
+            true => place_below_highmem(&zone.name, present, size, is_first),
+            false => place(&zone.name, present, size, is_first, zones),
+        };
         if is_other {
             let message = format!(
-                "zone {name} of node {} ({}) does not exist on x86-64 like this: it is part of \
+                "zone {name} of node {} ({}) does not exist like this in a scenario: it is part of \
                  zone {} here",
                 zone.node,
                 show_pages(present, size),
@@ -106,6 +106,10 @@ pub(super) fn nodes(
             );
             notes.push(ImportNote::new("/proc/zoneinfo", message));
         }
+        let types = pagetypeinfo::free_lists(
+            &host.types.free_blocks(zone.node, &zone.name),
+            &host.types.pageblocks(zone.node, &zone.name),
+        );
         let layout = ZoneLayout {
             name: place,
             present,
@@ -113,12 +117,11 @@ pub(super) fn nodes(
             usage,
             lists: free::lists(zone),
             marks: *marks,
-            free_lists: pagetypeinfo::free_lists(
-                &host.types.free_blocks(zone.node, &zone.name),
-                &host.types.pageblocks(zone.node, &zone.name),
-            )
-            .or_else(|| untyped(host, zone))
-            .filter(|lists| lists.pages() <= free::managed(zone)),
+            cma,
+            free_lists: types
+                .or_else(|| untyped(host, zone, usage.free, cma))
+                .filter(|lists| lists.pages() <= free::managed(zone)),
+            has_types: types.is_some(),
         };
         match zones.iter_mut().find(|zone| zone.name == place) {
             Some(zone) => zone.join(layout),
@@ -133,34 +136,56 @@ pub(super) fn nodes(
         let Some((total, usage, lists)) = unnamed::of_meminfo(host, size, MACHINE_PAGES_MAX) else {
             return Ok(Vec::new());
         };
-        return Ok(vec![without_zones(total, usage, lists, size, notes)]);
+        return Ok(vec![without_zones(host, total, usage, lists, size, notes)]);
     }
     finish(nodes, size, notes)
 }
 
-/// The blocks of /proc/buddyinfo or of a report, movable where their types are unknown.
-fn untyped(host: &HostSnapshot, zone: &HostZone) -> Option<FreeLists> {
+/// The blocks of /proc/buddyinfo or of a report, movable where their types are unknown, without the
+/// free part of the CMA area. Without blocks only this part is known.
+fn untyped(host: &HostSnapshot, zone: &HostZone, free: u64, cma: HostCma) -> Option<FreeLists> {
     let is_same = |it: &&BuddyInfo| it.node == zone.node && it.zone == zone.name;
-    let blocks = host.free_blocks.iter().find(is_same)?.by_type()?;
-    let pageblocks = free::managed(zone).div_ceil(PAGEBLOCK_NR_PAGES.into());
-    let pageblocks = u32::try_from(pageblocks).ok()?;
-    pagetypeinfo::free_lists(&blocks, &[0, pageblocks, 0])
+    let known = host.free_blocks.iter().find(is_same).and_then(BuddyInfo::by_type);
+    let managed = free::managed(zone);
+    let pageblocks = managed.div_ceil(PAGEBLOCK_NR_PAGES.into());
+    let pageblocks = [0, u32::try_from(pageblocks).ok()?, 0, 0];
+    let lists = match known {
+        Some(blocks) => FreeLists { blocks, pageblocks },
+        None if cma.pages == 0 => return None,
+        None => in_large_blocks(free, pageblocks),
+    };
+    let is_cma = cma.pages > 0 && lists.pages() <= managed;
+    Some(if is_cma { cma::with_cma(lists, cma) } else { lists })
 }
 
-/// The zones of x86-64 for memory of which only the size is known.
+fn in_large_blocks(free: u64, pageblocks: [u32; NR_TYPES]) -> FreeLists {
+    let none = FreeLists { pageblocks, ..FreeLists::default() };
+    pagetypeinfo::with_pages(none, pagetypeinfo::MOVABLE, free)
+}
+
+/// The zones for memory of which only the size is known.
 fn without_zones(
+    host: &HostSnapshot,
     total: u64,
     usage: ZoneUsage,
     lists: PageLists,
     size: PageSize,
     notes: &mut Vec<ImportNote>,
 ) -> NodeLayout {
-    let message = "no zones are known; the scenario has MemTotal in the zones of x86-64";
+    let high = host.memory.get("HighTotal").map_or(0, |kbytes| size.pages_in_kbytes(kbytes));
+    let is_64_bit = high == 0 || high >= total;
+    let low = if is_64_bit { size.pages_in(DMA32_END_BYTES) } else { total - high };
+    let kind = if is_64_bit { "x86-64" } else { "a 32-bit machine (HighTotal)" };
+    let message = format!("no zones are known; the scenario has MemTotal in the zones of {kind}");
     notes.push(ImportNote::new("/proc/meminfo", message));
-    let ends = [size.pages_in(DMA_BYTES_MAX), size.pages_in(DMA32_END_BYTES), u64::MAX];
-    let mut zones = Vec::new();
+    let names = match is_64_bit {
+        true => [ZoneName::Dma, ZoneName::Dma32, ZoneName::Normal],
+        false => [ZoneName::Dma, ZoneName::Normal, ZoneName::HighMem],
+    };
+    let ends = [size.pages_in(DMA_BYTES_MAX).min(low), low, u64::MAX];
+    let mut zones: Vec<ZoneLayout> = Vec::new();
     let mut start = 0;
-    for (name, end) in [ZoneName::Dma, ZoneName::Dma32, ZoneName::Normal].into_iter().zip(ends) {
+    for (name, end) in names.into_iter().zip(ends) {
         let pages = total.min(end) - start;
         start += pages;
         if pages > 0 {
@@ -171,9 +196,24 @@ fn without_zones(
                 usage: usage.part(pages, total),
                 lists: free::scaled(lists, pages, total),
                 marks: None,
+                cma: HostCma::default(),
                 free_lists: None,
+                has_types: false,
             });
         }
+    }
+    let low_zones = zones.iter_mut().filter(|zone| zone.name != ZoneName::HighMem);
+    let cma = HostCma::of_meminfo(host, size);
+    if let Some((zone, cma)) = low_zones.max_by_key(|zone| zone.managed).zip(cma) {
+        zone.cma = cma.within(zone.managed);
+        let message = format!(
+            "{} of CmaTotal are taken to be in zone {}",
+            show_pages(zone.cma.pages, size),
+            zone.name.name()
+        );
+        notes.push(ImportNote::new("/proc/meminfo", message));
+        let free = in_large_blocks(zone.usage.free, FreeLists::default().pageblocks);
+        zone.free_lists = Some(cma::with_cma(free, zone.cma));
     }
     NodeLayout { number: 0, zones }
 }
@@ -231,9 +271,34 @@ impl ZoneLayout {
         self.managed = self.managed.saturating_add(other.managed);
         self.usage = self.usage.plus(other.usage);
         self.lists = self.lists.plus(other.lists);
+        self.cma = self.cma.plus(other.cma);
+        self.has_types &= other.has_types;
         self.marks = None;
         let lists = self.free_lists.zip(other.free_lists);
         self.free_lists = lists.map(|(a, b)| pagetypeinfo::joined(a, b));
+    }
+}
+
+/// Whether the machine has zone HighMem, and memory for the kernel below it.
+fn has_highmem(zones: &[HostZone]) -> bool {
+    let has = |names: &[&str]| {
+        zones.iter().any(|zone| names.contains(&zone.name.as_str()) && free::managed(zone) > 0)
+    };
+    has(&["HighMem"]) && has(&["DMA", "DMA32", "Normal"])
+}
+
+/// The zone of the memory on a machine with HighMem, as [`place`].
+fn place_below_highmem(
+    name: &str,
+    present: u64,
+    size: PageSize,
+    is_first: bool,
+) -> (ZoneName, bool) {
+    match name {
+        "DMA" if is_first && present <= size.pages_in(DMA_BYTES_MAX) => (ZoneName::Dma, false),
+        "HighMem" => (ZoneName::HighMem, false),
+        "Movable" => (ZoneName::HighMem, true),
+        _ => (ZoneName::Normal, name != "Normal"),
     }
 }
 
@@ -315,11 +380,6 @@ mod tests {
         let (nodes, notes) = lay_out(&text, "");
         assert_eq!(shape(&nodes), [(0, vec![(ZoneName::Dma32, 762_144), (ZoneName::Normal, 9)])]);
         assert!(nodes[0].zones[0].marks.is_none() && notes.len() == 1);
-        // 32 bits.
-        let text = zone(0, "DMA", 4000) + &zone(0, "Normal", 200_000) + &zone(0, "HighMem", 9);
-        let (nodes, notes) = lay_out(&text, "");
-        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Dma, 4000), (ZoneName::Normal, 200_009)]);
-        assert_eq!(notes.len(), 1);
         // A second node with low memory, and a first one without any.
         let text = zone(0, "DMA", 0) + &zone(1, "DMA", 4000) + &zone(2, "DMA32", 5);
         let (nodes, _) = lay_out(&text, "");
@@ -330,21 +390,39 @@ mod tests {
     }
 
     #[test]
+    fn a_32_bit_machine_has_highmem() {
+        let high = zone(0, "HighMem", 900);
+        let text = zone(0, "DMA", 4000) + &zone(0, "Normal", 200_000) + &high;
+        let (nodes, notes) = lay_out(&text, "");
+        let low = [(ZoneName::Dma, 4000), (ZoneName::Normal, 200_000)];
+        assert_eq!(shape(&nodes)[0].1, [low[0], low[1], (ZoneName::HighMem, 900)]);
+        assert_eq!(notes, []);
+        // A DMA zone above 16 MiB, and movable memory, which is HighMem as well.
+        let text = zone(0, "DMA", 9000) + &zone(0, "Normal", 50) + &high + &zone(0, "Movable", 7);
+        let (nodes, notes) = lay_out(&text, "");
+        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 9050), (ZoneName::HighMem, 907)]);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        // Where the kernel itself has no memory, the file is not whole.
+        let (nodes, notes) = lay_out(&(zone(0, "Normal", 0) + &high), "");
+        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 900)]);
+        assert!(notes[0].message.contains("it is part of zone Normal here"), "{notes:?}");
+        let memory = "MemTotal: 1048576 kB\nHighTotal: 524288 kB\nCmaTotal: 8192 kB\n";
+        let (nodes, notes) = lay_out("", memory);
+        let pages: Vec<_> = nodes[0].zones.iter().map(|it| (it.name, it.present, it.cma)).collect();
+        let cma = HostCma { pages: 2048, free: 2048 };
+        let none = HostCma::default();
+        let low = [(ZoneName::Dma, 4096, none), (ZoneName::Normal, 126_976, cma)];
+        assert_eq!(pages, [low[0], low[1], (ZoneName::HighMem, 131_072, none)]);
+        assert!(notes[0].message.contains("the zones of a 32-bit machine"), "{notes:?}");
+    }
+
+    #[test]
     fn larger_pages_stay_large() {
         let text = zone(0, "DMA", 65_536) + &zone(0, "Normal", 9);
         let (nodes, _) = lay_out(&text, "MemTotal: 4194880 kB\n");
         assert_eq!(shape(&nodes)[0].1, [(ZoneName::Dma32, 65_536), (ZoneName::Normal, 9)]);
         let (nodes, _) = lay_out(&text.replace("65536", "65537"), "MemTotal: 4194944 kB\n");
         assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 65_546)]);
-    }
-
-    #[test]
-    fn memory_for_movable_pages_only_is_noted() {
-        let text = zone(0, "DMA32", 30_000) + " cma 4096\n nr_free_cma 17\n";
-        let (_, notes) = lay_out(&text, "");
-        assert!(notes[0].message.contains("at least 16.0 MiB of CMA"), "{notes:?}");
-        let (_, notes) = lay_out(&text.replace("cma 4096", "cma 0"), "");
-        assert!(notes[0].message.contains("at least 68 KiB of CMA"), "{notes:?}");
     }
 
     #[test]

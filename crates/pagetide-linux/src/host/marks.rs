@@ -14,6 +14,7 @@ use super::release;
 use super::snapshot::HostSnapshot;
 use super::zoneinfo::HostZone;
 use pagetide_core::config::Sysctl;
+use pagetide_core::frames::watermark::highmem_min;
 use pagetide_core::units::page_size::PageSize;
 
 /// A boost is a number of pageblocks, unless the cap cuts it.
@@ -56,6 +57,13 @@ impl WatermarkRule {
 }
 
 impl HostWatermarks {
+    /// The watermarks of a zone HighMem, where only the distances follow from `vm.min_free_kbytes`.
+    pub(super) fn of_highmem(self, managed: u64) -> HostWatermarks {
+        let min = highmem_min(managed);
+        let above = |mark: u64| min.saturating_add(mark - self.min);
+        HostWatermarks { min, low: above(self.low), high: above(self.high) }
+    }
+
     /// The larger of the differences in min and in high, in pages.
     pub(super) fn distance(self, other: HostWatermarks) -> u64 {
         self.min.abs_diff(other.min).max(self.high.abs_diff(other.high))

@@ -12,6 +12,7 @@
 pub mod block;
 pub mod buddyinfo;
 pub mod cgroup;
+mod cma;
 pub mod error;
 mod files;
 mod free;

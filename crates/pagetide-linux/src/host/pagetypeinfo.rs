@@ -4,13 +4,19 @@
 //! such a count is left out, as is everything that is not understood, with a note.
 
 use super::note::{FileNotes, ImportNote};
+use pagetide_core::frames::boot::free_lists::NR_TYPES;
 use pagetide_scenario::model::FreeLists;
 use std::collections::BTreeMap;
 
 /// Maximum number of orders: arm64 with pages of 64 KiB has 14.
 const ORDERS_MAX: usize = 16;
 /// The types of a scenario, in its order.
-const TYPES: [&str; 3] = ["Unmovable", "Movable", "Reclaimable"];
+const TYPES: [&str; NR_TYPES] = ["Unmovable", "Movable", "Reclaimable", "CMA"];
+/// Those that every kernel has.
+const ALWAYS: [&str; 3] = ["Unmovable", "Movable", "Reclaimable"];
+/// Indices of types.
+pub(crate) const MOVABLE: usize = 1;
+pub(crate) const CMA: usize = 3;
 
 /// The contents, by node and zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,11 +32,13 @@ pub struct PageTypeInfo {
 }
 
 impl PageTypeInfo {
-    /// Free blocks by order, for each of Unmovable, Movable and Reclaimable; empty if unknown. Blocks
-    /// of other types (Reserve, HighAtomic, CMA) count as movable, larger blocks as several.
+    /// Free blocks by order, for each of Unmovable, Movable, Reclaimable and CMA; empty if unknown.
+    /// Blocks of other types (Reserve, HighAtomic) count as movable, larger blocks as several.
     pub fn free_blocks(&self, node: u32, zone: &str) -> Vec<[u32; 11]> {
         let Some(types) = self.free.get(&(node, zone.to_owned())) else { return Vec::new() };
-        if !TYPES.iter().all(|name| types.contains_key(*name)) {
+        let has_cma = self.cma_pageblocks(node, zone).is_some_and(|nr| nr > 0);
+        let needed = ALWAYS.iter().chain(has_cma.then_some(&TYPES[CMA]));
+        if !needed.into_iter().all(|name| types.contains_key(*name)) {
             return Vec::new();
         }
         let mut lists = vec![[0u32; 11]; TYPES.len()];
@@ -43,6 +51,11 @@ impl PageTypeInfo {
             }
         }
         lists
+    }
+
+    /// Pageblocks of order 9 of type CMA; `None` if unknown.
+    pub fn cma_pageblocks(&self, node: u32, zone: &str) -> Option<u32> {
+        self.pageblocks(node, zone).get(CMA).copied()
     }
 
     /// Pageblocks of order 9 of each of these types; empty if unknown.
@@ -63,7 +76,7 @@ impl PageTypeInfo {
 
 /// The scenario's type for a type of the kernel.
 fn index_of(name: &str) -> usize {
-    TYPES.iter().position(|one| *one == name).unwrap_or(1)
+    TYPES.iter().position(|one| *one == name).unwrap_or(MOVABLE)
 }
 
 /// Free lists for a scenario; `None` if a type is unknown.
@@ -71,16 +84,16 @@ pub(crate) fn free_lists(blocks: &[[u32; 11]], pageblocks: &[u32]) -> Option<Fre
     let mut lists = FreeLists::default();
     lists.blocks.get_mut(..blocks.len())?.copy_from_slice(blocks);
     lists.pageblocks.get_mut(..pageblocks.len())?.copy_from_slice(pageblocks);
-    (blocks.len() >= TYPES.len() && pageblocks.len() >= TYPES.len()).then_some(lists)
+    (blocks.len() >= ALWAYS.len() && pageblocks.len() >= ALWAYS.len()).then_some(lists)
 }
 
-/// `lists` with `pages` additional movable pages, in as few blocks as possible.
-pub(crate) fn with_movable(mut lists: FreeLists, pages: u64) -> FreeLists {
-    let [_, movable, ..] = &mut lists.blocks;
-    for (order, count) in movable.iter_mut().enumerate().take(10) {
+/// `lists` with `pages` additional pages of type `of`, in as few blocks as possible.
+pub(crate) fn with_pages(mut lists: FreeLists, of: usize, pages: u64) -> FreeLists {
+    let blocks = &mut lists.blocks[of];
+    for (order, count) in blocks.iter_mut().enumerate().take(10) {
         *count += (pages >> order & 1) as u32;
     }
-    movable[10] += (pages >> 10) as u32;
+    blocks[10] += (pages >> 10) as u32;
     lists
 }
 
@@ -122,7 +135,7 @@ fn parse_noting(text: &str, notes: &mut FileNotes) -> PageTypeInfo {
         }
         if let Some(names) = line.strip_prefix("Number of blocks type") {
             columns = names.split_whitespace().collect();
-            if !TYPES.iter().all(|name| columns.contains(name)) {
+            if !ALWAYS.iter().all(|name| columns.contains(name)) {
                 notes.line(index, "a type of pageblocks is missing", line);
                 columns.clear();
             }
@@ -186,7 +199,7 @@ Node 0, zone      DMA            1            7            0            0       
         let free = info.free_blocks(0, "DMA");
         assert_eq!(free[0], [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0]);
         assert_eq!(free[1], [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3]);
-        assert_eq!(info.pageblocks(0, "DMA"), [1, 7, 0]);
+        assert_eq!(info.pageblocks(0, "DMA"), [1, 7, 0, 0]);
         assert!(info.free_blocks(0, "DMA32").is_empty(), "a number is unknown");
         assert!(info.pageblocks(0, "DMA32").is_empty());
         let told: Vec<String> = info.notes.iter().map(ToString::to_string).collect();
@@ -216,10 +229,16 @@ Node 0, zone Normal 3 2 0 1 0
         assert_eq!(info.notes, []);
         let lists = info.free_blocks(0, "Normal");
         assert_eq!((lists[0][0], lists[0][10]), (1, 4));
-        assert_eq!((lists[1][0], lists[1][1], lists[1][10]), (0, 5, 1));
-        assert_eq!(info.pageblocks(0, "Normal"), [12, 12, 0]);
+        assert_eq!((lists[1][10], lists[3][1], lists[3][10]), (1, 5, 0));
+        assert_eq!(info.pageblocks(0, "Normal"), [12, 8, 0, 4]);
         let small = parse(&text.replace("order: 11", "order: 8"));
-        assert_eq!(small.pageblocks(0, "Normal"), [2, 2, 0]);
+        assert_eq!(small.pageblocks(0, "Normal"), [2, 1, 0, 1]);
+        // Without the row of CMA nothing is known of the zone's lists.
+        let cut = parse(&text.replace("type CMA 0 5", "type CMA x"));
+        assert_eq!(
+            (cut.free_blocks(0, "Normal").len(), cut.cma_pageblocks(0, "Normal")),
+            (0, Some(4))
+        );
     }
 
     #[test]
@@ -235,6 +254,6 @@ Node 0, zone Normal 3 2 0 1 0
         // The third table is not taken for the second.
         let mixed = TEXT[table..].replace("blocks type", "mixed blocks").replace('7', "3");
         let info = parse(&format!("{TEXT}{mixed}"));
-        assert_eq!(info.pageblocks(0, "DMA"), [1, 7, 0]);
+        assert_eq!(info.pageblocks(0, "DMA"), [1, 7, 0, 0]);
     }
 }

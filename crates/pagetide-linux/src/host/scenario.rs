@@ -74,11 +74,7 @@ pub fn write(
     let mut nodes = layout::nodes(host, size, &marks.marks, &mut layout_notes)?;
     layout_notes.append(&mut marks.notes);
     layout_notes.extend(unnamed::notes(host, size));
-    if options.as_is {
-        free_lists::assign_free_lists(host, &mut nodes, size, &mut layout_notes);
-    } else {
-        nodes.iter_mut().flat_map(|node| &mut node.zones).for_each(|zone| zone.free_lists = None);
-    }
+    free_lists::assign_free_lists(host, &mut nodes, size, options.as_is, &mut layout_notes);
     let mut page = ScenarioText::new(size);
     let nr_cpus = host.zones.nr_cpus();
     let cpus = nr_cpus.clamp(1, CPUS_MAX);

@@ -5,7 +5,7 @@ use pagetide_core::units::page_size::PageSize;
 use pagetide_linux::host::error::HostError;
 use pagetide_linux::host::scenario::{write, HostImportOptions, ImportedScenario};
 use pagetide_linux::host::snapshot::HostSnapshot;
-use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, vmstat, zoneinfo};
+use pagetide_linux::host::{buddyinfo, meminfo, pagetypeinfo, slabinfo, swaps, vmstat, zoneinfo};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::names::NameSet;
 use std::fs;
@@ -151,6 +151,28 @@ fn large_pages_and_groups_of_version_1() {
     assert_eq!(setup.machine.page_size, PageSize::Kib64);
 }
 
+#[test]
+fn a_32_bit_machine_with_cma() {
+    let path = systems().into_iter().find(|(system, _)| system == "made-cma-highmem").unwrap().1;
+    let options = HostImportOptions { as_is: true, ..HostImportOptions::default() };
+    let written = write(&HostSnapshot::read(&path).unwrap(), options).unwrap();
+    let setup = setup(&written);
+    let zones = &setup.machine.nodes[0].zones;
+    let sizes: Vec<_> =
+        zones.iter().map(|zone| (zone.name.name(), zone.managed, zone.free)).collect();
+    assert_eq!(sizes, [("Normal", 184_464, 34_140), ("HighMem", 65_536, 16_660)]);
+    let lists = zones[0].free_lists.unwrap();
+    assert_eq!(lists.pageblocks, [56, 256, 16, 32]);
+    assert_eq!(lists.blocks[3], [100, 50, 40, 21, 11, 4, 0, 0, 0, 1, 9]);
+    // The low memory is zone DMA, with the ratio of that zone.
+    assert!(written.text.contains("\"vm.lowmem_reserve_ratio\" = \"256 256 256 0\""));
+    assert!(
+        !written.text.contains("will have"),
+        "the watermarks follow the rule:\n{}",
+        written.text
+    );
+}
+
 /// Damaged versions of a text, and versions of unknown kernels.
 fn damages(text: &str) -> Vec<String> {
     let each = |change: &dyn Fn(&str) -> String| {
@@ -209,6 +231,9 @@ fn damaged_files_give_notes_or_a_reason() {
         }
         for text in damages(&text("proc/buddyinfo")) {
             hosts.push(HostSnapshot { free_blocks: buddyinfo::parse(&text).0, ..host.clone() });
+        }
+        for text in damages(&text("proc/pagetypeinfo")) {
+            hosts.push(HostSnapshot { types: pagetypeinfo::parse(&text), ..host.clone() });
         }
         for text in damages(&text("proc/slabinfo")) {
             hosts.push(HostSnapshot { slabs: slabinfo::parse(&text).0, ..host.clone() });

@@ -4,6 +4,7 @@
 //! `vm.dirty_ratio`) only the effective one is written.
 
 use super::page::{quoted, ScenarioText};
+use crate::host::free;
 use crate::host::marks::{ReadMarks, SCALE_FACTOR};
 use crate::host::note::{shown, ImportNote};
 use crate::host::release;
@@ -12,7 +13,8 @@ use pagetide_core::config::{ControlForm, ControlOrigin, PolicySet, Sysctl};
 use pagetide_core::units::page_size::PageSize;
 use pagetide_scenario::names::{NameSet, ZoneName};
 
-/// Default of `vm.lowmem_reserve_ratio`, by zone of a scenario.
+/// Default of `vm.lowmem_reserve_ratio`, by zone of a scenario; where all memory below HighMem is
+/// zone DMA, as on many ARM machines, its first ratio is also that of zone Normal.
 const RESERVE_RATIOS: [&str; 4] = ["256", "256", "32", "0"];
 
 pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot, marks: &ReadMarks) {
@@ -57,6 +59,11 @@ pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot, marks: &ReadMa
         if let Some(value) = value.filter(|_| host.sysctl(sysctl).is_none()) {
             page.line(&format!("\"{}\" = {value} # from the watermarks", sysctl.name()));
         }
+    }
+    let ratios = Sysctl::LowmemReserveRatio;
+    if host.sysctl(ratios).is_none() && is_all_dma(host) {
+        let name = ratios.name();
+        page.line(&format!("\"{name}\" = \"256 256 256 0\" # all below HighMem is zone DMA"));
     }
     switches(page, host);
     read_ahead(page, host);
@@ -119,17 +126,31 @@ fn reserve_ratios(host: &HostSnapshot, text: &str) -> String {
     let node = zones.first().map_or(0, |zone| zone.node);
     let names: Vec<&str> =
         zones.iter().filter(|zone| zone.node == node).map(|zone| zone.name.as_str()).collect();
-    if names.len() < ratios.len() {
-        // An old kernel, which does not list unpopulated zones.
+    let has_highmem = names.contains(&"HighMem");
+    // An old kernel lists populated zones only. Its last ratio is that of HighMem, if it has one.
+    let unlisted = if has_highmem { ratios.len().saturating_sub(names.len()) } else { 0 };
+    if !has_highmem && names.len() < ratios.len() {
         return ratios[..ratios.len().min(RESERVE_RATIOS.len())].join(" ");
     }
     let ratio = |(zone, default): (&ZoneName, &'static str)| {
+        if *zone == ZoneName::Normal && is_all_dma(host) {
+            return ratios[0].to_owned();
+        }
         let index = names.iter().position(|name| *name == zone.name());
-        index.and_then(|index| ratios.get(index).copied()).unwrap_or(default).to_owned()
+        let ratio = index.and_then(|index| ratios.get(index + unlisted).copied());
+        ratio.unwrap_or(default).to_owned()
     };
-    // The importer writes no HighMem; its index would be that of Movable.
-    let zones = ZoneName::ALL.iter().filter(|zone| !matches!(zone, ZoneName::HighMem));
+    // HighMem has the index of Movable.
+    let other = if has_highmem { ZoneName::Movable } else { ZoneName::HighMem };
+    let zones = ZoneName::ALL.iter().filter(|zone| **zone != other);
     zones.zip(RESERVE_RATIOS).map(ratio).collect::<Vec<String>>().join(" ")
+}
+
+/// Whether the machine has HighMem, and all memory below it is zone DMA.
+fn is_all_dma(host: &HostSnapshot) -> bool {
+    let has =
+        |name| host.zones.zones.iter().any(|zone| zone.name == name && free::managed(zone) > 0);
+    has("HighMem") && !has("Normal")
 }
 
 /// A scenario has one read-ahead size for all disks.

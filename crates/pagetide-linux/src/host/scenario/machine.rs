@@ -11,11 +11,12 @@ use crate::host::layout::{NodeLayout, ZoneLayout};
 use crate::host::marks::{HostWatermarks, ReadMarks, WatermarkRule};
 use crate::host::note::{shown, ImportNote};
 use crate::host::number::{plural, show_bytes};
+use crate::host::pagetypeinfo::CMA;
 use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::swaps::HostSwap;
 use pagetide_scenario::model::FreeLists;
-use pagetide_scenario::names::{DiskModel, NameSet};
+use pagetide_scenario::names::{DiskModel, NameSet, ZoneName};
 
 /// Maximum number of disks; more would add no information.
 const DISKS_MAX: usize = 32;
@@ -104,7 +105,13 @@ fn zone(
     let start = zone.free_lists.as_ref().map_or(start, FreeLists::pages);
     match &zone.free_lists {
         Some(lists) => free_lists(page, lists),
-        None => page.line(&format!("free = \"{start} pages\" # {}", page.show(start))),
+        None => {
+            page.line(&format!("free = \"{start} pages\" # {}", page.show(start)));
+            if zone.cma.pages > 0 {
+                let shown = page.show(zone.cma.pages);
+                page.line(&format!("cma = \"{} pages\" # {shown}", zone.cma.pages));
+            }
+        }
     }
     if zone.managed > 0 {
         page.comment(&format!(
@@ -126,7 +133,8 @@ fn zone(
 
 /// The current free blocks from /proc/pagetypeinfo.
 fn free_lists(page: &mut ScenarioText, lists: &FreeLists) {
-    let types = ["unmovable", "movable", "reclaimable"];
+    let types = ["unmovable", "movable", "reclaimable", "cma"];
+    let types = &types[..if lists.pageblocks[CMA] > 0 { 4 } else { 3 }];
     for ((name, blocks), pageblocks) in types.iter().zip(lists.blocks).zip(lists.pageblocks) {
         page.line(&format!("{name} = {{ pageblocks = {pageblocks}, blocks = {blocks:?} }}"));
     }
@@ -202,9 +210,12 @@ fn compare_marks(page: &mut ScenarioText, read: &ReadMarks, nodes: &[NodeLayout]
         scale_factor: read.scale_factor,
     };
     let zones = || nodes.iter().flat_map(|node| &node.zones);
-    let total = zones().fold(0u64, |sum, zone| sum.saturating_add(zone.managed));
+    let is_highmem = |zone: &ZoneLayout| zone.name == ZoneName::HighMem;
+    let low = zones().filter(|zone| !is_highmem(zone));
+    let total = low.fold(0u64, |sum, zone| sum.saturating_add(zone.managed));
     let compared = zones().filter_map(|zone| {
         let ours = rule.marks(zone.managed, total);
+        let ours = if is_highmem(zone) { ours.of_highmem(zone.managed) } else { ours };
         zone.marks.map(|marks| (marks.distance(ours), zone.name, marks, ours))
     });
     let worst = compared.max_by_key(|(distance, ..)| *distance);

@@ -51,6 +51,8 @@ fn told(written: &ImportedScenario, text: &str) {
     assert!(notes.iter().any(|note| note.contains(text)), "{text:?} is not in {notes:#?}");
 }
 
+mod cma_and_highmem;
+
 #[test]
 fn free_is_what_programs_leave_or_what_is_now() {
     let (setup_now, written) =
