@@ -365,8 +365,8 @@ class Policy(_Table):
     groups: Literal["linux"] | None = None
     """A policy registered by the program: it chooses the groups to reclaim from."""
     kernel: Literal[
-        "linux-2.6.37", "linux-3.3", "linux-4.5", "linux-4.6", "linux-5.4", "linux-5.8", "linux-5.9",
-        "linux-6.1", "linux-6.12",
+        "linux-2.6.37", "linux-3.3", "linux-3.16", "linux-4.5", "linux-4.6", "linux-4.8", "linux-5.4",
+        "linux-5.8", "linux-5.9", "linux-6.1", "linux-6.12",
     ] | None = None
     """The kernel whose behaviour is the default of the other keys. Default: linux-6.1."""
     kswapd: Literal["linux-6.1", "linux-4.5", "linux-3.3", "linux-2.6.37"] | None = None

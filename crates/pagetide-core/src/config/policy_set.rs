@@ -7,9 +7,9 @@
 //! Invariant: a set names at most one variant of a policy, and no default variant.
 
 use super::{
-    BackgroundCompaction, CgroupVersion, CompactionPolicy, DirectReclaimPolicy, FallbackPolicy,
-    FaultPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy, PcpPolicy, PolicyChoice, SlabAccounting,
-    SlubPolicy, Sysctl, WatermarkPolicy,
+    BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, DirectReclaimPolicy,
+    FallbackPolicy, FaultPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy, PcpPolicy, PolicyChoice,
+    SlabAccounting, SlubPolicy, Sysctl, WatermarkPolicy,
 };
 use core::fmt;
 
@@ -71,6 +71,14 @@ sets! {
         BackgroundCompaction(BackgroundCompaction::Off), Compaction(CompactionPolicy::Linux45),
         SlabAccounting(SlabAccounting::Off), Slub(SlubPolicy::Linux55),
         Faults(FaultPolicy::Linux50);
+    /// Linux 3.16: as linux-4.5, with groups of version 1. Made of parts of these two kernels' sets;
+    /// no case was recorded on a kernel between 3.4 and 4.4.
+    Linux316 = "linux-3.16", since (3, 16, 0),
+        Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637),
+        Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45), Cgroup(CgroupVersion::V1),
+        Fallback(FallbackPolicy::Linux54), BackgroundCompaction(BackgroundCompaction::Kswapd),
+        Compaction(CompactionPolicy::Linux45), SlabAccounting(SlabAccounting::PerGroupCaches),
+        Slub(SlubPolicy::Linux55), Faults(FaultPolicy::Linux50);
     /// Linux 4.5: kswapd has a goal for each zone, and compacts; refaults of page cache are tested;
     /// each group has caches of its own.
     Linux45 = "linux-4.5", since (4, 5, 0),
@@ -80,14 +88,22 @@ sets! {
         SlabAccounting(SlabAccounting::PerGroupCaches), Slub(SlubPolicy::Linux55),
         Faults(FaultPolicy::Linux50);
     /// Linux 4.6: as linux-4.5, but kcompactd compacts, and vm.watermark_scale_factor sets the
-    /// distance of the watermarks. Linux 4.8 to 5.3 already have the LRU lists of linux-5.4.
+    /// distance of the watermarks.
     Linux46 = "linux-4.6", since (4, 6, 0),
         PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
         Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45),
         Compaction(CompactionPolicy::Linux45), SlabAccounting(SlabAccounting::PerGroupCaches),
         Slub(SlubPolicy::Linux55), Faults(FaultPolicy::Linux50);
-    /// Linux 5.4: nodes have LRU lists, reclaim has one goal for a node, and the watermarks of a
-    /// fragmented zone are boosted.
+    /// Linux 4.8: nodes have LRU lists, and reclaim has one goal for a node. Made of parts of
+    /// linux-4.6 and linux-5.4; no case was recorded on a kernel between 4.7 and 5.3.
+    Linux48 = "linux-4.8", since (4, 8, 0),
+        PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
+        Lru(LruPolicy::Linux54), Compaction(CompactionPolicy::Linux58),
+        CompactionCapture(CompactionCapture::Off),
+        SlabAccounting(SlabAccounting::PerGroupCaches), Slub(SlubPolicy::Linux55),
+        Faults(FaultPolicy::Linux50);
+    /// Linux 5.4: as linux-4.8, but the watermarks of a fragmented zone are boosted, and the parent
+    /// of a removed group takes over its slab caches.
     Linux54 = "linux-5.4", since (5, 4, 0),
         PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
         Lru(LruPolicy::Linux54), Compaction(CompactionPolicy::Linux58),
@@ -197,10 +213,11 @@ mod tests {
             ("5.15.0-119-generic", PolicySet::Linux59),
             ("5.8.18", PolicySet::Linux58),
             ("5.4.286", PolicySet::Linux54),
-            ("4.19.0", PolicySet::Linux46),
+            ("4.19.0", PolicySet::Linux48),
+            ("4.7.10", PolicySet::Linux46),
             ("4.5.0", PolicySet::Linux45),
             ("3.10.0-1160.el7", PolicySet::Linux33),
-            ("4.1.27", PolicySet::Linux33),
+            ("4.1.27", PolicySet::Linux316),
             ("2.6.39", PolicySet::Linux2637),
             ("2.6.16.60", PolicySet::Linux2637),
             ("", PolicySet::Linux2637),
