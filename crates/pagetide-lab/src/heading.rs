@@ -2,6 +2,7 @@
 
 use crate::format::{shown, size};
 use crate::report::Report;
+use pagetide_core::config::PolicyChoice;
 use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::model::costs::{MachineCosts, Price};
 use pagetide_scenario::model::{DiskSetup, MachineSetup, PageSize, Setup, Variant};
@@ -33,6 +34,10 @@ pub fn entries(report: &Report) -> Vec<(&'static str, Vec<String>)> {
     ];
     if let Some(first) = scenario.variants.first() {
         entries.push(("machine", vec![machine(&first.setup.machine)]));
+        let kernel = first.setup.policies.kernel();
+        let kernel = kernel
+            .filter(|_| scenario.variants.iter().all(|it| it.setup.policies.kernel() == kernel));
+        entries.extend(kernel.map(|kernel| ("kernel", vec![kernel.name().to_owned()])));
     }
     let stated = scenario.variants.first().and_then(|first| costs(&first.setup.machine.costs));
     entries.extend(stated.map(|stated| ("costs", vec![stated])));
@@ -241,7 +246,11 @@ fn load(variant: &Variant, first: &str) -> Vec<String> {
 fn settings(setup: &Setup) -> Vec<String> {
     let sysctls = setup.sysctls.iter();
     let mut all: Vec<String> = sysctls.map(|write| format!("{}={write}", write.name())).collect();
-    let policies = setup.policies.iter();
+    let kernel = setup.policies.kernel();
+    all.extend(kernel.map(|kernel| format!("policy.kernel={kernel}")));
+    let is_of_kernel =
+        |choice: &PolicyChoice| kernel.is_some_and(|kernel| kernel.choices().contains(choice));
+    let policies = setup.policies.iter().filter(|choice| !is_of_kernel(choice));
     all.extend(policies.map(|choice| format!("policy.{}={choice}", choice.policy().name())));
     all.extend(setup.group_policy.iter().map(|name| format!("policy.groups={name}")));
     let costs = setup.machine.costs.iter();
@@ -258,7 +267,7 @@ fn settings(setup: &Setup) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::testing::report_of;
-    use pagetide_core::config::{ControlValue, Sysctl};
+    use pagetide_core::config::{ControlValue, PolicySet, Sysctl};
     use pagetide_core::control::ControlWrite;
     use pagetide_scenario::model::{File, Reference, Swap};
     use pagetide_scenario::names::DiskModel;
@@ -296,6 +305,19 @@ mod tests {
                  published  a mail of 2011\n"
             )
         );
+    }
+
+    #[test]
+    fn a_kernel_is_named_once() {
+        let mut report = report_of(&[("default", vec![&[]]), ("old", vec![&[]])]);
+        assert!(!render(&report, 100).contains("kernel"), "Linux 6.1 needs no line");
+        let variants = &mut report.plan.scenario.variants;
+        variants[1].setup.policies.follow(PolicySet::Linux33);
+        assert!(render(&report, 100).contains("  old: policy.kernel=linux-3.3\n"));
+        report.plan.scenario.variants[0].setup.policies.follow(PolicySet::Linux33);
+        let text = render(&report, 100);
+        assert!(text.contains("\nkernel     linux-3.3\n"), "{text}");
+        assert!(text.contains("  old: as described\n"), "{text}");
     }
 
     #[test]

@@ -9,7 +9,9 @@ use crate::facts::verdict::VariantVerdict;
 use crate::facts::{sentences, verdicts};
 use crate::report::{MetricSeries, Report};
 use crate::report_format::ReportFormat;
+use pagetide_core::config::PolicySet;
 use pagetide_scenario::model::costs::MachineCosts;
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::timeline::Timeline;
 use pagetide_scenario::record::{Incomplete, RunRecord, Unit};
 use schemars::generate::SchemaSettings;
@@ -58,6 +60,7 @@ pub fn of_values(report: &Report) -> RunOutput<'_> {
                 name: &column.name,
                 variant: None,
                 knobs: None,
+                kernel: kernel(report, &column.name),
                 costs_ns: stated(report, &column.name),
                 metrics: report.by_text(column).map(|(key, s)| (key.as_str(), metric(s))).collect(),
             })
@@ -91,10 +94,18 @@ fn expected(judged: JudgedExpectation<'_>) -> ExpectationOutput<'_> {
     }
 }
 
+fn setup_of<'r>(report: &'r Report, name: &str) -> Option<&'r Setup> {
+    let variants = &report.plan.scenario.variants;
+    variants.iter().find(|it| it.name == name).map(|it| &it.setup)
+}
+
+fn kernel(report: &Report, name: &str) -> Option<&'static str> {
+    setup_of(report, name)?.policies.kernel().map(PolicySet::name)
+}
+
 /// The costs that the variant of this name states.
 fn stated(report: &Report, name: &str) -> BTreeMap<&'static str, u64> {
-    let variants = &report.plan.scenario.variants;
-    let costs = variants.iter().find(|it| it.name == name).map(|it| &it.setup.machine.costs);
+    let costs = setup_of(report, name).map(|setup| &setup.machine.costs);
     costs.into_iter().flat_map(MachineCosts::iter).map(|(price, ns)| (price.name(), ns)).collect()
 }
 
@@ -191,6 +202,9 @@ pub struct VariantOutput<'a> {
     /// The values of the point; of sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub knobs: Option<&'a BTreeMap<String, String>>,
+    /// The kernel (`[policy] kernel`). Missing if the scenario names none: Linux 6.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'static str>,
     /// Costs of operations that the variant states (`[machine.costs]`). Missing if it states none:
     /// the runs used the sourced table. Not of sweeps.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
