@@ -51,7 +51,7 @@ pub(super) fn policy_set(
     release: Option<&str>,
     newest: Option<&str>,
 ) -> (PolicySet, Option<ImportNote>) {
-    let note = |message: String| Some(ImportNote::new("/proc/sys/kernel/osrelease", message));
+    let note = |message: String| Some(ImportNote::new("release", message));
     let Some(release) = release else {
         let set = newest.map_or(PolicySet::default(), PolicySet::of_release);
         let why = newest.map_or(String::new(), |newest| {

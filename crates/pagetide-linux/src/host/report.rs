@@ -80,7 +80,8 @@ pub struct KernelReport {
     pub free_blocks: Vec<BuddyInfo>,
     /// Highest number of a CPU that it names.
     pub last_cpu: Option<u32>,
-    pub swap_kb: u64,
+    /// `None` if the report does not say it.
+    pub swap_kb: Option<u64>,
     pub group: Option<ReportedGroup>,
     pub processes: Vec<ReportedProcess>,
     pub notes: Vec<ImportNote>,
@@ -139,11 +140,14 @@ impl KernelReport {
             zone.pagesets = cpus.map(|cpu| HostPageSet { cpu, ..HostPageSet::default() }).collect();
             note("the number of CPUs is that of the highest CPU that the report names");
         }
-        if self.swap_kb > 0 {
+        if self.swap_kb.is_none() && !self.zones.zones.is_empty() {
+            note("the report has no line `Total swap = `: the machine is given no swap");
+        }
+        if let Some(size_kb) = self.swap_kb.filter(|kb| *kb > 0) {
             host.swaps = vec![HostSwap {
                 name: "swap".into(),
                 kind: "partition".into(),
-                size_kb: self.swap_kb,
+                size_kb,
                 ..HostSwap::default()
             }];
         }

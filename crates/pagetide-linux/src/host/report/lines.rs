@@ -93,6 +93,8 @@ struct ReportReader {
     page_kb: u64,
     /// Line of each zone.
     zone_lines: Vec<usize>,
+    /// Node and name of the zones with a line of free lists.
+    listed: Vec<(u32, String)>,
     /// Columns of the table of processes, behind the PID.
     columns: Option<Vec<String>>,
     /// In the totals of the machine: between `Mem-Info:` and the first node.
@@ -147,7 +149,7 @@ impl ReportReader {
                 }
             }
             ["Total", "swap", "=", kb, ..] => match kbytes(kb) {
-                Some(kb) => self.report.swap_kb = kb,
+                Some(kb) => self.report.swap_kb = Some(kb),
                 None => self.note(line, "not an amount in kB"),
             },
             ["Task", "in", _, "killed", "as", "a", "result", "of", "limit", "of", path, ..] => {
@@ -354,6 +356,7 @@ impl ReportReader {
             }
         }
         letters.resize(blocks.len(), String::new());
+        self.listed.push((node, name.to_owned()));
         let info = BuddyInfo { node, zone: name.to_owned(), blocks, letters };
         match total {
             Some(kb) if info.pages_from(0).saturating_mul(self.page_kb) == kb => {
@@ -395,7 +398,40 @@ impl ReportReader {
         }
     }
 
+    /// A report prints the amounts of all zones, then the free lists of all, then swap.
+    fn refuse_a_cut(&self) -> Result<(), HostError> {
+        let mut zones = self.report.zones.zones.iter().zip(&self.zone_lines);
+        let Some((zone, &line)) = zones.find(|(zone, _)| !self.has_free_lists(zone)) else {
+            return Ok(());
+        };
+        let (name, node) = (&zone.name, zone.node);
+        let message = format!(
+            "zone {name} of node {node} has no line of free lists (`{name}: 1*4kB 0*8kB ...`): the \
+             report is cut"
+        );
+        Err(HostError::BadReport { line, message })
+    }
+
+    fn has_free_lists(&self, zone: &HostZone) -> bool {
+        self.listed.iter().any(|(node, name)| *node == zone.node && *name == zone.name)
+    }
+
+    /// Notes zones that the report does not describe: its total of free pages is larger.
+    fn note_missing_zones(&mut self) {
+        let described: u64 = self.report.zones.zones.iter().filter_map(|zone| zone.free).sum();
+        let total = self.totals.get("free").copied().unwrap_or(0);
+        if !self.report.zones.zones.is_empty() && described < total - total / 8 {
+            let message = format!(
+                "the zones have {described} of the machine's {total} free pages: others are missing, \
+                 so the machine is too small (is the report cut?)"
+            );
+            self.report.notes.push(ImportNote::new(PLACE, message));
+        }
+    }
+
     fn finish(mut self) -> Result<KernelReport, HostError> {
+        self.refuse_a_cut()?;
+        self.note_missing_zones();
         // Totals that no zone and no node has.
         if let Some(node) = self.report.zones.zones.first().map(|zone| zone.node) {
             let zones = &self.report.zones;

@@ -39,7 +39,7 @@ fn a_failed_allocation_is_read() {
     assert_eq!(found.zones.nodes[&0]["nr_page_table_pages"], 100);
     assert_eq!(found.free_blocks[0].blocks[..4], [400, 200, 100, 50]);
     assert_eq!(found.free_blocks[0].letters[..4], ["UM", "M", "U", "ME"]);
-    assert_eq!((found.swap_kb, found.page_kb, found.notes.len()), (8192, 4, 0));
+    assert_eq!((found.swap_kb, found.page_kb, found.notes.len()), (Some(8192), 4, 0));
     let (setup, text) = setup(FAILURE);
     let zone = &setup.machine.nodes[0].zones[0];
     let lists = zone.free_lists.unwrap();
@@ -114,6 +114,10 @@ fn one_of_several_reports_is_chosen() {
 
 #[test]
 fn a_report_that_is_cut_is_refused_with_its_line() {
+    let without = |part: &str| {
+        let kept = FAILURE.lines().filter(|line| !line.contains(part));
+        kept.map(|line| format!("{line}\n")).collect::<String>()
+    };
     for (text, line, message) in [
         (
             FAILURE.replace(" min:1000kB", " min:1000MB"),
@@ -122,6 +126,7 @@ fn a_report_that_is_cut_is_refused_with_its_line() {
         ),
         (FAILURE.replace("present:65536kB", "present:655"), 13, "has no `present`"),
         (FAILURE.lines().take(8).collect::<Vec<_>>().join("\n"), 2, "no zones and no group"),
+        (without("4kB ("), 13, "zone DMA32 of node 0 has no line of free lists"),
         (FAILURE.replace("order:3", "order:x"), 2, "not an order"),
         (FAILURE.replace("mode:0x40cc0(GFP_KERNEL|__GFP_COMP)", "mode:GFP"), 2, "not a mask"),
         (GROUP.replace("memory: usage 102400kB", "memory: usage x"), 1, "not its usage and limit"),
@@ -130,6 +135,12 @@ fn a_report_that_is_cut_is_refused_with_its_line() {
         let HostError::BadReport { line: at, message: said } = &error else { panic!("{error}") };
         assert!(*at == line && said.contains(message), "{error}");
     }
+    let noted = |text: &str, part: &str| setup(text).1.contains(part);
+    assert!(noted(&without("Total swap"), "the machine is given no swap"));
+    assert!(noted(
+        &FAILURE.replace(" free:1600 ", " free:9000 "),
+        "1600 of the machine's 9000 free"
+    ));
     let torn = report(&FAILURE.replace("= 6400kB", "= 6404kB"));
     assert!(torn.free_blocks.is_empty() && torn.notes[0].message.contains("left out"));
     for text in [FAILURE, OLD, GROUP] {

@@ -300,9 +300,6 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
         .iter()
         .filter(|area| !area.is_zram() && area.size_kb >= page.size.kbytes_of(1))
         .collect();
-    if areas.is_empty() {
-        page.comment("no swap on a disk");
-    }
     let mut left = SWAP_PAGES_MAX;
     for area in &areas {
         let name = shown(&area.name);
