@@ -353,7 +353,7 @@ class Policy(_Table):
     """When compaction is worthwhile, how it scans, and when an allocation uses it. Default: linux-6.1."""
     compaction_capture: Literal["on", "off"] | None = None
     """Whether a compacting task captures the block it has made before the block is free. Default: on."""
-    direct_reclaim: Literal["linux-6.1", "linux-3.3", "linux-2.6.37", "linux-2.6.35"] | None = None
+    direct_reclaim: Literal["linux-6.1", "linux-5.9", "linux-3.3", "linux-2.6.37", "linux-2.6.35"] | None = None
     """How an allocating task reclaims for itself. Default: linux-6.1."""
     fallback: Literal["linux-6.1", "linux-5.4", "linux-6.12"] | None = None
     """How many pages a request takes if it falls back to a pageblock of another migrate type without claiming

@@ -61,7 +61,8 @@ era! {
         let kswapd_3_3 = config.kswapd == KswapdPolicy::Linux33;
         let lists_by_zone = config.kswapd != KswapdPolicy::Linux61;
         let background = config.background_compaction;
-        let old_direct = config.direct_reclaim != DirectReclaimPolicy::Linux61;
+        let throttles_5_16 = config.direct_reclaim == DirectReclaimPolicy::Linux61;
+        let old_direct = !throttles_5_16 && config.direct_reclaim != DirectReclaimPolicy::Linux59;
         let lru_3_3 = matches!(config.lru, LruPolicy::Linux33 | LruPolicy::Linux2637);
         let lru_4_5 = lru_3_3 || config.lru == LruPolicy::Linux45;
         let lru_5_4 = lru_4_5 || config.lru == LruPolicy::Linux54;
@@ -108,10 +109,13 @@ era! {
     kswapd_writes_files_late: bool = kswapd_3_3;
     /// When a task sleeps because its reclaim frees little.
     congestion_nap: CongestionNap = match config.direct_reclaim {
-        DirectReclaimPolicy::Linux61 => CongestionNap::Never,
+        DirectReclaimPolicy::Linux61 | DirectReclaimPolicy::Linux59 => CongestionNap::Never,
         DirectReclaimPolicy::Linux33 | DirectReclaimPolicy::Linux2637 => CongestionNap::IfCongested,
         DirectReclaimPolicy::Linux2635 => CongestionNap::Always,
     };
+    /// A task does not sleep although it freed next to nothing down to priority 1 (up to 5.15).
+    /// Linux 6.1: it sleeps for a tick.
+    hurries_without_progress: bool = !throttles_5_16;
     /// If direct reclaim has freed pages but the task then finds no free block, pages on per-CPU
     /// lists stay there (up to 2.6.35). Linux 6.1: the lists are drained.
     leaves_cpu_lists: bool = config.direct_reclaim == DirectReclaimPolicy::Linux2635;
@@ -126,7 +130,7 @@ era! {
     scans_until_enough: bool = lru_3_3;
     /// Reclaim for a group scans 32 pages of a list that is too small for the priority, times the
     /// share of the kind (3.3). Linux 6.1: none.
-    forces_small_scans: bool = lru_3_3;
+    forces_small_scans: bool = config.lru == LruPolicy::Linux33;
     /// Reclaim for a group that has nothing to scan at the priority scans up to 32 pages of each
     /// list, times the share of the kind (3.10 to 4.11). Linux 6.1: nothing.
     forces_idle_scans: bool = config.lru == LruPolicy::Linux45;
@@ -169,9 +173,9 @@ era! {
     /// New anonymous pages start active, and one reference activates (up to 5.8). Linux 6.1: they
     /// start inactive, and the second reference activates.
     activates_new_anon: bool = lru_5_8;
-    /// A swapped-in page is activated when it is mapped (3.17 to 5.8). Linux 6.1, and before 3.17:
+    /// A swapped-in page is activated when it is mapped (4.8 to 5.8). Linux 6.1, and before 4.8:
     /// it starts inactive.
-    activates_swapped_in: bool = lru_5_8 && !lru_3_3;
+    activates_swapped_in: bool = lru_5_8 && !lru_4_5;
     /// Each group's own lists decide whether its active pages are deactivated (up to 5.7). Linux
     /// 6.1: the lists of the target group decide, once per pass.
     ages_by_own_lists: bool = lru_5_4;

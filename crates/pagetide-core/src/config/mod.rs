@@ -210,6 +210,9 @@ tunables! {
                 /// The task never writes file pages. It sleeps only if it is throttled because
                 /// kswapd cannot keep up.
                 Linux61 = 0, "linux-6.1", linux;
+                /// Up to Linux 5.15: as linux-6.1, but the task does not sleep for a tick if it has
+                /// freed next to nothing.
+                Linux59 = 4, "linux-5.9";
                 /// Linux 3.2 and 3.3: the task never writes file pages. Below priority 10 it naps
                 /// if a disk is congested and it met pages of that disk while scanning.
                 Linux33 = 3, "linux-3.3";

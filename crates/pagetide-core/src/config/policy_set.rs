@@ -75,7 +75,8 @@ sets! {
     /// no case was recorded on a kernel between 3.4 and 4.4.
     Linux316 = "linux-3.16", since (3, 16, 0),
         Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637),
-        Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45), Cgroup(CgroupVersion::V1),
+        Kswapd(KswapdPolicy::Linux45), DirectReclaim(DirectReclaimPolicy::Linux59),
+        Lru(LruPolicy::Linux45), Cgroup(CgroupVersion::V1),
         Fallback(FallbackPolicy::Linux54), BackgroundCompaction(BackgroundCompaction::Kswapd),
         Compaction(CompactionPolicy::Linux45), SlabAccounting(SlabAccounting::PerGroupCaches),
         Slub(SlubPolicy::Linux55), Faults(FaultPolicy::Linux50);
@@ -83,7 +84,8 @@ sets! {
     /// each group has caches of its own.
     Linux45 = "linux-4.5", since (4, 5, 0),
         Watermarks(WatermarkPolicy::Derived), PerCpuLists(PcpPolicy::Linux2637),
-        Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45), Fallback(FallbackPolicy::Linux54),
+        Kswapd(KswapdPolicy::Linux45), DirectReclaim(DirectReclaimPolicy::Linux59),
+        Lru(LruPolicy::Linux45), Fallback(FallbackPolicy::Linux54),
         BackgroundCompaction(BackgroundCompaction::Kswapd), Compaction(CompactionPolicy::Linux45),
         SlabAccounting(SlabAccounting::PerGroupCaches), Slub(SlubPolicy::Linux55),
         Faults(FaultPolicy::Linux50);
@@ -91,13 +93,15 @@ sets! {
     /// distance of the watermarks.
     Linux46 = "linux-4.6", since (4, 6, 0),
         PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
-        Kswapd(KswapdPolicy::Linux45), Lru(LruPolicy::Linux45),
+        Kswapd(KswapdPolicy::Linux45), DirectReclaim(DirectReclaimPolicy::Linux59),
+        Lru(LruPolicy::Linux45),
         Compaction(CompactionPolicy::Linux45), SlabAccounting(SlabAccounting::PerGroupCaches),
         Slub(SlubPolicy::Linux55), Faults(FaultPolicy::Linux50);
     /// Linux 4.8: nodes have LRU lists, and reclaim has one goal for a node. Made of parts of
     /// linux-4.6 and linux-5.4; no case was recorded on a kernel between 4.7 and 5.3.
     Linux48 = "linux-4.8", since (4, 8, 0),
         PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
+        DirectReclaim(DirectReclaimPolicy::Linux59),
         Lru(LruPolicy::Linux54), Compaction(CompactionPolicy::Linux58),
         CompactionCapture(CompactionCapture::Off),
         SlabAccounting(SlabAccounting::PerGroupCaches), Slub(SlubPolicy::Linux55),
@@ -106,17 +110,20 @@ sets! {
     /// of a removed group takes over its slab caches.
     Linux54 = "linux-5.4", since (5, 4, 0),
         PerCpuLists(PcpPolicy::Linux2637), Fallback(FallbackPolicy::Linux54),
+        DirectReclaim(DirectReclaimPolicy::Linux59),
         Lru(LruPolicy::Linux54), Compaction(CompactionPolicy::Linux58),
         SlabAccounting(SlabAccounting::PerGroupCachesReparent), Slub(SlubPolicy::Linux55);
     /// Linux 5.8: the cost of reclaim decides between page cache and anonymous memory.
     Linux58 = "linux-5.8", since (5, 8, 0),
-        PerCpuLists(PcpPolicy::Linux2637), Lru(LruPolicy::Linux58),
+        PerCpuLists(PcpPolicy::Linux2637), DirectReclaim(DirectReclaimPolicy::Linux59),
+        Lru(LruPolicy::Linux58),
         Compaction(CompactionPolicy::Linux58),
         SlabAccounting(SlabAccounting::PerGroupCachesReparent), Slub(SlubPolicy::Linux55);
     /// Linux 5.9: new anonymous pages start on the inactive list and refault, groups share the slab
     /// caches, and kcompactd also compacts without a request.
     Linux59 = "linux-5.9", since (5, 9, 0),
-        PerCpuLists(PcpPolicy::Linux2637), Slub(SlubPolicy::Linux55);
+        PerCpuLists(PcpPolicy::Linux2637), DirectReclaim(DirectReclaimPolicy::Linux59),
+        Slub(SlubPolicy::Linux55);
     /// Every policy's default.
     Linux61(default) = "linux-6.1", since (6, 1, 0);
     /// Linux 6.12: references through mappings with random advice are ignored (since 6.3), a

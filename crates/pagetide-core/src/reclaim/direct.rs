@@ -299,7 +299,9 @@ impl<O: Owners> Manager<O> {
             return Step::Done(sc.found.nr_reclaimed.max(1));
         }
         // Only a shortage of the machine makes the task sleep here.
-        let stuck = !sc.goal.is_for_group() && sc.goal.priority == 1 && sc.found.nr_reclaimed == 0;
+        let may_sleep = !sc.goal.is_for_group() && !self.era.hurries_without_progress;
+        let stuck = may_sleep && sc.goal.priority == 1 && sc.found.nr_reclaimed == 0;
+        let may_nap = round_scanned > 0 && sc.goal.priority < DEF_PRIORITY - 2;
         sc.goal.priority -= 1;
         if sc.goal.priority < 0 {
             self.snapshot_all_refaults(sc.goal.target);
@@ -309,7 +311,6 @@ impl<O: Owners> Manager<O> {
             }
             return Step::Done(sc.found.nr_reclaimed);
         }
-        let may_nap = round_scanned > 0 && sc.goal.priority < DEF_PRIORITY - 2;
         if may_nap && self.waits_for_congestion(ctx.node) {
             let wait = self.mem.reclaim_throttle(ctx.node, Throttle::CongestionWait, 100_000_000);
             return Step::Wait(wait);
