@@ -173,6 +173,12 @@ era! {
     /// New anonymous pages start active, and one reference activates (up to 5.8). Linux 6.1: they
     /// start inactive, and the second reference activates.
     activates_new_anon: bool = lru_5_8;
+    /// Swap read-ahead takes neighbours in the swap area (up to 4.13). Linux 6.1: neighbours in the
+    /// address space, unless an area is on a rotating disk.
+    swaps_in_by_slot: bool = config.swap_readahead != SwapReadaheadPolicy::Linux61;
+    /// Swap read-ahead takes what is in use around the slot in its cluster, however few hits there
+    /// were (up to 3.13). Linux 6.1: recent hits decide how much.
+    swaps_in_whole_clusters: bool = config.swap_readahead == SwapReadaheadPolicy::Linux33;
     /// A swapped-in page is activated when it is mapped (4.8 to 5.8). Linux 6.1, and before 4.8:
     /// it starts inactive.
     activates_swapped_in: bool = lru_5_8 && !lru_4_5;

@@ -308,6 +308,17 @@ tunables! {
                 /// they have enough. kswapd visits every group.
                 Shared = 1, "shared";
             }
+            /// Which pages are read from swap with the page of a fault.
+            SwapReadahead = "swap_readahead" => swap_readahead: SwapReadaheadPolicy = Linux61 {
+                /// Since Linux 4.14: neighbours in the address space, as many as recent hits
+                /// justify; with an area on a rotating disk as linux-4.5.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 3.14 to 4.13: neighbours in the swap area, as many as recent hits justify.
+                Linux45 = 1, "linux-4.5";
+                /// Up to Linux 3.13: the slots in use next to the page's, within an aligned cluster
+                /// of 2^vm.page-cluster slots, at every fault.
+                Linux33 = 2, "linux-3.3";
+            }
             /// Events that count as a page fault.
             Faults = "faults" => faults: FaultPolicy = Linux61 {
                 /// Every attempt. A fault that reads a page drops its lock and is retried, so it

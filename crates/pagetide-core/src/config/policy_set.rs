@@ -9,7 +9,7 @@
 use super::{
     BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, DirectReclaimPolicy,
     FallbackPolicy, FaultPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy, PcpPolicy, PolicyChoice,
-    SlabAccounting, SlubPolicy, Sysctl, WatermarkPolicy,
+    SlabAccounting, SlubPolicy, SwapReadaheadPolicy, Sysctl, WatermarkPolicy,
 };
 use core::fmt;
 
@@ -61,7 +61,7 @@ sets! {
         Lru(LruPolicy::Linux2637), Cgroup(CgroupVersion::V1),
         BackgroundCompaction(BackgroundCompaction::Off), Compaction(CompactionPolicy::Linux45),
         SlabAccounting(SlabAccounting::Off), Slub(SlubPolicy::Linux55),
-        Faults(FaultPolicy::Linux50);
+        SwapReadahead(SwapReadaheadPolicy::Linux33), Faults(FaultPolicy::Linux50);
     /// Linux 3.3: global reclaim walks the lists of all groups, and does not write dirty pages of
     /// files while the pressure is mild.
     Linux33 = "linux-3.3", since (3, 3, 0),
@@ -70,7 +70,7 @@ sets! {
         Lru(LruPolicy::Linux33), Cgroup(CgroupVersion::V1), Fallback(FallbackPolicy::Linux54),
         BackgroundCompaction(BackgroundCompaction::Off), Compaction(CompactionPolicy::Linux45),
         SlabAccounting(SlabAccounting::Off), Slub(SlubPolicy::Linux55),
-        Faults(FaultPolicy::Linux50);
+        SwapReadahead(SwapReadaheadPolicy::Linux33), Faults(FaultPolicy::Linux50);
     /// Linux 3.16: as linux-4.5, with groups of version 1. Made of parts of these two kernels' sets;
     /// no case was recorded on a kernel between 3.4 and 4.4.
     Linux316 = "linux-3.16", since (3, 16, 0),
@@ -79,7 +79,8 @@ sets! {
         Lru(LruPolicy::Linux45), Cgroup(CgroupVersion::V1),
         Fallback(FallbackPolicy::Linux54), BackgroundCompaction(BackgroundCompaction::Kswapd),
         Compaction(CompactionPolicy::Linux45), SlabAccounting(SlabAccounting::PerGroupCaches),
-        Slub(SlubPolicy::Linux55), Faults(FaultPolicy::Linux50);
+        Slub(SlubPolicy::Linux55), SwapReadahead(SwapReadaheadPolicy::Linux45),
+        Faults(FaultPolicy::Linux50);
     /// Linux 4.5: kswapd has a goal for each zone, and compacts; refaults of page cache are tested;
     /// each group has caches of its own.
     Linux45 = "linux-4.5", since (4, 5, 0),
@@ -88,7 +89,7 @@ sets! {
         Lru(LruPolicy::Linux45), Fallback(FallbackPolicy::Linux54),
         BackgroundCompaction(BackgroundCompaction::Kswapd), Compaction(CompactionPolicy::Linux45),
         SlabAccounting(SlabAccounting::PerGroupCaches), Slub(SlubPolicy::Linux55),
-        Faults(FaultPolicy::Linux50);
+        SwapReadahead(SwapReadaheadPolicy::Linux45), Faults(FaultPolicy::Linux50);
     /// Linux 4.6: as linux-4.5, but kcompactd compacts, and vm.watermark_scale_factor sets the
     /// distance of the watermarks.
     Linux46 = "linux-4.6", since (4, 6, 0),
@@ -96,7 +97,8 @@ sets! {
         Kswapd(KswapdPolicy::Linux45), DirectReclaim(DirectReclaimPolicy::Linux59),
         Lru(LruPolicy::Linux45),
         Compaction(CompactionPolicy::Linux45), SlabAccounting(SlabAccounting::PerGroupCaches),
-        Slub(SlubPolicy::Linux55), Faults(FaultPolicy::Linux50);
+        Slub(SlubPolicy::Linux55), SwapReadahead(SwapReadaheadPolicy::Linux45),
+        Faults(FaultPolicy::Linux50);
     /// Linux 4.8: nodes have LRU lists, and reclaim has one goal for a node. Made of parts of
     /// linux-4.6 and linux-5.4; no case was recorded on a kernel between 4.7 and 5.3.
     Linux48 = "linux-4.8", since (4, 8, 0),
@@ -105,7 +107,7 @@ sets! {
         Lru(LruPolicy::Linux54), Compaction(CompactionPolicy::Linux58),
         CompactionCapture(CompactionCapture::Off),
         SlabAccounting(SlabAccounting::PerGroupCaches), Slub(SlubPolicy::Linux55),
-        Faults(FaultPolicy::Linux50);
+        SwapReadahead(SwapReadaheadPolicy::Linux45), Faults(FaultPolicy::Linux50);
     /// Linux 5.4: as linux-4.8, but the watermarks of a fragmented zone are boosted, and the parent
     /// of a removed group takes over its slab caches.
     Linux54 = "linux-5.4", since (5, 4, 0),

@@ -108,6 +108,22 @@ impl SwapArea {
         }
     }
 
+    /// The slots in use around `slot`, without a gap, in its aligned cluster of 2^`page_cluster`
+    /// (Linux `valid_swaphandles`, up to 3.4). `None`: only that slot is read.
+    pub(crate) fn cluster_in_use(&self, slot: SwapSlot, page_cluster: u32) -> Option<Range<u64>> {
+        if page_cluster == 0 {
+            return None;
+        }
+        let size = 1 << page_cluster.min(30);
+        let at = u64::from(slot.0);
+        let first = at - (at - u64::from(self.first)) % size;
+        let state = |slot: u64| self.slots.get((slot - u64::from(self.first)) as usize);
+        let is_used = |slot: &u64| state(*slot).is_some_and(|slot| !slot.is_free());
+        let start = (first..at).rev().take_while(is_used).last().unwrap_or(at);
+        let end = (first + size).min(self.slots().end);
+        Some(start..(at + 1..end).take_while(is_used).last().unwrap_or(at) + 1)
+    }
+
     /// The numbers of its slots.
     pub fn slots(&self) -> Range<u64> {
         u64::from(self.first)..u64::from(self.first) + u64::from(self.capacity)

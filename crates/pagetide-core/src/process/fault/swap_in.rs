@@ -54,19 +54,25 @@ impl Machine {
         if ahead {
             self.mem.vmstat.count(Event::SwapRaHit);
         }
-        if !self.swap.is_rotational() {
+        if !self.swaps_in_by_slot() {
             self.owners.vmas[fault.vma].swap_readahead.hit(fault.page, ahead);
         } else if ahead {
             self.owners.swapin.hit();
         }
     }
 
+    fn swaps_in_by_slot(&self) -> bool {
+        self.era.swaps_in_by_slot || self.swap.is_rotational()
+    }
+
     /// Chooses what to read with a page that is not in the swap cache (Linux `swapin_readahead`).
     fn choose_swap_window(&mut self, fault: &mut Fault, slot: SwapSlot) {
-        let by_slot = self.swap.is_rotational();
+        let by_slot = self.swaps_in_by_slot();
         let page_cluster = self.config.page_cluster;
         let page_size = self.mem.page_size;
-        let (at, window) = if by_slot {
+        let (at, window) = if self.era.swaps_in_whole_clusters {
+            (u64::from(slot.0), self.swap[slot].cluster_in_use(slot, page_cluster))
+        } else if by_slot {
             let window = self.owners.swapin.miss(slot, self.swap.neighbours(slot), page_cluster);
             (u64::from(slot.0), window)
         } else {
@@ -195,6 +201,7 @@ impl Machine {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::config::{PolicyChoice, SwapReadaheadPolicy};
     use crate::frames::node::NodeSpec;
     use crate::frames::page::Place;
     use crate::interface::effect::Effect;
@@ -308,6 +315,23 @@ mod tests {
         assert_eq!(majors[..3], [199, 195, 187]);
         assert_eq!(majors.len(), 1 + 12);
         assert_eq!(world.count(Event::SwapRaHit), 100 - 13);
+    }
+
+    #[test]
+    fn an_old_kernel_reads_the_cluster_of_the_slot_at_every_fault() {
+        let mut world = SwapInWorld::new(3, false);
+        let old = PolicyChoice::SwapReadahead(SwapReadaheadPolicy::Linux33);
+        world.machine.choose(old).unwrap().discard();
+        for (page, nr) in [(100, 8), (300, 8), (202, 8), (400, 8)] {
+            let before = world.count(Event::Pswpin);
+            let cluster = world.slot(page).0 / 8;
+            assert!(world.is_major(page));
+            assert_eq!(world.count(Event::Pswpin) - before, nr, "no hit is needed");
+            let near = (page - 7..page + 8).filter(|&other| other != page);
+            let read = near.filter(|&other| world.cached(other).is_some());
+            let clusters: Vec<u32> = read.map(|other| world.slot(other).0 / 8).collect();
+            assert_eq!(clusters, [cluster; 7]);
+        }
     }
 
     #[test]
