@@ -152,8 +152,12 @@ pub fn machine(machine: &MachineSetup) -> String {
         parts.push(format!("{} ({})", disk.name, self::disk(disk)));
     }
     for (swap, priority) in machine.swap.iter().zip(machine.swap_priorities()) {
-        let on = machine.disks.get(swap.disk).map(|disk| format!(" on {}", disk.name));
-        let on = on.unwrap_or_default();
+        let disk = machine.disks.get(swap.disk).filter(|_| swap.zram.is_none());
+        let on = match (&swap.zram, disk) {
+            (Some(zram), _) => format!(" in zram ({})", zram.algorithm.name()),
+            (None, Some(disk)) => format!(" on {}", disk.name),
+            (None, None) => String::new(),
+        };
         parts.push(match machine.swap.len() {
             1 => format!("{} swap{on}", size(swap.size)),
             _ => format!("{} swap{on} (priority {priority})", size(swap.size)),
@@ -283,7 +287,8 @@ mod tests {
                 vec![ControlWrite::Sysctl(Sysctl::Swappiness, ControlValue::Number(60))];
             let machine = &mut variant.setup.machine;
             machine.disks.push(DiskSetup::new("sda", DiskModel::Rotating));
-            let area = Swap { disk: 0, size: 4 << 30, full_after_pages: None, priority: None };
+            let area =
+                Swap { disk: 0, size: 4 << 30, full_after_pages: None, priority: None, zram: None };
             machine.swap = vec![area];
         }
         scenario.variants[1]
@@ -340,7 +345,8 @@ mod tests {
     #[test]
     fn several_swap_areas_say_their_priorities() {
         let mut machine = report_of(&[("default", vec![&[]])]).plan.scenario.variants.remove(0);
-        let area = Swap { disk: 9, size: 1 << 30, full_after_pages: None, priority: Some(5) };
+        let area =
+            Swap { disk: 9, size: 1 << 30, full_after_pages: None, priority: Some(5), zram: None };
         machine.setup.machine.swap = vec![area.clone(), Swap { priority: None, ..area }];
         let text = super::machine(&machine.setup.machine);
         assert!(text.ends_with("1 GiB swap (priority 5), 1 GiB swap (priority -2)"), "{text}");

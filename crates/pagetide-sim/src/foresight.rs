@@ -4,7 +4,7 @@
 //! Invariant: a setup is rejected if and only if its run, or the whole process, would fail.
 
 use crate::run::{
-    caches_of, choose_policies, file_caches_of, files_of_groups, tune_cache, SimError,
+    caches_of, choose_policies, file_caches_of, files_of_groups, mm_stat_file, tune_cache, SimError,
 };
 use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
@@ -85,17 +85,20 @@ pub fn tables(setup: &Setup) -> u64 {
     parts.iter().fold(0, |sum: u64, (count, size)| sum.saturating_add(count.saturating_mul(*size)))
 }
 
-/// Names of the files of all groups in a record with files, including groups created during the
-/// run.
-pub fn group_files(setup: &Setup) -> Vec<String> {
+/// Names of the files of all groups and zram devices in a record with files, including groups
+/// created during the run.
+pub fn files_of_setup(setup: &Setup) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     for group in &setup.groups {
         let above = group.parent.map_or("/sys/fs/cgroup", |parent| paths[parent].as_str());
         paths.push(format!("{above}/{}", group.name));
     }
     paths.push("/sys/fs/cgroup".to_owned());
+    let nr_zrams = setup.machine.swap.iter().filter(|area| area.zram.is_some()).count();
+    let of_zrams = (0..nr_zrams).map(mm_stat_file);
     let names = || files_of_groups(setup);
-    paths.iter().flat_map(|path| names().map(move |name| format!("{path}/{name}"))).collect()
+    let of_groups = paths.iter().flat_map(|path| names().map(move |name| format!("{path}/{name}")));
+    of_groups.chain(of_zrams).collect()
 }
 
 /// Names of the files in a record that do not depend on the setup.

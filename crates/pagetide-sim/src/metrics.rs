@@ -4,7 +4,9 @@
 //! copies are computed from these. A value of incomplete work is marked ([`Incomplete`]).
 
 use crate::histogram::LatencyHistogram;
-use crate::task::{MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks};
+use crate::task::{
+    zram_levels, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks,
+};
 use crate::world::groups::{GroupCounts, GroupTotals};
 use crate::world::results::slabs::SlabLevels;
 use crate::world::tasks::requests::RequestResults;
@@ -56,6 +58,12 @@ fn of_machine(
         machine.put_named(name, blocks as f64, Unit::Count);
     }
     put_zones(&mut machine, &world.machine.free_blocks_of_zones());
+    if let Some(levels) = world.machine.zram_levels() {
+        zram_levels(&world.machine).for_each(|(metric, level)| machine.put(metric, level as f64));
+        machine.put(declared::ZRAM_USED_MAX, levels.max_used_bytes as f64);
+        machine.put(declared::ZRAM_COMPACTED, levels.pages_compacted as f64);
+        machine.put(declared::ZRAM_FAILED, levels.failed_writes as f64);
+    }
     // The task may not have started.
     let measured = setup.measure.map(|task| &world.tasks[task]);
     if let Some(task) = measured.filter(|task| !task.vmstat.is_empty()) {
@@ -89,11 +97,14 @@ fn of_machine(
 
 /// Counters and levels at the end of the last foreground task.
 fn of_work(metrics: &mut RunMetricSet, world: &SimWorld, ended: Option<Incomplete>) {
-    let Some(MachineCounts { vmstat, levels, zones, psi }) = &world.results.done else { return };
+    let Some(MachineCounts { vmstat, levels, zones, zram, psi }) = &world.results.done else {
+        return;
+    };
     let mut put = metrics.of(Scope::Done).with_incomplete(ended);
     put_events(&mut put, vmstat);
     put_levels(&mut put, levels);
     put_zones(&mut put, zones);
+    zram.iter().for_each(|&(metric, level)| put.put(metric, level as f64));
     put.put(declared::PSI_SOME, seconds(psi.some_ns));
     put.put(declared::PSI_FULL, seconds(psi.full_ns));
 }

@@ -30,6 +30,7 @@ use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::{Machine, MmId};
 use pagetide_core::reclaim::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
+use pagetide_core::swap::zram::ZramOptions;
 use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::page_size::PageSize;
 use pagetide_core::units::{BdiId, CacheId, FileId, MemcgId, Nanos, NodeId};
@@ -405,6 +406,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         .map(|disk| disk.with_page_size(page_size))
         .map(|disk| if before_4_10 { disk.without_writeback_throttling() } else { disk })
         .collect();
+    machine.set_default_content(sub_seed(seed, "content"), setup.machine.content);
     let mut next_base = vec![0u64; disks.len().max(1)];
     let mut swap_base = Vec::new();
     for (area, priority) in setup.machine.swap.iter().zip(setup.machine.swap_priorities()) {
@@ -414,11 +416,17 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
             limit: area.full_after_pages.map_or(pages, |limit| limit.min(pages.into()) as u32),
             rotational: setup.machine.disks[area.disk].rotational,
             priority: Some(priority),
+            zram: area.zram.as_ref().map(|zram| ZramOptions {
+                compressor: zram.algorithm,
+                mem_limit: zram.mem_limit.map(|limit| page_size.pages_in(limit)),
+            }),
         });
         assert!(added, "the loader limits swap");
         let base = &mut next_base[area.disk];
         swap_base.push((area.disk, *base));
-        *base += u64::from(pages);
+        if area.zram.is_none() {
+            *base += u64::from(pages);
+        }
     }
     // Areas of one disk lie side by side, like partitions; files begin behind a gap.
     for base in next_base.iter_mut().filter(|base| **base > 0) {
@@ -457,6 +465,9 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         let group = payer(&groups, task.group);
         let mm = machine.create_mm(group.unwrap_or(ROOT)).expect("the group was just made");
         machine.set_oom_score_adj(mm, task.settings.oom_score_adj).expect("it was just made");
+        if let Some(mix) = task.content {
+            machine.set_content(mm, mix).expect("it was just made");
+        }
         let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
         let mut made = SimTask::new(task.name.clone(), program, mm, files, task.background);
@@ -623,6 +634,11 @@ fn node_spec((index, node): (usize, &model::NodeSetup), page_size: PageSize) -> 
     spec
 }
 
+/// The file with the statistics of a zram device.
+pub(crate) fn mm_stat_file(nr: usize) -> String {
+    format!("/sys/block/zram{nr}/mm_stat")
+}
+
 fn files(world: &SimWorld, setup: &Setup) -> Vec<(String, String)> {
     let machine = &world.machine;
     let mut files = vec![
@@ -637,6 +653,8 @@ fn files(world: &SimWorld, setup: &Setup) -> Vec<(String, String)> {
         ("/proc/swaps".to_owned(), machine.proc_swaps()),
         ("/proc/pressure/memory".to_owned(), machine.proc_pressure_memory(world.now)),
     ];
+    let zrams = (0..).zip(machine.swap().zrams());
+    files.extend(zrams.map(|(nr, zram)| (mm_stat_file(nr), zram.mm_stat())));
     let mut paths = BTreeMap::from([(ROOT, "/sys/fs/cgroup".to_owned())]);
     for memcg in machine.memcg_ids() {
         let group = &machine.memcgs()[memcg];

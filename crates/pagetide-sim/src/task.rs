@@ -18,8 +18,9 @@ use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::object::Object;
 use pagetide_core::stats::psi::Psi;
 use pagetide_core::stats::vmstat::{Event, Vmstat};
+use pagetide_core::swap::zram::ZramLevels;
 use pagetide_core::units::{Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
-use pagetide_scenario::metric::declared::MetricDecl;
+use pagetide_scenario::metric::declared::{self, MetricDecl};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::record::Incomplete;
 use pagetide_scenario::workload::Program;
@@ -119,6 +120,20 @@ pub(crate) struct EarlierRuns {
 /// An extra metric of a phase, not from a kernel counter.
 pub(crate) type PhaseLevel = (&'static MetricDecl, u64);
 
+/// The levels of the zram devices; nothing if the machine has none.
+pub(crate) fn zram_levels(machine: &Machine) -> impl Iterator<Item = PhaseLevel> {
+    let of = |levels: ZramLevels| {
+        [
+            (declared::ZRAM_ORIG, levels.orig_bytes),
+            (declared::ZRAM_COMPR, levels.compr_bytes),
+            (declared::ZRAM_USED, levels.used_bytes),
+            (declared::ZRAM_SAME, levels.same_pages),
+            (declared::ZRAM_HUGE, levels.huge_pages),
+        ]
+    };
+    machine.zram_levels().map(of).into_iter().flatten()
+}
+
 /// Node, name and free blocks per order of a zone, from
 /// [`Machine::free_blocks_of_zones`](pagetide_core::process::Machine).
 pub type ZoneBlocks = (NodeId, &'static str, [u64; NR_PAGE_ORDERS]);
@@ -130,6 +145,8 @@ pub struct MachineCounts {
     /// Levels such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
     pub zones: Vec<ZoneBlocks>,
+    /// Levels of the zram devices.
+    pub zram: Vec<PhaseLevel>,
     pub psi: Psi,
 }
 
@@ -139,6 +156,7 @@ impl MachineCounts {
             vmstat: snapshot(&machine.mem.vmstat),
             levels: machine.levels(),
             zones: machine.free_blocks_of_zones(),
+            zram: zram_levels(machine).collect(),
             psi: machine.psi().clone(),
         }
     }

@@ -5,6 +5,7 @@
 
 pub mod state_digest;
 
+mod compressed;
 mod groups;
 mod held;
 mod huge;
@@ -191,6 +192,7 @@ impl<O: Owners> Manager<O> {
         self.mem.audit_huge_pages()?;
         self.audit_held_pages()?;
         self.audit_swap()?;
+        self.audit_zram()?;
         self.audit_counts()?;
         self.audit_slabs()?;
         self.audit_groups()?;

@@ -8,7 +8,8 @@
 //! during the copy waits.
 //!
 //! The migration of a page fails if the page is locked (being read), under writeback, pinned, or a
-//! dirty block of a file system (`PageFlags::METADATA`).
+//! dirty block of a file system (`PageFlags::METADATA`). A page of a pool of compressed pages has no
+//! owner and is moved at once.
 //!
 //! Differences from Linux: the journal holds a block from its first change until it is written,
 //! even where ext4 releases it in between. If one of several entries of a page was young, all are
@@ -68,9 +69,23 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Moves a page of a pool of compressed pages, at once, because nothing maps it (Linux
+    /// `zs_page_migrate`).
+    fn migrate_pool_page(&mut self, from: Pfn, to: Pfn, cpu: Cpu) {
+        self.mem.pages[from].place = Place::Allocated;
+        self.mem.pages[to].place = Place::Allocated;
+        self.move_pool_page(from, to);
+        self.mem.free_page(cpu, from, 0);
+        self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
+        self.mem.work.pages_migrated += 1;
+        self.mem.vmstat.count(Event::PgmigrateSuccess);
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Begins to move the isolated pages of a run, as long as there are target frames.
-    pub(super) fn migrate_pages(&mut self, id: CompactRunId, run: &mut CompactControl) {
+    pub(super) fn migrate_pages(&mut self, id: CompactRunId, run: &mut CompactControl, cpu: Cpu) {
         let mut pages = core::mem::take(&mut run.migratepages);
         // Each time the list of frames is empty, look for as many frames as the batch has pages.
         let wanted = pages.len() as u32;
@@ -97,6 +112,10 @@ impl<O: Owners> Manager<O> {
                 self.putback_isolated(pfn);
                 continue;
             };
+            if self.mem.pages[pfn].has(PageFlags::ZSPAGE) {
+                self.migrate_pool_page(pfn, frame, cpu);
+                continue;
+            }
             if !self.begin_migration(id, pfn, frame) {
                 run.freepages.push_front(frame);
                 self.putback_isolated(pfn);

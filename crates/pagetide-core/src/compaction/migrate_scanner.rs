@@ -235,9 +235,12 @@ impl Kernel {
             let compound = page.order > 0 && matches!(page.place, Place::Allocated)
                 || page.has(PageFlags::HEAD);
             let span = if compound { 1 << page.order } else { 1 };
-            if !compound && self.is_isolatable(page, run) {
+            // Pages of pools move without owners and lists (Linux `isolate_movable_page`).
+            let is_pool_page = page.has(PageFlags::ZSPAGE);
+            if !compound && (is_pool_page || self.is_isolatable(page, run)) {
                 // The run that takes the first page of a block sets the block's skip bit.
-                if !core::mem::replace(&mut skip_updated, true)
+                if !is_pool_page
+                    && !core::mem::replace(&mut skip_updated, true)
                     && low.is_multiple_of(PAGEBLOCK_NR_PAGES)
                     && !run.ignore_skip_hint
                     && !linear
@@ -306,6 +309,11 @@ impl Kernel {
     }
 
     fn isolate_migratepage(&mut self, run: &mut CompactControl, pfn: Pfn) {
+        if self.mem.pages[pfn].has(PageFlags::ZSPAGE) {
+            self.mem.pages[pfn].place = Place::Isolated;
+            run.migratepages.push(pfn);
+            return;
+        }
         self.lruvec_remove(pfn);
         let page = &mut self.mem.pages[pfn];
         page.place = Place::Isolated;
@@ -323,6 +331,9 @@ impl Kernel {
     pub(super) fn putback_isolated(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn];
         page.place = Place::Allocated;
+        if page.has(PageFlags::ZSPAGE) {
+            return;
+        }
         let stat = isolated_stat(page);
         self.mem.stat_dec(pfn, stat);
         self.lruvec_add(pfn);

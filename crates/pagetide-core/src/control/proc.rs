@@ -264,7 +264,8 @@ impl Kernel {
     pub fn levels(&self) -> Vec<(&'static str, u64)> {
         let stats = NodeStat::ALL.map(|stat| (stat.name(), self.mem.global_node_stat(stat)));
         let pages = core::iter::once(("nr_free_pages", self.mem.nr_free_pages()));
-        pages.chain(stats).chain(self.free_blocks()).collect()
+        let zspages = self.swap.has_zram().then(|| ("nr_zspages", self.mem.nr_zspages()));
+        pages.chain(stats).chain(zspages).chain(self.free_blocks()).collect()
     }
 
     /// Free blocks of each order, summed over all zones, as in /proc/buddyinfo.
@@ -278,14 +279,20 @@ impl Kernel {
         blocks
     }
 
-    /// The text of /proc/swaps. The areas are called /dev/swap0, /dev/swap1, ...; the size of an
+    /// The text of /proc/swaps. The areas are called /dev/swap0, /dev/swap1, ..., or by their zram
+    /// device; the size of an
     /// area is its usable part.
     pub fn proc_swaps(&self) -> String {
         let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
+        let mut nr_zrams = 0;
         for (at, area) in self.swap.areas().iter().enumerate() {
             let kb = |slots: u32| self.mem.page_size.kbytes_of(slots.into());
             let (size, used) = (kb(area.usable()), kb(area.used()));
-            let name = alloc::format!("/dev/swap{at}");
+            let name = match area.zram() {
+                Some(_) => alloc::format!("/dev/zram{nr_zrams}"),
+                None => alloc::format!("/dev/swap{at}"),
+            };
+            nr_zrams += u32::from(area.zram().is_some());
             // The kernel adds a tab after numbers of up to seven digits.
             let tab = |kb: u64| if kb < 10_000_000 { "\t" } else { "" };
             put!(out, "{name:<40}partition\t{size}\t{}", tab(size));
@@ -316,6 +323,9 @@ impl<O: Owners> Manager<O> {
         rows.extend(ZONE_LIST_NAMES.into_iter().zip(self.mem.global_lru_sizes().0));
         rows.push(("nr_zone_write_pending", self.mem.write_pending()));
         rows.push(("nr_mlock", self.nr_mlock()));
+        if self.swap.has_zram() {
+            rows.push(("nr_zspages", self.mem.nr_zspages()));
+        }
         if self.mem.cma_pages() > 0 {
             rows.push(("nr_free_cma", self.mem.free_cma_pages()));
         }

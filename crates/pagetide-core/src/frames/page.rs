@@ -117,6 +117,8 @@ page_flags! {
     /// Metadata block of a file system. While it is dirty, the journal holds its buffers and it
     /// cannot move.
     METADATA = 20;
+    /// Page of a pool of compressed pages; `mapping` is its pool, `index` its zspage.
+    ZSPAGE = 21;
 }
 
 impl PageFlags {

@@ -200,17 +200,29 @@ impl Kernel {
         state.stage = SlowPathStage::Compact(Box::new(compaction), after);
     }
 
-    fn wake_all_kswapds(&mut self, state: &SlowPath, ctx: &Ctx) {
-        if !state.gfp.has(Gfp::KSWAPD_RECLAIM) {
+    fn wake_all_kswapds(&mut self, order: Order, gfp: Gfp, ctx: &Ctx) {
+        if !gfp.has(Gfp::KSWAPD_RECLAIM) {
             return;
         }
-        let zone = state.gfp.highest_zone();
-        let order =
-            if self.config.defrag_mode { state.order.max(PAGEBLOCK_ORDER) } else { state.order };
+        let zone = gfp.highest_zone();
+        let order = if self.config.defrag_mode { order.max(PAGEBLOCK_ORDER) } else { order };
         for i in 0..self.mem.pgdat.len() {
             let node = NodeId(((ctx.node.idx() + i) % self.mem.pgdat.len()) as u8);
-            self.wakeup_kswapd(node, order, zone, state.gfp.has(Gfp::DIRECT_RECLAIM));
+            self.wakeup_kswapd(node, order, zone, gfp.has(Gfp::DIRECT_RECLAIM));
         }
+    }
+
+    /// Allocates a page for a task that reclaims, which will soon free memory: no watermark applies,
+    /// and it reclaims nothing itself (Linux `PF_MEMALLOC`).
+    pub(crate) fn alloc_in_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Pfn> {
+        if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
+            return Some(pfn);
+        }
+        self.wake_all_kswapds(0, gfp, ctx);
+        [AllocFlags::slow(gfp).watermark, Watermark::None].into_iter().find_map(|watermark| {
+            let flags = AllocFlags { watermark, ..AllocFlags::slow(gfp) };
+            self.mem.get_page_from_freelist(ctx.cpu, ctx.node, 0, gfp, flags)
+        })
     }
 
     /// Whether another compaction can be expected to help (Linux `should_compact_retry`).
@@ -311,7 +323,7 @@ impl<O: Owners> Manager<O> {
     fn slowpath_start(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         // Mixes migrate types only after reclaim and compaction have failed (Linux 6.15).
         state.flags.nofragment |= core::mem::take(&mut state.is_new) && self.config.defrag_mode;
-        self.wake_all_kswapds(state, ctx);
+        self.wake_all_kswapds(state.order, state.gfp, ctx);
         if let Some(pfn) = self.mem.try_freelists(state, state.flags, ctx) {
             return Step::Done(Some(pfn));
         }

@@ -75,7 +75,7 @@ impl Kernel {
     }
 
     /// Removes a page from the swap cache, leaving `shadow` in its slots.
-    pub(crate) fn delete_from_swap_cache(&mut self, pfn: Pfn, shadow: Shadow) {
+    pub(crate) fn delete_from_swap_cache(&mut self, pfn: Pfn, shadow: Shadow, cpu: Cpu) {
         let page = &mut self.mem.pages[pfn];
         debug_assert!(page.has(PageFlags::SWAPCACHE));
         page.clear(PageFlags::SWAPCACHE);
@@ -83,7 +83,10 @@ impl Kernel {
         page.private = 0;
         for slot in (first..first + nr).map(SwapSlot) {
             match self.swap[slot].remove_from_cache(slot, shadow) {
-                Some(memcg) => self.uncharge_cached_swap(memcg),
+                Some(memcg) => {
+                    self.uncharge_cached_swap(memcg);
+                    self.swap_slot_free_notify(slot, cpu);
+                }
                 None => self.charge_swapped_out(self.swap[slot].memcg(slot)),
             }
         }
@@ -91,9 +94,10 @@ impl Kernel {
         self.mem.stat_pages(pfn, NodeStat::NrSwapcached, false);
     }
 
-    pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
+    pub(crate) fn swap_unmap(&mut self, slot: SwapSlot, cpu: Cpu) {
         if let Some(memcg) = self.swap[slot].unmap(slot) {
             self.groups.uncharge_swap(memcg);
+            self.swap_slot_free_notify(slot, cpu);
         }
     }
 
@@ -107,7 +111,7 @@ impl Kernel {
             return;
         }
         if page.has(PageFlags::SWAPCACHE) {
-            self.delete_from_swap_cache(pfn, Default::default());
+            self.delete_from_swap_cache(pfn, Default::default(), cpu);
         }
         self.free_user_page(pfn, cpu);
     }

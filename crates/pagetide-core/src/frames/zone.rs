@@ -102,6 +102,8 @@ pub struct Zone {
     /// Pages of this zone that are still to be allocated before others get their turn, where
     /// requests are spread over zones (Linux `NR_ALLOC_BATCH`, 3.12 to 4.7).
     pub alloc_batch: i64,
+    /// Pages of pools of compressed pages (Linux `NR_ZSPAGES`).
+    pub nr_zspages: u64,
     /// A fallback has boosted the watermarks, and kswapd has not been woken yet
     /// (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
@@ -146,6 +148,7 @@ impl Zone {
             compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
             pcps: vec![Pcp::new(); nr_cpus.into()].into(),
             alloc_batch: 0,
+            nr_zspages: 0,
             boosted: false,
             reclaim_active: false,
         }

@@ -73,7 +73,7 @@ pub enum Effect {
         /// The destination frame.
         to: Pfn,
     },
-    /// Fill 2^`order` frames with zeroes. This effect and the next three only change contents. The
+    /// Fill 2^`order` frames with zeroes. This effect and the next five only change contents. The
     /// world carries them out at once, in order, before it calls the machine again, and they cannot
     /// fail. A world without bytes does not get them
     /// ([`Kernel::without_bytes`](crate::interface::kernel::Kernel::without_bytes)).
@@ -108,6 +108,21 @@ pub enum Effect {
         /// Bytes.
         len: u32,
     },
+    /// Keep a copy of the frame's bytes as the page of this swap slot, which is stored without I/O, at
+    /// once.
+    StorePage {
+        /// The slot.
+        slot: SwapSlot,
+        /// The frame with the data.
+        pfn: Pfn,
+    },
+    /// Copy the page of this swap slot to the frame, at once. Another page may get the slot afterwards.
+    LoadPage {
+        /// The slot.
+        slot: SwapSlot,
+        /// The frame that receives the data.
+        pfn: Pfn,
+    },
     /// Wake every call and daemon that sleeps on this token.
     Wake(Token),
     /// Free an object with [`Kernel::kmem_cache_free`](crate::interface::kernel::Kernel::kmem_cache_free)
@@ -138,6 +153,8 @@ impl Effect {
                 | Effect::CollapsePage { .. }
                 | Effect::ReadOut { .. }
                 | Effect::WriteIn { .. }
+                | Effect::StorePage { .. }
+                | Effect::LoadPage { .. }
         )
     }
 }

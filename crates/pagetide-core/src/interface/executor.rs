@@ -36,7 +36,8 @@ pub trait World {
     fn next_completion(&mut self, patience: Nanos) -> Option<(Io, bool)>;
 
     /// Moves bytes: [`Effect::Zero`], [`Effect::CollapsePage`], [`Effect::CopyPage`],
-    /// [`Effect::ReadOut`] or [`Effect::WriteIn`]. Returns false on failure; only
+    /// [`Effect::ReadOut`], [`Effect::WriteIn`], [`Effect::StorePage`] or [`Effect::LoadPage`]. Returns
+    /// false on failure; only
     /// [`Effect::CopyPage`] may fail. After [`Kernel::without_bytes`] it is called for
     /// [`Effect::CopyPage`] only.
     fn move_bytes(&mut self, effect: Effect) -> bool;
@@ -266,7 +267,9 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
             Effect::Zero { .. }
             | Effect::CollapsePage { .. }
             | Effect::ReadOut { .. }
-            | Effect::WriteIn { .. } => {
+            | Effect::WriteIn { .. }
+            | Effect::StorePage { .. }
+            | Effect::LoadPage { .. } => {
                 self.world.move_bytes(effect);
             }
             Effect::Wake(token) => self.wake(token),

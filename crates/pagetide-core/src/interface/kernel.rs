@@ -28,6 +28,7 @@ use crate::slab::Slabs;
 use crate::stats::event::{EventLog, TraceEvent};
 use crate::stats::vmstat::NodeStat;
 use crate::stats::work::Work;
+use crate::swap::content::{ContentMix, ContentMixId};
 use crate::swap::{SwapAreas, SwapOptions};
 use crate::units::page_size::PageSize;
 use crate::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, MAX_PAGES};
@@ -193,7 +194,17 @@ impl Kernel {
     /// Adds a swap area (Linux `swapon`). Returns false if the areas have too many slots.
     pub fn swapon(&mut self, area: SwapOptions) -> bool {
         self.groups.idle_groups.forget();
-        self.swap.swapon(area)
+        self.swap.swapon(area, self.mem.page_size)
+    }
+
+    /// Sets the seed of what pages contain, and the mix of owners without one of their own.
+    pub fn set_default_content(&mut self, seed: u64, mix: ContentMix) {
+        self.swap.contents.set_default(seed, mix);
+    }
+
+    /// The id of a mix of contents, for owners.
+    pub fn content_mix_id(&mut self, mix: ContentMix) -> ContentMixId {
+        self.swap.contents.intern(mix)
     }
 
     /// The swap areas.

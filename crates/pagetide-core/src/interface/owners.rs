@@ -19,6 +19,7 @@ use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Io, Step};
 use crate::interface::manager::Manager;
 use crate::interface::outcome::Outcome;
+use crate::swap::content::ContentMixId;
 use crate::units::digest::State;
 use crate::units::{Cpu, MemcgId, Nanos, Pfn, Requester, SwapSlot};
 
@@ -125,6 +126,11 @@ pub trait Owners: State + Sized {
     /// query is about the whole huge page that starts at the slot.
     fn is_locked(&self, _at: OwnerSlot, _huge: bool) -> bool {
         false
+    }
+
+    /// How well the pages of an owner compress.
+    fn content_mix(&self, _at: OwnerSlot) -> ContentMixId {
+        ContentMixId::default()
     }
 
     /// Whether the owners' disks are too busy for more writes (up to 5.14).

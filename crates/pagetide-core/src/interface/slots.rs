@@ -307,7 +307,7 @@ impl Manager<Slots> {
                     self.free_anon_page(pfn, cpu);
                 }
                 EntryState::Swapped(slot) => {
-                    self.swap_unmap(slot);
+                    self.swap_unmap(slot, cpu);
                     self.free_cached_swap_page(slot, cpu);
                 }
             }
@@ -342,7 +342,7 @@ impl Manager<Slots> {
             let done = match entry.load() {
                 EntryState::Present { pfn, dirty } => {
                     if get.write && !dirty {
-                        self.reuse_page(at, pfn);
+                        self.reuse_page(at, pfn, ctx.cpu);
                         continue;
                     }
                     // A page that is present stays present during this call, because only the
@@ -377,10 +377,10 @@ impl Manager<Slots> {
     }
 
     /// The page will be written, so its copy in swap becomes stale.
-    fn reuse_page(&mut self, at: OwnerSlot, pfn: Pfn) {
+    fn reuse_page(&mut self, at: OwnerSlot, pfn: Pfn, cpu: Cpu) {
         let page = &self.mem.pages[pfn];
         if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
-            self.delete_from_swap_cache(pfn, Default::default());
+            self.delete_from_swap_cache(pfn, Default::default(), cpu);
         }
         self.mem.pages[pfn].set(PageFlags::DIRTY);
         if let Some(entry) = self.owners.entry(at) {
@@ -446,7 +446,8 @@ impl Manager<Slots> {
                     get.major = true;
                     self.mem.vmstat.count(Event::Pgmajfault);
                     self.groups.memcgs[ctx.memcg].events.count(Event::Pgmajfault);
-                    None
+                    // If the page was loaded at once, the world has its bytes before the next step.
+                    self.swap[slot].is_synchronous().then_some(Step::Continue)
                 }
             };
         };
@@ -460,7 +461,8 @@ impl Manager<Slots> {
         }
         self.owners.entry(at)?.map_pinned(pfn, get.write);
         self.mem.work.ptes_set += 1;
-        self.take_from_swap_cache(pfn, at, get.write, ctx);
+        let keeps_slot = !get.major || !self.swap[slot].is_synchronous();
+        self.take_from_swap_cache(pfn, at, get.write, keeps_slot, ctx);
         Some(self.got(get, pfn, Contents::Kept))
     }
 }

@@ -36,7 +36,7 @@ use crate::process::readahead::ReadaheadWindow;
 use crate::process::Machine;
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::digest::State;
-use crate::units::{FileId, MemcgId, Pfn};
+use crate::units::{Cpu, FileId, MemcgId, Pfn};
 
 /// Returns the step of a stage, or continues with the next stage. Each stage has its own return: if
 /// all stages shared a variable, it would be written in parts and then copied as a whole, which
@@ -119,6 +119,8 @@ struct SwapWindow {
     /// By slot (rotating disks) instead of by address.
     by_slot: bool,
     active: bool,
+    /// The page goes to its owner without the swap cache: it is loaded at once.
+    skips_cache: bool,
 }
 
 impl Fault {
@@ -311,7 +313,7 @@ impl Machine {
             Backing::File(_) => FaultStage::File,
             Backing::Anon if pte.swap_slot().is_some() => FaultStage::Swap,
             Backing::Anon if pte.is_present() && !pte.is_zero_page() => {
-                self.reuse_anon_page(fault, pte.pfn());
+                self.reuse_anon_page(fault, pte.pfn(), ctx.cpu);
                 return Some(fault.got(pte.pfn(), Contents::Kept));
             }
             Backing::Anon if !fault.write => {
@@ -362,10 +364,10 @@ impl Machine {
     }
 
     /// Makes the entry writable again: the page has no other user.
-    fn reuse_anon_page(&mut self, fault: &Fault, pfn: Pfn) {
+    fn reuse_anon_page(&mut self, fault: &Fault, pfn: Pfn, cpu: Cpu) {
         let page = &self.mem.pages[pfn];
         if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
-            self.delete_from_swap_cache(pfn, Default::default());
+            self.delete_from_swap_cache(pfn, Default::default(), cpu);
         }
         self.mem.pages[pfn].set(PageFlags::DIRTY);
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, true));

@@ -21,6 +21,7 @@ use crate::frames::page::PageFlags;
 use crate::interface::bad_id::BadId;
 use crate::interface::effect::Effects;
 use crate::interface::outcome::Outcome;
+use crate::swap::content::ContentMix;
 use crate::units::errno::Errno;
 use crate::units::{Cpu, FileId, Pfn};
 use alloc::vec::Vec;
@@ -163,6 +164,16 @@ impl Machine {
             self.owners.files[file].mappings.push(id);
         }
         Ok(id)
+    }
+
+    /// Sets how well the anonymous pages of an address space compress.
+    ///
+    /// # Errors
+    /// [`BadId::Mm`] if the address space does not exist.
+    pub fn set_content(&mut self, mm: MmId, mix: ContentMix) -> Result<(), BadId> {
+        self.owners.living_mm(mm)?;
+        self.owners.mms[mm].content = self.kernel.content_mix_id(mix);
+        Ok(())
     }
 
     /// Removes a mapping and frees its anonymous pages. Its id may be reused.

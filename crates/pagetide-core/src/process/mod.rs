@@ -51,6 +51,7 @@ use crate::interface::effect::Effects;
 use crate::interface::manager::Manager;
 use crate::slab::object::Object;
 use crate::stats::vmstat::NodeStat;
+use crate::swap::content::ContentMixId;
 use crate::units::digest::State;
 use crate::units::errno::Errno;
 use crate::units::{BdiId, Cpu, FileId, IdVec, MemcgId, Pfn};
@@ -117,6 +118,8 @@ pub struct Mm {
     /// Adjusts the OOM badness, in thousandths of the memory that the tasks compete for. With
     /// [`OOM_SCORE_ADJ_MIN`] the OOM killer never chooses the address space.
     pub(crate) oom_score_adj: i16,
+    /// How well its anonymous pages compress.
+    pub(crate) content: ContentMixId,
     /// Whether the address space has ended.
     pub exited: bool,
     /// Generation: the number of address spaces created before.
@@ -186,6 +189,7 @@ impl Machine {
             begun: false,
             oom_victim: false,
             oom_score_adj: 0,
+            content: ContentMixId::default(),
             exited: false,
             generation: born,
         };

@@ -23,6 +23,7 @@ use crate::interface::outcome::Outcome;
 use crate::interface::owners::{
     OwnerSlot, Owners, OwnersReport, PageReferences, UnmapResult, UnmapTarget,
 };
+use crate::swap::content::ContentMixId;
 use crate::units::{Cpu, FileId, MemcgId, Nanos, Pfn, Requester};
 
 impl Processes {
@@ -78,6 +79,11 @@ impl RequestOwners for Processes {
 }
 
 impl Owners for Processes {
+    fn content_mix(&self, at: OwnerSlot) -> ContentMixId {
+        let mm = self.vmas.get(at.owner as usize).and_then(|vma| self.mms.get(vma.mm.idx()));
+        mm.map_or(ContentMixId::default(), |mm| mm.content)
+    }
+
     fn referenced(
         &mut self,
         at: OwnerSlot,

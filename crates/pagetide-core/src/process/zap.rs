@@ -121,7 +121,7 @@ impl Machine {
     #[inline]
     fn zap_pte(&mut self, pte: Pte, sequential: bool, cpu: Cpu) {
         if let Some(slot) = pte.swap_slot() {
-            self.swap_unmap(slot);
+            self.swap_unmap(slot, cpu);
             self.free_cached_swap_page(slot, cpu);
         } else if pte.is_present() && !pte.is_zero_page() {
             let pfn = pte.pfn();

@@ -228,7 +228,7 @@ impl<O: Owners> Manager<O> {
                     && !page.has(PageFlags::WRITEBACK)
                     && (page.has(PageFlags::MLOCKED) || self.swap_is_full(page.memcg))
                 {
-                    self.delete_from_swap_cache(pfn, Default::default());
+                    self.delete_from_swap_cache(pfn, Default::default(), ctx.cpu);
                     self.mem.pages[pfn].set(PageFlags::DIRTY);
                 }
                 stat.activate += self.putback_active(pfn);
@@ -362,9 +362,11 @@ impl<O: Owners> Manager<O> {
             if file && !self.may_write_to_queue(&sc.goal) {
                 return ShrinkVerdict::Keep;
             }
-            self.pageout(pfn);
             stat.pageout += self.mem.pages[pfn].nr_pages();
-            return ShrinkVerdict::Keep;
+            // A write that has ended at once leaves a clean page, which can be freed.
+            if !self.pageout(pfn, ctx) {
+                return ShrinkVerdict::Keep;
+            }
         }
         // A page in another CPU's batch has one reference too many to be freed.
         if self.mem.pages[pfn].has(PageFlags::BATCHED) {
@@ -373,24 +375,25 @@ impl<O: Owners> Manager<O> {
         let shadow = self.workingset_eviction(pfn, sc.goal.target);
         self.mem.work.cache_ops += 1;
         if self.mem.pages[pfn].has(PageFlags::SWAPCACHE) {
-            self.delete_from_swap_cache(pfn, shadow);
+            self.delete_from_swap_cache(pfn, shadow, ctx.cpu);
         } else if self.mem.pages[pfn].has(PageFlags::FILE) {
             O::evict(self, pfn, shadow, ctx.cpu);
         }
         ShrinkVerdict::Freed
     }
 
-    /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).
-    fn pageout(&mut self, pfn: Pfn) {
+    /// Writes a page so that it can be freed when the write has ended (Linux `pageout`). Returns
+    /// whether it has ended, with success.
+    fn pageout(&mut self, pfn: Pfn, ctx: &Ctx) -> bool {
         let nr = self.mem.pages[pfn].nr_pages();
         self.mem.vmstat.add(Event::NrVmscanWrite, nr);
         self.mem.pages[pfn].set(PageFlags::RECLAIM);
         let page = &mut self.mem.pages[pfn];
         if page.has(PageFlags::FILE) {
             O::write_page(self, pfn);
-        } else {
-            self.swap_store(pfn);
+            return false;
         }
+        self.swap_store(pfn, ctx)
     }
 
     /// Linux `folio_check_references`.

@@ -46,9 +46,11 @@ pub(crate) enum Shrinker {
     ShadowNodes = 0,
     /// The super block's: dentries and inodes.
     SuperBlock = 1,
+    /// The pools of compressed pages: it compacts them. Only the root has it.
+    Zsmalloc = 2,
 }
 
-const NR_SHRINKERS: usize = 2;
+const NR_SHRINKERS: usize = 3;
 
 /// Handle of a cached object, valid while it is cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,6 +5,8 @@
 //! group's lists reclaim scans the group's cached objects. First come half of the excess shadow
 //! nodes, in batches of 128 (they cost no I/O to recreate). Then come dentries and inodes: half of
 //! 4 / 2^priority of them, in batches of 1024. A remainder of less than a batch is deferred.
+//! With the root's objects the pools of compressed pages are compacted as a whole, if enough of their
+//! pages could become free (`zs_shrinker_scan`, mm/zsmalloc.c).
 //!
 //! Invariant: a step scans one batch of one shrinker.
 
@@ -22,7 +24,7 @@ impl Shrinker {
     /// Objects scanned at a time (Linux `SHRINK_BATCH`, `alloc_super`).
     const fn batch(self) -> u64 {
         match self {
-            Shrinker::ShadowNodes => 128,
+            Shrinker::ShadowNodes | Shrinker::Zsmalloc => 128,
             Shrinker::SuperBlock => 1024,
         }
     }
@@ -32,13 +34,15 @@ impl Shrinker {
         match self {
             Shrinker::ShadowNodes => "scan_shadow_nodes",
             Shrinker::SuperBlock => "super_cache_scan",
+            Shrinker::Zsmalloc => "zs_shrinker_scan",
         }
     }
 
     const fn next(self) -> Option<Shrinker> {
         match self {
             Shrinker::ShadowNodes => Some(Shrinker::SuperBlock),
-            Shrinker::SuperBlock => None,
+            Shrinker::SuperBlock => Some(Shrinker::Zsmalloc),
+            Shrinker::Zsmalloc => None,
         }
     }
 }

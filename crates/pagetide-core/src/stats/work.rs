@@ -118,4 +118,20 @@ work! {
     fs_requests,
     /// File pages that went from dirty to under writeback.
     writebacks,
+    /// Pages compressed by LZO.
+    lzo_compressed,
+    /// Pages decompressed by LZO.
+    lzo_decompressed,
+    /// Pages compressed by LZO-RLE.
+    lzo_rle_compressed,
+    /// Pages decompressed by LZO-RLE.
+    lzo_rle_decompressed,
+    /// Pages compressed by LZ4.
+    lz4_compressed,
+    /// Pages decompressed by LZ4.
+    lz4_decompressed,
+    /// Pages compressed by Zstandard.
+    zstd_compressed,
+    /// Pages decompressed by Zstandard.
+    zstd_decompressed,
 }

@@ -9,9 +9,12 @@
 //! the slot in `private` and [`PageFlags::SWAPCACHE`](crate::frames::page::PageFlags::SWAPCACHE) set, or
 //! belongs to a huge page whose first frame has both for the first slot of its run.
 
+use super::zram::{Zram, ZramOptions};
 use crate::ageing::shadow::Shadow;
 use crate::units::digest::State;
+use crate::units::page_size::PageSize;
 use crate::units::{IdVec, MemcgId, Pfn, SwapSlot, HPAGE_PMD_NR};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -54,17 +57,24 @@ pub struct SwapOptions {
     /// Areas of a higher priority are used first; `None`: -2 for the first such
     /// area, -3 for the next, and so on.
     pub priority: Option<i16>,
+    /// The area is a zram device: compressed memory instead of a disk.
+    pub zram: Option<ZramOptions>,
 }
 
 impl SwapOptions {
     /// An area of `pages` slots on a disk that does not rotate, with the priority that Linux gives.
     pub const fn new(pages: u32) -> SwapOptions {
-        SwapOptions { pages, limit: pages, rotational: false, priority: None }
+        SwapOptions { pages, limit: pages, rotational: false, priority: None, zram: None }
     }
 
     /// The same area on a disk that rotates or does not.
     pub const fn rotational(self, rotational: bool) -> SwapOptions {
         SwapOptions { rotational, ..self }
+    }
+
+    /// The same area as a zram device.
+    pub const fn zram(self, zram: ZramOptions) -> SwapOptions {
+        SwapOptions { zram: Some(zram), rotational: false, ..self }
     }
 }
 
@@ -89,15 +99,23 @@ pub struct SwapArea {
     cluster_left: u32,
     /// Number of used slots in each run of [`SWAPFILE_CLUSTER`] slots.
     cluster_used: Vec<u16>,
+    /// The zram device that the area is on.
+    pub(super) zram: Option<Box<Zram>>,
 }
 
 impl SwapArea {
     /// An empty area. `priority` is for options without one.
-    pub(super) fn new(first: u32, options: SwapOptions, priority: i16) -> SwapArea {
+    pub(super) fn new(
+        first: u32,
+        options: SwapOptions,
+        priority: i16,
+        page_size: PageSize,
+    ) -> SwapArea {
         SwapArea {
             first,
             priority: options.priority.unwrap_or(priority),
-            rotational: options.rotational,
+            rotational: options.rotational && options.zram.is_none(),
+            zram: options.zram.map(|zram| Box::new(Zram::new(zram, page_size))),
             slots: IdVec::default(),
             capacity: options.pages,
             limit: options.limit.min(options.pages),
@@ -127,6 +145,17 @@ impl SwapArea {
     /// The numbers of its slots.
     pub fn slots(&self) -> Range<u64> {
         u64::from(self.first)..u64::from(self.first) + u64::from(self.capacity)
+    }
+
+    /// The zram device that the area is on, if it is on one.
+    pub fn zram(&self) -> Option<&Zram> {
+        self.zram.as_deref()
+    }
+
+    /// Whether pages are stored and loaded at once (Linux `SWP_SYNCHRONOUS_IO`).
+    #[inline]
+    pub(crate) fn is_synchronous(&self) -> bool {
+        self.zram.is_some()
     }
 
     #[inline]
@@ -325,6 +354,12 @@ impl SwapArea {
     #[inline]
     pub(crate) fn is_mapped(&self, slot: SwapSlot) -> bool {
         self.slots.get((slot.0 - self.first) as usize).is_some_and(|slot| slot.mapped)
+    }
+
+    /// Whether a slot is in use, and whether its page is in the swap cache, for the audit.
+    pub(crate) fn use_of(&self, slot: SwapSlot) -> (bool, bool) {
+        let state = self.slots.get((slot.0 - self.first) as usize);
+        state.map_or((false, false), |slot| (!slot.is_free(), slot.cached != 0))
     }
 
     /// Counts used slots without the stored counters, for the audit: (used, cached).

@@ -17,18 +17,27 @@
 //! each area once, by falling priority.
 
 mod area;
+pub mod compressor;
+pub mod content;
 pub(crate) mod page_io;
+pub(crate) mod pool_pages;
 mod store;
 pub(crate) mod swap_in;
 #[cfg(test)]
 mod tests;
+pub mod zram;
+pub(crate) mod zsmalloc;
 
 pub use area::{SwapArea, SwapOptions, SWAPFILE_CLUSTER};
 
 use crate::units::digest::State;
+use crate::units::page_size::PageSize;
 use crate::units::{MemcgId, Pfn, SwapSlot};
 use alloc::vec::Vec;
+use content::ContentMixes;
 use core::ops::{Index, IndexMut, Range};
+use pool_pages::ZsPoolId;
+use zram::Zram;
 
 /// Slots of a turn (Linux `SWAP_SLOTS_CACHE_SIZE`).
 const SLOTS_A_TURN: u32 = 64;
@@ -50,11 +59,13 @@ pub struct SwapAreas {
     turn_of: u32,
     /// Number of areas without a priority.
     nr_defaults: i16,
+    /// How well pages compress.
+    pub(crate) contents: ContentMixes,
 }
 
 impl SwapAreas {
     /// Adds an area. Returns false if entries cannot name so many slots.
-    pub(crate) fn swapon(&mut self, options: SwapOptions) -> bool {
+    pub(crate) fn swapon(&mut self, options: SwapOptions, page_size: PageSize) -> bool {
         let end = self.areas.last().map_or(0, |area| area.slots().end);
         let first = end.next_multiple_of(SWAPFILE_CLUSTER.into());
         if first + u64::from(options.pages) > MAX_SLOTS.into() {
@@ -62,7 +73,7 @@ impl SwapAreas {
         }
         let default = FIRST_DEFAULT_PRIORITY.saturating_sub(self.nr_defaults);
         self.nr_defaults = self.nr_defaults.saturating_add(options.priority.is_none().into());
-        self.areas.push(SwapArea::new(first as u32, options, default));
+        self.areas.push(SwapArea::new(first as u32, options, default, page_size));
         self.order.push(self.areas.len() as u32 - 1);
         let areas = &self.areas;
         self.order.sort_by_key(|&at| core::cmp::Reverse(areas[at as usize].priority));
@@ -117,6 +128,32 @@ impl SwapAreas {
             1 => 0,
             _ => self.areas.partition_point(|area| area.first <= slot.0) - 1,
         }
+    }
+
+    /// The pool of a slot's area, and the slot's number in its area.
+    pub(crate) fn place_of(&self, slot: SwapSlot) -> (ZsPoolId, u32) {
+        let at = self.area_of(slot);
+        (ZsPoolId(at as u32), slot.0 - self.areas[at].first)
+    }
+
+    /// The zram device of an area, if the area is one.
+    pub(crate) fn zram_mut(&mut self, area: usize) -> Option<&mut Zram> {
+        self.areas.get_mut(area)?.zram.as_deref_mut()
+    }
+
+    /// Whether an area is a zram device.
+    pub fn has_zram(&self) -> bool {
+        self.zrams().next().is_some()
+    }
+
+    /// Pages that the compaction of all pools could free.
+    pub(crate) fn freeable_pool_pages(&self) -> u64 {
+        self.zrams().map(|zram| zram.pool.freeable()).sum()
+    }
+
+    /// The zram devices, in the order in which they were added.
+    pub fn zrams(&self) -> impl Iterator<Item = &Zram> {
+        self.areas.iter().filter_map(SwapArea::zram)
     }
 
     /// Numbers of the slots of the area of a slot.

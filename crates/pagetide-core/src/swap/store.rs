@@ -1,36 +1,98 @@
 //! Storing pages in their slots, and loading them.
 //!
-//! Linux: `swap_writepage`, `swap_readpage` (mm/page_io.c, 6.1). An area on a disk stores and loads
-//! by I/O, which the world carries out.
+//! Linux: `swap_writepage`, `__swap_writepage`, `swap_readpage` (mm/page_io.c), `bdev_write_page`
+//! (block/bdev.c, 6.1). An area on a disk stores and loads by I/O, which the world carries out. A
+//! zram area stores and loads at once (`SWP_SYNCHRONOUS_IO`). There a single page goes around the
+//! block layer (`rw_page`). If that fails, it is tried again as a request, and so is a huge page.
 //!
-//! Invariant: a stored page is under writeback and a loaded page is locked until the I/O ends.
+//! Invariant: a page stored on a disk is under writeback and a page loaded from one is locked until
+//! the I/O ends. A page that was not stored is dirty.
 
+use super::content::PageContent;
 use crate::frames::page::PageFlags;
+use crate::interface::ctx::Ctx;
 use crate::interface::effect::{Effect, Io};
 use crate::interface::kernel::Kernel;
+use crate::interface::manager::Manager;
+use crate::interface::owners::{OwnerSlot, Owners};
 use crate::stats::vmstat::{Event, NodeStat};
 use crate::units::{Pfn, SwapSlot};
 
-impl Kernel {
-    /// Writes a dirty page of the swap cache to its slots.
-    pub(crate) fn swap_store(&mut self, pfn: Pfn) {
+impl<O: Owners> Manager<O> {
+    /// Writes a dirty page of the swap cache to its slots. Returns whether the write has ended, and
+    /// with success.
+    pub(crate) fn swap_store(&mut self, pfn: Pfn, ctx: &Ctx) -> bool {
         let page = &mut self.mem.pages[pfn];
         page.clear(PageFlags::DIRTY);
         page.set(PageFlags::WRITEBACK);
         let (slot, nr) = (SwapSlot(page.private), page.nr_pages());
         self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
         self.mem.vmstat.add(Event::ThpSwpout, u64::from(nr > 1));
+        if self.swap[slot].is_synchronous() {
+            return self.store_at_once(pfn, slot, nr as u32, ctx);
+        }
+        self.count_request(nr);
+        let nr = nr as u32;
+        self.step.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
+        false
+    }
+
+    fn store_at_once(&mut self, pfn: Pfn, slot: SwapSlot, nr: u32, ctx: &Ctx) -> bool {
+        let at = OwnerSlot::of(&self.mem.pages[pfn]);
+        let mix = self.owners.content_mix(at);
+        let is_stored = nr == 1 && {
+            let content = self.swap.contents.draw(mix, at.owner, at.index);
+            self.store_part(slot, pfn, content, ctx)
+        };
+        let is_stored = match is_stored {
+            true => {
+                self.mem.vmstat.count(Event::Pswpout);
+                true
+            }
+            false => {
+                self.count_request(nr.into());
+                (0..nr).all(|part| {
+                    let content = self.swap.contents.draw(mix, at.owner, at.index + part);
+                    self.store_part(SwapSlot(slot.0 + part), Pfn(pfn.0 + part), content, ctx)
+                })
+            }
+        };
+        let page = &mut self.mem.pages[pfn];
+        page.clear(PageFlags::RECLAIM);
+        if !is_stored {
+            page.set(PageFlags::DIRTY);
+        }
+        self.end_writeback(pfn, ctx.cpu);
+        is_stored
+    }
+}
+
+impl Kernel {
+    fn store_part(&mut self, slot: SwapSlot, pfn: Pfn, content: PageContent, ctx: &Ctx) -> bool {
+        let is_stored = self.zram_write(slot, content, ctx);
+        if is_stored {
+            self.step.effects.push_contents(Effect::StorePage { slot, pfn });
+        }
+        is_stored
+    }
+
+    /// Counts a request to write pages.
+    fn count_request(&mut self, nr: u64) {
         self.mem.vmstat.add(Event::Pswpout, nr);
         self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(nr));
-        let nr = nr as u32;
         self.mem.work.bios += 1;
-        self.mem.work.bio_pages += nr;
-        self.step.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
+        self.mem.work.bio_pages += nr as u32;
     }
 
     /// Reads the page of a slot into a locked page of the swap cache.
     pub(crate) fn swap_load(&mut self, slot: SwapSlot, pfn: Pfn) {
         self.mem.vmstat.count(Event::Pswpin);
+        if self.swap[slot].is_synchronous() {
+            self.zram_read(slot);
+            self.step.effects.push_contents(Effect::LoadPage { slot, pfn });
+            self.end_read(pfn, true);
+            return;
+        }
         self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
         self.mem.work.bios += 1;
         self.mem.work.bio_pages += 1;

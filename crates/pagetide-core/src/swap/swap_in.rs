@@ -79,8 +79,16 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Gives a page in the swap cache back to its owner, after an entry maps it again.
-    pub(crate) fn take_from_swap_cache(&mut self, pfn: Pfn, at: OwnerSlot, write: bool, ctx: &Ctx) {
+    /// Gives a page in the swap cache back to its owner, after an entry maps it again. Its slot is
+    /// freed if it is of no use, or if the page does not go through the swap cache (`keeps_slot`).
+    pub(crate) fn take_from_swap_cache(
+        &mut self,
+        pfn: Pfn,
+        at: OwnerSlot,
+        write: bool,
+        keeps_slot: bool,
+        ctx: &Ctx,
+    ) {
         let page = &mut self.mem.pages[pfn];
         let slot = SwapSlot(page.private);
         page.mapping = at.owner;
@@ -98,11 +106,11 @@ impl<O: Owners> Manager<O> {
         // if swap is short or the page cannot be swapped (Linux `should_try_to_free_swap`).
         let is_alone = page.place != Place::LruBatch;
         let is_useless = write && is_alone || is_locked || self.swap_is_full(page.memcg);
-        let give_up_slot = is_useless && !page.has(PageFlags::WRITEBACK);
+        let give_up_slot = (is_useless || !keeps_slot) && !page.has(PageFlags::WRITEBACK);
         self.mem.work.rmap_walks += 1;
-        self.swap_unmap(slot);
+        self.swap_unmap(slot, ctx.cpu);
         if give_up_slot {
-            self.delete_from_swap_cache(pfn, Default::default());
+            self.delete_from_swap_cache(pfn, Default::default(), ctx.cpu);
             self.mem.pages[pfn].set(PageFlags::DIRTY);
         }
         if write {

@@ -34,3 +34,4 @@ mod slots;
 mod storm;
 mod strange;
 mod world;
+mod zram;

@@ -10,6 +10,8 @@ use pagetide_core::interface::manager::Manager;
 use pagetide_core::interface::outcome::Contents;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::interface::slots::{Slots, TenantCall, TenantEntry, TenantError, TenantId};
+use pagetide_core::swap::compressor::Compressor;
+use pagetide_core::swap::zram::ZramOptions;
 use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{Cpu, IdVec, MemcgId, NodeId, Pfn, SwapSlot};
 use proptest::prelude::*;
@@ -79,6 +81,8 @@ impl World for Bytes {
                 }
                 self.frames[to] = self.frames[from];
             }
+            Effect::StorePage { slot, pfn } => self.slots[slot] = self.frames[pfn],
+            Effect::LoadPage { slot, pfn } => self.frames[pfn] = self.slots[slot],
             other => panic!("tenants do not use {other:?}"),
         }
         true
@@ -105,7 +109,13 @@ impl Pool {
         let node = NodeSpec::x86_64(16 << 20, 0, 0);
         let mut manager =
             Manager::with_owners(Slots::new(), &[node], 3, Config::default()).unwrap();
-        manager.swapon(SwapOptions::new(8192).rotational(seed.is_multiple_of(2)));
+        let area = SwapOptions::new(8192);
+        let zram = ZramOptions { compressor: Compressor::Lz4, mem_limit: None };
+        manager.swapon(match seed % 3 {
+            0 => area.zram(zram),
+            1 => area.rotational(true),
+            _ => area,
+        });
         let frames = vec![u64::MAX; manager.mem.pages.len()].into();
         let fail_one_in = [0, 0, 40][seed as usize % 3];
         let slots = vec![u64::MAX; 8192];

@@ -38,11 +38,13 @@ pub(super) fn now(path: &str, setup: &Setup) -> Option<String> {
             [node] => size(node.memory),
             _ => None,
         },
-        "machine.swap" | "machine.swap.size" => match setup.machine.swap.as_slice() {
-            [] => size(0),
-            [area] => size(area.size),
-            _ => None,
-        },
+        "machine.swap" | "machine.swap.size" | "machine.swap.zram" => {
+            match setup.machine.swap.as_slice() {
+                [] => size(0),
+                [area] => size(area.size),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

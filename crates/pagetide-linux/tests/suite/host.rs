@@ -103,7 +103,7 @@ fn two_nodes_and_groups_of_version_2() {
     let disks: Vec<_> = setup.machine.disks.iter().map(|disk| disk.name.as_str()).collect();
     assert_eq!(disks, ["nvme0n1", "nvme1n1", "sda"]);
     let swap: Vec<_> = setup.machine.swap.iter().map(|area| area.size >> 10).collect();
-    assert_eq!(swap, [8_388_604, 1_048_572]);
+    assert_eq!(swap, [8_388_604, 4_194_300, 1_048_572]);
     let pod = "kubepods-burstable-pod1_slice";
     let wanted = [
         ("example-2", None),

@@ -63,7 +63,10 @@ pub fn is_level_of_phase(kind: ScopeKind, name: &str, unit: Unit) -> bool {
     match kind {
         ScopeKind::PhaseGroup => unit == Unit::Bytes || name.starts_with(CGROUP),
         ScopeKind::Phase => match find(kind, name) {
-            Some(declared) => unit == Unit::Bytes && declared.scopes.contains(&ScopeKind::Machine),
+            Some(declared) => {
+                let is_size = matches!(unit, Unit::Bytes | Unit::Pages);
+                is_size && declared.scopes.contains(&ScopeKind::Machine)
+            }
             None => unit == Unit::Pages || LEVELS.iter().any(|prefix| name.starts_with(prefix)),
         },
         ScopeKind::Machine
@@ -246,6 +249,23 @@ metrics! {
     PEAK_SLAB = "peak.slab", Bytes, [Machine], "/proc/meminfo, Slab":
         "largest memory of all slabs, sampled every 5 s and at the end, as in the measurements \
          of the 2020 patch; changes between samples are missed";
+    ZRAM_ORIG = "zram.orig_data_size", Bytes, [Machine Done Phase] Neither, "/sys/block/zram*/mm_stat":
+        "memory of the pages in all zram devices, before compression";
+    ZRAM_COMPR = "zram.compr_data_size", Bytes, [Machine Done Phase] Neither, "/sys/block/zram*/mm_stat":
+        "their size after compression; pages filled with one word count 0";
+    ZRAM_USED = "zram.mem_used_total", Bytes, [Machine Done Phase], "/sys/block/zram*/mm_stat":
+        "memory that the pools of the zram devices take";
+    ZRAM_SAME = "zram.same_pages", Pages, [Machine Done Phase] Neither, "/sys/block/zram*/mm_stat":
+        "pages in zram filled with one word";
+    ZRAM_HUGE = "zram.huge_pages", Pages, [Machine Done Phase] Neither, "/sys/block/zram*/mm_stat":
+        "pages in zram that are stored without compression, because it hardly makes them smaller";
+    ZRAM_USED_MAX = "zram.mem_used_max", Bytes, [Machine], "/sys/block/zram*/mm_stat":
+        "largest memory of the pools so far; for several devices, the sum";
+    ZRAM_COMPACTED = "zram.pages_compacted", Count, [Machine] Neither, "/sys/block/zram*/mm_stat":
+        "pages of the pools that compaction has freed";
+    ZRAM_FAILED = "zram.failed_writes", Count, [Machine], "/sys/block/zram*/io_stat":
+        "writes to zram that failed, because no page was free or the limit was met; the page stays \
+         in memory";
     WALLTIME = "walltime", Seconds, [Task Phase], "clock_gettime":
         "time from its start to its end; for copies, the mean";
     BYTES = "bytes", Bytes, [Task Phase] More, "Pagetide": "bytes that its workloads touched, read or wrote";

@@ -150,6 +150,22 @@ prices! {
     FsRequest fs_request,
     /// Start writeback of a file page: its tags and blocks.
     Writeback writeback,
+    /// Compress a page of 4 KiB with LZO.
+    LzoCompress lzo_compress,
+    /// Decompress a page of 4 KiB with LZO.
+    LzoDecompress lzo_decompress,
+    /// Compress a page of 4 KiB with LZO-RLE.
+    LzoRleCompress lzo_rle_compress,
+    /// Decompress a page of 4 KiB with LZO-RLE.
+    LzoRleDecompress lzo_rle_decompress,
+    /// Compress a page of 4 KiB with LZ4.
+    Lz4Compress lz4_compress,
+    /// Decompress a page of 4 KiB with LZ4.
+    Lz4Decompress lz4_decompress,
+    /// Compress a page of 4 KiB with Zstandard.
+    ZstdCompress zstd_compress,
+    /// Decompress a page of 4 KiB with Zstandard.
+    ZstdDecompress zstd_decompress,
     /// Interrupt and completion of a disk request.
     IoCompletion io_completion,
     /// Switch a CPU from one process to another.
@@ -162,6 +178,21 @@ prices! {
     Hit hit,
     /// User instructions for one access.
     UserAccess user_access,
+}
+
+impl Price {
+    /// Operations on all bytes of a page. Their costs are for 4 KiB.
+    pub const BY_PAGE_BYTES: [Price; 9] = [
+        Price::PageZero,
+        Price::LzoCompress,
+        Price::LzoDecompress,
+        Price::LzoRleCompress,
+        Price::LzoRleDecompress,
+        Price::Lz4Compress,
+        Price::Lz4Decompress,
+        Price::ZstdCompress,
+        Price::ZstdDecompress,
+    ];
 }
 
 /// The costs that a scenario sets, in nanoseconds.

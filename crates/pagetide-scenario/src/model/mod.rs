@@ -21,13 +21,14 @@ use crate::model::kernel_objects::{BootObjects, CallTimes};
 use crate::model::latency_shape::LatencyShape;
 pub use crate::model::object_mix::KernelCache;
 use crate::model::policies::PolicyChoices;
-use crate::names::{DiskModel, ZoneName};
+use crate::names::{Compressor, DiskModel, ZoneName};
 pub use crate::op::{Advice, BlockRequest};
 pub use crate::workload::*;
 use pagetide_core::config::{CgroupVersion, ControlOrigin, PolicyVariant};
 use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};
 pub use pagetide_core::frames::boot::free_lists::FreeLists;
 use pagetide_core::frames::node::ZoneSpec;
+use pagetide_core::swap::content::ContentMix;
 pub use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -130,6 +131,8 @@ pub struct MachineSetup {
     /// The files from which latencies of disks were read.
     pub latency_files: Vec<PathBuf>,
     pub swap: Vec<Swap>,
+    /// Contents of the pages of tasks that have no content of their own.
+    pub content: ContentMix,
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
     /// `cgroup.memory=nokmem`.
     pub kmem_accounting: bool,
@@ -166,6 +169,7 @@ impl Default for MachineSetup {
             disks: Vec::new(),
             latency_files: Vec::new(),
             swap: Vec::new(),
+            content: ContentMix::DEFAULT,
             kmem_accounting: true,
             memory_recursiveprot: false,
             init_on_alloc: None,
@@ -324,6 +328,17 @@ pub struct Swap {
     /// Areas of a higher priority are used first; `None`: as Linux numbers
     /// such areas ([`MachineSetup::swap_priorities`]).
     pub priority: Option<i16>,
+    /// The area is a zram device, and on no disk.
+    pub zram: Option<ZramSetup>,
+}
+
+/// A zram device that is a swap area.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZramSetup {
+    /// The algorithm that compresses its pages.
+    pub algorithm: Compressor,
+    /// Most memory that it takes, in bytes; `None`: no limit.
+    pub mem_limit: Option<u64>,
 }
 
 /// A memory group.
@@ -377,6 +392,8 @@ pub struct Task {
     pub until: Option<usize>,
     pub settings: TaskSettings,
     pub phases: Vec<Phase>,
+    /// Contents of its pages; `None`: as on the machine.
+    pub content: Option<ContentMix>,
     /// Memory that it has when the run starts.
     pub resident: Vec<Resident>,
     /// The file (index into [`Setup::files`]) of its resident page cache.
@@ -419,6 +436,7 @@ impl Task {
             until: None,
             settings: TaskSettings::default(),
             phases,
+            content: None,
             resident: Vec::new(),
             resident_file: None,
         }

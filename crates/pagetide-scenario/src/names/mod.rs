@@ -9,6 +9,7 @@ pub mod unmodelled;
 
 pub use caches::kernel_caches;
 pub use pagetide_core::control::{cache_and_file, CacheControl};
+pub use pagetide_core::swap::compressor::Compressor;
 
 use crate::op::Advice;
 use pagetide_core::frames::zone_type::{
@@ -71,6 +72,19 @@ names! {
         Nvme = "nvme",
         /// No latency and no limit of bandwidth.
         Instant = "instant",
+    }
+}
+
+impl NameSet for Compressor {
+    const WHAT: &'static str = "algorithm";
+    const ALL: &'static [Self] = &Compressor::ALL;
+
+    fn name(self) -> &'static str {
+        Compressor::name(self)
+    }
+
+    fn doc(self) -> &'static str {
+        Compressor::doc(self)
     }
 }
 

@@ -24,7 +24,7 @@ impl UnmodelledFeature {
         ALL.iter().find(|feature| feature.names.iter().any(is_it))
     }
 
-    /// `zram is not modelled; nearest: ...`. `name`: as the user wrote it.
+    /// `zswap is not modelled; nearest: ...`. `name`: as the user wrote it.
     pub fn hint(&self, name: &str) -> String {
         format!("{name} is not modelled; nearest: {}", self.instead)
     }
@@ -42,10 +42,6 @@ features! {
     ["mglru" "lru-gen" "multi-gen-lru" "lru-gen.enabled"]
         "The multi-generational LRU",
         "the two lists of four kernels (policy.lru)";
-    ["zram" "zramctl"]
-        "Swap in compressed memory",
-        "swap on a disk of model instant, in a machine with less memory by the size of the \
-         compressed pages; compression then takes no CPU time";
     ["zswap" "memory.zswap.max" "memory.zswap.current"]
         "A compressed cache in front of swap",
         "swap on its disk without the cache, which is the upper bound of the I/O";

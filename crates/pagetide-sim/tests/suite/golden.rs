@@ -220,6 +220,7 @@ experiments! {
     min_free_burst: "min-free-burst", TWO_BURSTS;
     dirty_stall: "dirty-stall", SHORT_BACKUP;
     huge_pages_or_not: "huge-pages-or-not", SHORT_SERVICE;
+    zram_or_disk: "zram-or-disk", WHOLE;
     truth_anon: "truth/anon1.5", WHOLE;
     truth_file: "truth/file2.0", WHOLE;
     truth_mix: "truth/mix_sw60", WHOLE;

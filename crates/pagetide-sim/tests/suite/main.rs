@@ -17,3 +17,4 @@ mod service;
 mod slabs;
 mod storm;
 mod watermarks;
+mod zram;

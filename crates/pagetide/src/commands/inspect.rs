@@ -106,7 +106,7 @@ fn at_time(mut record: Box<RunRecord>, at: Option<u64>) -> Result<Box<RunRecord>
 
 /// Rejects, before the run, a name that no file of the run will have.
 fn check_name(name: &str, setup: &Setup) -> Result<(), CliError> {
-    let of_groups = foresight::group_files(setup);
+    let of_groups = foresight::files_of_setup(setup);
     let known = || of_groups.iter().map(String::as_str).chain(foresight::MACHINE_FILES);
     let ending = format!("/{name}");
     let is_of_cache = cache_and_file(name).is_some()

@@ -343,7 +343,7 @@ impl<O: Owners> Manager<O> {
             }
             run.update_cached = false;
             run.batch_start = start;
-            self.migrate_pages(id, run);
+            self.migrate_pages(id, run, ctx.cpu);
             run.stage = CompactStage::Migrating;
             if run.in_flight.is_empty() {
                 run.stage = CompactStage::Isolate;

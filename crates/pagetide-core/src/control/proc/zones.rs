@@ -37,7 +37,13 @@ pub(super) fn put_zone_head(out: &mut String, zone: &Zone) {
 }
 
 impl Memory {
-    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> impl Iterator<Item = CounterRow> {
+    fn zone_rows(
+        &self,
+        zone: &Zone,
+        write_pending: u64,
+        has_zram: bool,
+    ) -> impl Iterator<Item = CounterRow> {
+        let zspages = has_zram.then_some(("nr_zspages", zone.nr_zspages));
         let state = &self.pgdat[zone.node];
         let mlocked = state.nr_mlock[zone.index];
         let cma = (zone.cma_pages > 0).then(|| ("nr_free_cma", zone.free_cma_pages()));
@@ -45,6 +51,7 @@ impl Memory {
             .into_iter()
             .chain(ZONE_LIST_NAMES.into_iter().zip(state.zone_lru[zone.index]))
             .chain([("nr_zone_write_pending", write_pending), ("nr_mlock", mlocked)])
+            .chain(zspages)
             .chain(cma)
     }
 
@@ -107,6 +114,7 @@ impl<O: Owners> Manager<O> {
     pub fn proc_zoneinfo(&self) -> String {
         let mut out = String::new();
         let pending = self.mem.write_pending_by_zone();
+        let has_zram = self.swap.has_zram();
         for (node, pending) in self.mem.nodes.iter().zip(&pending) {
             let first = node.zones.iter().position(is_populated);
             for (index, zone) in node.zones.iter().enumerate() {
@@ -119,7 +127,7 @@ impl<O: Owners> Manager<O> {
                 }
                 put_marks(&mut out, zone);
                 if is_populated(zone) {
-                    for (name, value) in self.mem.zone_rows(zone, pending[index]) {
+                    for (name, value) in self.mem.zone_rows(zone, pending[index], has_zram) {
                         put!(out, "\n      {name:<12} {value}");
                     }
                     put_pagesets(&mut out, zone);

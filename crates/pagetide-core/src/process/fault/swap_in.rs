@@ -3,7 +3,8 @@
 //! Linux: mm/memory.c `do_swap_page`, mm/swap_state.c (6.1). If the page is not in the swap cache,
 //! it is read together with neighbours. Their number follows the recent hits of read-ahead.
 //! Neighbours are chosen by address, with a history for each mapping ([`SwapReadahead`]). On a
-//! rotating disk they are chosen by slot, with one history for the machine.
+//! rotating disk they are chosen by slot, with one history for the machine. From zram the page is
+//! read alone, and its slot is freed (`SWP_SYNCHRONOUS_IO`, Linux 4.15; a slot has one owner).
 //!
 //! Invariant: a page in the swap cache is locked until its read ends. When a page is mapped again,
 //! its slot belongs to the swap cache alone, or to no owner.
@@ -36,6 +37,7 @@ impl Machine {
         self.mem.work.cache_ops += 1;
         if let Some(pfn) = self.swap_cache_page(slot, ctx.cpu) {
             fault.read_alone = false;
+            fault.swap_window.skips_cache = false;
             self.swap_cache_hit(fault, pfn);
             return self.fault_swap_cached(fault, pfn, ctx);
         }
@@ -67,6 +69,13 @@ impl Machine {
 
     /// Chooses what to read with a page that is not in the swap cache (Linux `swapin_readahead`).
     fn choose_swap_window(&mut self, fault: &mut Fault, slot: SwapSlot) {
+        if self.swap[slot].is_synchronous() {
+            let Range { start, end } = fault.page..fault.page + 1;
+            fault.read_alone = true;
+            fault.swap_window =
+                SwapWindow { next: start, end, by_slot: false, active: true, skips_cache: true };
+            return;
+        }
         let by_slot = self.swaps_in_by_slot();
         let page_cluster = self.config.page_cluster;
         let page_size = self.mem.page_size;
@@ -82,7 +91,8 @@ impl Machine {
         };
         fault.read_alone = window.is_none();
         let Range { start, end } = window.unwrap_or(at..at + 1);
-        fault.swap_window = SwapWindow { next: start, end, by_slot, active: true };
+        fault.swap_window =
+            SwapWindow { next: start, end, by_slot, active: true, skips_cache: false };
     }
 
     pub(super) fn fault_swap_read(
@@ -192,7 +202,8 @@ impl Machine {
         self.owners.vmas[fault.vma].nr_present += 1;
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, fault.write));
         let at = MemoryObject::Anon(fault.vma).at(fault.page);
-        self.take_from_swap_cache(pfn, at, fault.write, ctx);
+        let keeps_slot = !fault.swap_window.skips_cache;
+        self.take_from_swap_cache(pfn, at, fault.write, keeps_slot, ctx);
         Some(fault.got_kept(pfn))
     }
 }

@@ -4,6 +4,7 @@
 
 use super::{ShrinkSlab, SEEKS};
 use crate::frames::gfp::Gfp;
+use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effects;
 use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
@@ -22,8 +23,20 @@ impl Kernel {
         priority: i8,
         gfp: Gfp,
     ) -> Option<ShrinkSlab> {
-        let first = self.begin_shrinker(Shrinker::ShadowNodes, memcg, node, priority, gfp);
-        first.or_else(|| self.begin_shrinker(Shrinker::SuperBlock, memcg, node, priority, gfp))
+        self.begin_shrinker_from(Some(Shrinker::ShadowNodes), memcg, node, priority, gfp)
+    }
+
+    /// Starts the first shrinker, from `first` on, that has work.
+    fn begin_shrinker_from(
+        &mut self,
+        first: Option<Shrinker>,
+        memcg: MemcgId,
+        node: NodeId,
+        priority: i8,
+        gfp: Gfp,
+    ) -> Option<ShrinkSlab> {
+        core::iter::successors(first, |shrinker| shrinker.next())
+            .find_map(|shrinker| self.begin_shrinker(shrinker, memcg, node, priority, gfp))
     }
 
     /// Starts one shrinker, if it has work.
@@ -42,6 +55,8 @@ impl Kernel {
             Shrinker::SuperBlock => {
                 lists.nr_unused() * u64::from(self.config.vfs_cache_pressure) / 100
             }
+            Shrinker::Zsmalloc if memcg == ROOT => self.swap.freeable_pool_pages(),
+            Shrinker::Zsmalloc => 0,
         };
         if freeable == 0 {
             return None;
@@ -52,7 +67,7 @@ impl Kernel {
         let shift = priority.clamp(0, 63) as u32;
         let delta = match shrinker {
             Shrinker::ShadowNodes => freeable / 2,
-            Shrinker::SuperBlock => (freeable >> shift) * 4 / SEEKS,
+            Shrinker::SuperBlock | Shrinker::Zsmalloc => (freeable >> shift) * 4 / SEEKS,
         };
         let total_scan = ((deferred >> shift) + delta).min(2 * freeable);
         let owed = deferred + delta;
@@ -109,7 +124,13 @@ impl<O: Owners> Manager<O> {
             let freed = match state.shrinker {
                 Shrinker::ShadowNodes => self.scan_shadow_nodes(state.memcg, state.node, nr, cpu),
                 Shrinker::SuperBlock => self.super_cache_scan(state.memcg, state.node, nr, cpu),
+                Shrinker::Zsmalloc => self.compact_pools(cpu),
             };
+            if freed == 0 && state.shrinker == Shrinker::Zsmalloc {
+                // Nothing is left to move (`SHRINK_STOP`).
+                state.total_scan = 0;
+                return false;
+            }
             state.freed += freed;
             state.scanned += nr;
             state.total_scan -= nr;
@@ -133,7 +154,7 @@ impl<O: Owners> Manager<O> {
         });
         let ShrinkSlab { memcg, node, priority, gfp, .. } = *state;
         let next = state.shrinker.next();
-        match next.and_then(|next| self.begin_shrinker(next, memcg, node, priority, gfp)) {
+        match self.begin_shrinker_from(next, memcg, node, priority, gfp) {
             Some(next) => {
                 *state = ShrinkSlab { freed: state.freed, freed_before: state.freed, ..next };
                 false

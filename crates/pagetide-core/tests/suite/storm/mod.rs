@@ -15,6 +15,9 @@ use pagetide_core::interface::effect::{Sleep, Step, Token};
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
+use pagetide_core::swap::compressor::Compressor;
+use pagetide_core::swap::content::ContentMix;
+use pagetide_core::swap::zram::ZramOptions;
 use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{FileId, MemcgId, NodeId, Pfn, PAGE_SIZE};
 
@@ -91,6 +94,19 @@ impl Storm {
         let slots = [4096, 700, 0][dice.draw(5).saturating_sub(2) as usize];
         if slots > 0 {
             machine.swapon(SwapOptions::new(slots).rotational(dice.draw(2) == 0));
+        }
+        if dice.draw(3) == 0 {
+            let compressor = Compressor::ALL[dice.draw(Compressor::ALL.len() as u64) as usize];
+            let mem_limit = [None, None, Some(150), Some(0)][dice.draw(4) as usize];
+            let area = SwapOptions::new([5000, 600][dice.draw(2) as usize]);
+            let priority = [None, Some(-2), Some(5)][dice.draw(3) as usize];
+            let zram = ZramOptions { compressor, mem_limit };
+            machine.swapon(SwapOptions { priority, ..area.zram(zram) });
+            let mix = ContentMix {
+                incompressible: [60, 700][dice.draw(2) as usize],
+                ..ContentMix::DEFAULT
+            };
+            machine.set_default_content(seed, mix);
         }
         let mut world = TestWorld::new(machine);
         world.random = dice.random;

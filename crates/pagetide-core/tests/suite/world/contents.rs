@@ -131,6 +131,13 @@ impl ContentsModel {
                 let (file, index) = self.piece(position, offset, len);
                 self.write_in(file, index, frame, offset.into(), len.into());
             }
+            Effect::StorePage { slot, pfn } => {
+                self.slots.insert(slot.0, self.frames[pfn]);
+            }
+            Effect::LoadPage { slot, pfn } => {
+                let stored = self.slots.get(&slot.0).copied();
+                self.frames[pfn] = stored.unwrap_or_else(|| self.garbage());
+            }
             _ => {}
         }
     }

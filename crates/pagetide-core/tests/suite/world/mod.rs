@@ -249,7 +249,9 @@ impl TestWorld {
                 Effect::Zero { .. }
                 | Effect::CollapsePage { .. }
                 | Effect::ReadOut { .. }
-                | Effect::WriteIn { .. } => self.contents.perform(&effect, &mut position),
+                | Effect::WriteIn { .. }
+                | Effect::StorePage { .. }
+                | Effect::LoadPage { .. } => self.contents.perform(&effect, &mut position),
                 Effect::Wake(Token::Daemon(Daemon::Kswapd(_))) => self.kswapd_awake = true,
                 Effect::Wake(Token::Daemon(Daemon::Flusher)) => self.flusher_awake = true,
                 Effect::Wake(Token::Daemon(Daemon::Kcompactd(_))) => self.kcompactd_awake = true,

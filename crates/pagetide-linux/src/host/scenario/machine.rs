@@ -10,7 +10,7 @@ use crate::host::free::ZoneUsage;
 use crate::host::layout::{NodeLayout, ZoneLayout};
 use crate::host::marks::{HostWatermarks, ReadMarks, WatermarkRule};
 use crate::host::note::{shown, ImportNote};
-use crate::host::number::{plural, show_bytes};
+use crate::host::number::plural;
 use crate::host::pagetypeinfo::CMA;
 use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
@@ -288,18 +288,8 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
         let device = area.device()?;
         disks.iter().find(|(disk, _)| disk.contains_device(device)).map(|(_, name)| name.as_str())
     };
-    for area in areas.iter().filter(|area| area.is_zram()) {
-        let message = format!(
-            "{} ({}) is left out: a scenario cannot swap to compressed memory",
-            shown(&area.name),
-            show_bytes(area.size_kb.saturating_mul(1024))
-        );
-        page.comment_note(ImportNote::new("/proc/swaps", message));
-    }
-    let areas: Vec<&HostSwap> = areas
-        .iter()
-        .filter(|area| !area.is_zram() && area.size_kb >= page.size.kbytes_of(1))
-        .collect();
+    let areas: Vec<&HostSwap> =
+        areas.iter().filter(|area| area.size_kb >= page.size.kbytes_of(1)).collect();
     let mut left = SWAP_PAGES_MAX;
     for area in &areas {
         let name = shown(&area.name);
@@ -316,10 +306,16 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
             continue;
         }
         page.line(if areas.len() == 1 { "[machine.swap]" } else { "[[machine.swap]]" });
-        page.line(&format!("size = \"{pages} pages\" # {}: {name}", page.show(pages)));
+        let key = if area.is_zram() { "zram" } else { "size" };
+        page.line(&format!("{key} = \"{pages} pages\" # {}: {name}", page.show(pages)));
         if areas.len() > 1 {
             let highest = i32::from(i16::MAX);
             page.line(&format!("priority = {}", area.priority.clamp(-highest, highest)));
+        }
+        if area.is_zram() {
+            let message = format!("{name}: its algorithm is unknown; lzo-rle is used");
+            page.comment_note(ImportNote::new("/proc/swaps", message));
+            continue;
         }
         match of(area) {
             Some(disk) => page.line(&format!("disk = \"{disk}\"")),

@@ -118,7 +118,10 @@ fn disks_and_swap() {
     assert_eq!(disks, [("nvme0n1", "nvme"), ("sda", "rotating"), ("vdb", "rotating")]);
     let areas: Vec<_> =
         setup.machine.swap.iter().map(|it| (it.disk, it.size, it.priority)).collect();
-    assert_eq!(areas, [(1, 4000 << 10, Some(-2)), (0, 96 << 10, Some(-3))]);
+    let wanted = [(0, 1000 << 10, Some(100)), (1, 4000 << 10, Some(-2)), (0, 96 << 10, Some(-3))];
+    assert_eq!(areas, wanted);
+    let is_zram: Vec<bool> = setup.machine.swap.iter().map(|it| it.zram.is_some()).collect();
+    assert_eq!(is_zram, [true, false, false]);
     told(&written, "/dev/zram0");
     told(&written, "the disk of /a b is unknown; the first disk is used");
     told(&written, "/sys/block/vdb: a virtual disk");

@@ -8,8 +8,9 @@ use crate::load::decode::Size;
 use crate::load::raw;
 use crate::load::span::{ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::show_size;
-use crate::model::{DiskFaults, DiskSetup, MachineSetup, NodeSetup, Swap, ZoneSetup};
-use crate::names::{DiskModel, NameSet, ZoneName};
+use crate::model::{DiskFaults, DiskSetup, MachineSetup, NodeSetup, Swap, ZoneSetup, ZramSetup};
+use crate::names::{Compressor, DiskModel, NameSet, ZoneName};
+use pagetide_core::swap::content::ContentMix;
 use std::path::PathBuf;
 
 /// Name of the disk of a machine without `[[machine.disk]]`.
@@ -58,6 +59,9 @@ pub(super) fn check<'a>(
                 checked.disks.push(check_disk(disk, files, sink));
             }
         }
+    }
+    if let Some(content) = &machine.content {
+        checked.content = content.check(ContentMix::DEFAULT, sink);
     }
     if let Some(swap) = &machine.swap {
         checked.swap = swap.0.iter().filter_map(|area| check_swap(area, &disks, sink)).collect();
@@ -294,13 +298,39 @@ fn check_disk(
 /// Most swap areas (Linux 6.1 `MAX_SWAPFILES` with device memory, migration and poisoned pages).
 const SWAP_AREAS_MAX: usize = 23;
 
+/// Size of a swap area on a disk, or of a zram device. Reports keys that do not go together.
+fn swap_size<'a>(swap: &'a raw::SwapTable, sink: &mut ProblemSink) -> Option<&'a Spanned<Size>> {
+    let is_zram = swap.zram.is_some() || swap.bad.contains(&"zram");
+    let of_zram = [
+        ("algorithm", swap.algorithm.as_ref().map(|it| it.span)),
+        ("mem_limit", swap.mem_limit.as_ref().map(|it| it.span)),
+    ];
+    let of_disk = [
+        ("size", swap.size.as_ref().map(|it| it.span)),
+        ("disk", swap.disk.as_ref().map(|it| it.span)),
+    ];
+    let wrong = if is_zram { of_disk } else { of_zram };
+    for (key, span) in wrong.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+        let (what, hint) = match is_zram {
+            true => ("a zram device is on no disk", "write its size as zram = \"4GiB\" only"),
+            false => ("the swap area is on a disk", "for compressed memory write zram = \"4GiB\""),
+        };
+        sink.hinted(span, format!("`{key}`: {what}"), hint);
+    }
+    if swap.zram.is_none() && swap.size.is_none() && swap.bad.is_empty() {
+        let hint = "write size = \"4GiB\" for an area on a disk, or zram = \"4GiB\"";
+        sink.hinted(swap.at, "the swap area has no size", hint);
+    }
+    swap.zram.as_ref().or(swap.size.as_ref())
+}
+
 fn check_swap(
     swap: &raw::SwapTable,
     disks: &NameIndex<'_>,
     sink: &mut ProblemSink,
 ) -> Option<Swap> {
     let disk = swap.disk.as_ref().map_or(Some(0), |disk| disks.find(disk, sink));
-    let size = swap.size(sink)?;
+    let size = swap_size(swap, sink)?;
     let page = sink.page_size.bytes();
     check_pages(size, sink);
     if size.value.0 == 0 {
@@ -316,5 +346,9 @@ fn check_swap(
     }
     let full_after_pages = swap.full_after.as_ref().map(|size| size.value.0 / page);
     let priority = swap.priority.as_ref().map(|priority| priority.value.0 as i16);
-    Some(Swap { disk: disk?, size: size.value.0, full_after_pages, priority })
+    let zram = swap.zram.as_ref().map(|_| ZramSetup {
+        algorithm: swap.algorithm.as_ref().map_or(Compressor::LzoRle, |name| name.value.0),
+        mem_limit: swap.mem_limit.as_ref().map(|limit| limit.value.0),
+    });
+    Some(Swap { disk: disk?, size: size.value.0, full_after_pages, priority, zram })
 }

@@ -53,7 +53,13 @@ pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut Problem
     let list = raw.group.as_deref().unwrap_or_default();
     let groups = groups::check(list, raw.bad.contains(&"group"), removed, memory, sink);
     let mixes = RefCell::default();
-    let scene = phases::TaskChecks { groups: &groups, policies: &policies, memory, mixes: &mixes };
+    let scene = phases::TaskChecks {
+        content: machine.content,
+        groups: &groups,
+        policies: &policies,
+        memory,
+        mixes: &mixes,
+    };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let mixes = mixes.into_inner();
     machine.caches = caches::check(raw, &mixes, sink);

@@ -13,6 +13,7 @@ use crate::model::policies::PolicyChoices;
 use crate::model::{Phase, TargetWrite};
 use crate::op::Advice;
 use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
+use pagetide_core::swap::content::ContentMix;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ const DEFAULT_REGION: &str = "anon";
 /// Context for the checks of tasks, without the files.
 #[derive(Clone, Copy)]
 pub(crate) struct TaskChecks<'c> {
+    /// Contents of the pages of tasks, on this machine.
+    pub(super) content: ContentMix,
     pub(crate) groups: &'c GroupIndex<'c>,
     pub(super) policies: &'c PolicyChoices,
     /// Bytes of all nodes.

@@ -11,6 +11,7 @@ use crate::load::raw;
 use crate::load::span::{clip, ProblemSink, SourceSpan, SpannedProblem};
 use crate::model::{Phase, Resident, Task, TaskSettings, TaskStart};
 use crate::names::NameSet;
+use pagetide_core::swap::content::ContentMix;
 use std::collections::BTreeMap;
 
 /// Name of the only phase of a task without `[[task.phase]]`.
@@ -30,6 +31,7 @@ pub(super) struct Draft<'a> {
     pub(super) until: Option<TaskCopy>,
     background: bool,
     settings: TaskSettings,
+    content: Option<ContentMix>,
     resident: Vec<Resident>,
     phases: Vec<Phase>,
     /// It runs until it is stopped.
@@ -134,6 +136,7 @@ fn draft<'a>(
         until: None,
         background,
         settings: table.settings(),
+        content: table.content.as_ref().map(|content| content.check(scene.content, sink)),
         resident: resident::check(table.resident.as_deref().unwrap_or_default(), sink),
         phases,
         is_endless,
@@ -265,6 +268,7 @@ fn expand(
                 until,
                 settings: draft.settings.clone(),
                 phases,
+                content: draft.content,
                 resident: draft.resident.clone(),
                 resident_file,
             });

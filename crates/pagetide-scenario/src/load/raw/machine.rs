@@ -1,13 +1,15 @@
 //! `[machine]` and `[[file]]`.
 
-use crate::load::decode::{expected, table, Decode, Int, NameKey, Rate, Size, Time};
+use crate::load::decode::{decode_named, expected, table, Decode, Int, NameKey, Rate, Size, Time};
+use crate::load::raw::content::ContentTable;
 use crate::load::span::{clip, ProblemSink, Spanned};
 use crate::load::tree::{TomlNode, TomlValue};
 use crate::load::units::parse_size;
 use crate::model::costs::raw::Costs;
-use crate::names::{DiskModel, ZoneName};
+use crate::names::{Compressor, DiskModel, ZoneName};
 use pagetide_core::units::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde_json::json;
 use std::borrow::Cow;
 
 const CPUS_MAX: i64 = 1024;
@@ -34,6 +36,8 @@ table! {
         disk: Vec<DiskTable>,
         /// Swap areas: a size, a table, or a list of these.
         swap: RawSwap,
+        /// Contents of the pages of tasks, for compressed swap.
+        content: ContentTable,
         /// Charges kernel objects to groups; false: boot option cgroup.memory=nokmem (default
         /// true).
         kmem_accounting: Spanned<bool>,
@@ -307,15 +311,42 @@ table! {
 table! {
     /// A swap area as a table.
     SwapTable of "the swap area" {
-        /// Size of the swap area.
-        size: Spanned<Size> => required "\"4GiB\"",
+        /// Size of the swap area on a disk.
+        size: Spanned<Size>,
         /// Disk that holds it (default: the first).
         disk: Spanned<NameKey>,
+        /// Size of the zram device that is the swap area: compressed memory instead of a disk. It is
+        /// the size of the pages before compression.
+        zram: Spanned<Size>,
+        /// Algorithm of the zram device (default lzo-rle).
+        algorithm: Spanned<AlgorithmName>,
+        /// Most memory that the zram device takes; further pages stay in memory (default: no limit).
+        mem_limit: Spanned<Size>,
         /// Areas of a higher priority are used first, and areas of equal priority take turns.
         /// Default: -2 for the first area without a priority, -3 for the next, and so on.
         priority: Spanned<Int<{ i16::MIN as i64 }, { i16::MAX as i64 }>>,
         /// Reports the area as full once this much is used (fault injection).
         full_after: Spanned<Size>,
+    }
+}
+
+/// Algorithm of a zram device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AlgorithmName(pub(crate) Compressor);
+
+impl Decode for AlgorithmName {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        decode_named(node, sink).map(AlgorithmName)
+    }
+}
+
+impl JsonSchema for AlgorithmName {
+    fn schema_name() -> Cow<'static, str> {
+        "Algorithm".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let one = |one: Compressor| json!({ "const": one.name(), "description": one.doc().trim() });
+        json_schema!({ "type": "string", "oneOf": Compressor::ALL.map(one) })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The format: every table of a scenario file with its keys. The doc comments in these files become
 //! the texts of the JSON Schema; docs/scenario.md has the full description.
 
+mod content;
 mod control_schema;
 mod expect;
 mod knobs;

@@ -3,6 +3,7 @@
 use crate::load::decode::{
     expected, table, unknown_key, Decode, Int, KeyTable, NameKey, Size, Time,
 };
+use crate::load::raw::content::ContentTable;
 use crate::load::span::{ProblemSink, Spanned};
 use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
 use crate::names::{NameSet, ZoneName};
@@ -81,6 +82,9 @@ task_keys! {
         /// Memory that the task has when the run starts, on the LRU lists, in frames of a zone that
         /// are managed but not free.
         resident: Vec<ResidentTable>,
+        /// Contents of its pages; a key that is left out has the machine's value (default: as
+        /// machine.content).
+        content: ContentTable,
     }
     {
         /// Nice value (default 0).

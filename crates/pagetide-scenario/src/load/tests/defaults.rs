@@ -1,9 +1,11 @@
 //! Scenarios without mistakes after loading: the defaults, and every key.
 
 use super::*;
-use crate::names::DiskModel;
+use crate::model::ZramSetup;
+use crate::names::{Compressor, DiskModel};
 use pagetide_core::config::{KswapdPolicy, WatermarkPolicy};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
+use pagetide_core::swap::content::ContentMix;
 
 fn write((name, text): (&str, &str)) -> ControlWrite {
     ControlWrite::read(name, text, Default::default()).unwrap()
@@ -140,9 +142,48 @@ fn swap_is_a_size_a_table_or_a_list() {
         ("[\"1TiB\", \"1TiB\", \"1TiB\"]", "too large"),
         (&format!("[{}]", "\"4KiB\", ".repeat(24)), "24 swap areas are too many"),
         ("[{ size = \"1MiB\", disk = \"no\" }]", "no"),
+        ("[{ priority = 1 }]", "no size"),
+        ("{ zram = \"1GB\" }", "1GB"),
+        ("{ zram = \"1GiB\", algorithm = \"zst\" }", "did you mean \"zstd\"?"),
+        ("{ zram = \"1GiB\", algorithm = \"deflate\" }", "`lzo`, `lzo-rle`, `lz4` and `zstd`"),
+        ("{ zram = \"1GiB\", size = \"1GiB\" }", "`size`: a zram device is on no disk"),
+        ("{ zram = \"1GiB\", disk = \"disk\" }", "`disk`: a zram device is on no disk"),
+        ("{ size = \"1GiB\", mem_limit = \"1MiB\" }", "`mem_limit`: the swap area is on a disk"),
     ] {
         let text = SOUND.replacen("[machine]\n", &format!("[machine]\nswap = {swap}\n"), 1);
         let found = load_text(&text, &Overrides::default()).unwrap_err().to_string();
         assert!(found.contains(message), "{swap}: {found}");
     }
+}
+
+#[test]
+fn swap_may_be_compressed_and_pages_have_contents() {
+    let swap =
+        "[{ zram = \"64MiB\", algorithm = \"zstd\", mem_limit = \"8MiB\", priority = 100 }, \
+                { zram = \"1MiB\" }, \"4GiB\"]";
+    let content = "content = { zero = \"20%\", same = 0, ratio = 4.096 }";
+    let text = SOUND.replacen("[machine]\n", &format!("[machine]\nswap = {swap}\n"), 1);
+    assert!(load_text(
+        &text.replacen("[machine]\n", &format!("[machine]\n{content}\n"), 1),
+        &Overrides::default()
+    )
+    .unwrap_err()
+    .to_string()
+    .contains("not a valid ratio"));
+    let content = content.replace("4.096", "4");
+    let text = text.replacen("[machine]\n", &format!("[machine]\n{content}\n"), 1);
+    let text = format!("{text}\n[task.content]\nincompressible = \"50%\"\n");
+    let setup = sound(&text).variants.remove(0).setup;
+    let areas = &setup.machine.swap;
+    let zram = |algorithm, mem_limit| Some(ZramSetup { algorithm, mem_limit });
+    assert_eq!(areas[0].zram, zram(Compressor::Zstd, Some(8 << 20)));
+    assert_eq!((areas[1].zram.clone(), areas[1].size), (zram(Compressor::LzoRle, None), 1 << 20));
+    assert_eq!((areas[2].zram.clone(), areas[2].size), (None, 4 << 30));
+    let machine = ContentMix { zero: 200, same: 0, mean_size: 1024, ..ContentMix::DEFAULT };
+    assert_eq!(setup.machine.content, machine);
+    let task = ContentMix { incompressible: 500, ..machine };
+    assert_eq!(setup.tasks.last().unwrap().content, Some(task));
+    let text = text.replace("\"50%\"", "\"90%\"");
+    let found = load_text(&text, &Overrides::default()).unwrap_err().to_string();
+    assert!(found.contains("the shares of the content are 110% together"), "{found}");
 }

@@ -50,7 +50,9 @@ impl SimWorld {
             | Effect::Zero { .. }
             | Effect::CollapsePage { .. }
             | Effect::ReadOut { .. }
-            | Effect::WriteIn { .. } => {}
+            | Effect::WriteIn { .. }
+            | Effect::StorePage { .. }
+            | Effect::LoadPage { .. } => {}
             // There are no bytes to copy; the step includes the time.
             Effect::CopyPage { from, .. } => {
                 let effects = self.machine.copy_done(from, !self.copies.next_fails(), cpu);

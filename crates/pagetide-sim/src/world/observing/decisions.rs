@@ -71,7 +71,9 @@ impl DecisionHashes {
             | Effect::FreeLate { .. }
             | Effect::Zero { .. }
             | Effect::ReadOut { .. }
-            | Effect::WriteIn { .. } => {}
+            | Effect::WriteIn { .. }
+            | Effect::StorePage { .. }
+            | Effect::LoadPage { .. } => {}
         }
     }
 

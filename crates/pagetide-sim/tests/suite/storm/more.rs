@@ -1,18 +1,19 @@
 //! Additional features of some storms, each with its own random generator: compaction, groups,
-//! kernel memory, larger pages, objects.
+//! kernel memory, zram, larger pages, objects.
 
 use super::weather::{RandomDraw, PAGE};
 use pagetide_core::config::{ControlValue, Policy, PolicyChoice, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
+use pagetide_core::swap::content::ContentMix;
 use pagetide_scenario::draws::prng::SplitMix64;
 use pagetide_scenario::model::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::model::{
     Advice, AdviseWorkload, BlockRequest, CacheSetup, CreateGroup, DiscardWorkload, Group,
     HighOrder, Interleave, JoinGroup, KernelCache, KernelMemoryWorkload, KernelObjects, LoadCurve,
     Lock, Pace, PageOrder, PageSize, Phase, RegionPart, RemoveGroup, ServiceWorkload, Setup,
-    TargetWrite, Task, TaskSettings, TaskStart, TouchWorkload, Workload, WriteControl,
+    TargetWrite, Task, TaskSettings, TaskStart, TouchWorkload, Workload, WriteControl, ZramSetup,
 };
-use pagetide_scenario::names::{LockKind, MadviseKind, NameSet};
+use pagetide_scenario::names::{Compressor, LockKind, MadviseKind, NameSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -338,6 +339,31 @@ pub fn add_services(setup: &mut Setup, seed: u64) {
             let bytes = touch.pages * u64::from(touch.passes) * PAGE * (2 + draw.below(8));
             touch.pace = draw.one_in(4).then(|| Pace { bytes, load: load(&mut draw) });
         }
+    }
+}
+
+/// In a third of the storms the swap areas are zram devices, all or one, and pages are of any kind.
+pub fn compress_swap(setup: &mut Setup, seed: u64) {
+    if seed % 3 != 1 {
+        return;
+    }
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x7a72_616d_7a72_616d));
+    let nr = draw.of(&[1, 3]);
+    for area in setup.machine.swap.iter_mut().take(nr) {
+        area.zram = Some(ZramSetup {
+            algorithm: draw.of(&Compressor::ALL),
+            mem_limit: draw.of(&[None, None, Some(0), Some(40 * PAGE)]),
+        });
+    }
+    let mix = |draw: &mut RandomDraw| ContentMix {
+        zero: draw.of(&[0, 140, 500]),
+        same: draw.of(&[0, 30]),
+        incompressible: draw.of(&[0, 60, 400]),
+        mean_size: draw.of(&[82, 1517, 4096]),
+    };
+    setup.machine.content = mix(&mut draw);
+    for task in &mut setup.tasks {
+        task.content = draw.one_in(2).then(|| mix(&mut draw));
     }
 }
 

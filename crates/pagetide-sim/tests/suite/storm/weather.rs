@@ -75,6 +75,7 @@ fn machine(draw: &mut RandomDraw) -> MachineSetup {
             size: draw.of(&[PAGE, 100 * PAGE, 256 * PAGE, MIB, 16 * MIB, 256 * MIB]),
             full_after_pages: draw.of(&[None, None, Some(0), Some(1), Some(300)]),
             priority: draw.of(&[None, Some(-3), Some(5), Some(5)]),
+            zram: None,
         })
         .collect();
     MachineSetup {
@@ -204,6 +205,7 @@ pub fn setup(seed: u64) -> Setup {
     more::add_blocks(&mut setup, seed);
     more::add_objects(&mut setup, seed);
     more::add_services(&mut setup, seed);
+    more::compress_swap(&mut setup, seed);
     more::enlarge_pages(&mut setup, seed);
     more::compact(&mut setup, seed);
     more::advise_and_lock(&mut setup, seed);
@@ -263,6 +265,7 @@ fn setup_without_groups(seed: u64) -> Setup {
                 loops: 1 + draw.below(2) as u32,
                 ..TaskSettings::default()
             },
+            content: None,
             resident: Vec::new(),
             resident_file: None,
             phases: (0..1 + draw.below(3) as usize)

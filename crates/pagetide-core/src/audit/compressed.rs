@@ -1,0 +1,56 @@
+//! The audit of compressed pages: the entries of zram devices, their pools, and the pools' frames.
+//!
+//! Linux: no such check; `zram_meta_free` and `zs_destroy_pool` warn about what is left at the end.
+
+use super::{check, Violation};
+use crate::frames::page::{PageFlags, Place};
+use crate::interface::kernel::Kernel;
+use crate::units::SwapSlot;
+use alloc::format;
+
+impl Kernel {
+    pub(super) fn audit_zram(&self) -> Result<(), Violation> {
+        let mut nr_pages = 0;
+        for (at, area) in self.swap.areas().iter().enumerate() {
+            let Some(zram) = area.zram() else { continue };
+            for slot in area.slots() {
+                let in_area = (slot - u64::from(area.first)) as u32;
+                let slot = SwapSlot(slot as u32);
+                let is_stored = zram.is_stored(in_area);
+                let (is_used, is_cached) = area.use_of(slot);
+                check!(!is_stored || is_used, "{slot:?} is free, but zram{at} stores it");
+                check!(is_stored || !is_used || is_cached, "{slot:?}: nothing is stored");
+            }
+            let (counted, nr_objects) = zram.count();
+            check!(counted == zram.stats(), "zram{at}: {:?}, {counted:?} found", zram.stats());
+            let pool = zram.pool();
+            check!(pool.nr_objects() == nr_objects, "zram{at}: an object without a slot");
+            pool.audit().map_err(Violation)?;
+            nr_pages += pool.nr_pages();
+            let mut wrong = None;
+            pool.for_each_page(|zspage, pfn| {
+                let page = &self.mem.pages[pfn];
+                let is_marked = page.has(PageFlags::ZSPAGE) && page.place == Place::Allocated;
+                if !is_marked || page.mapping as usize != at || page.index != zspage {
+                    wrong = Some(format!("{pfn:?} of zspage {zspage} of zram{at}: {page:?}"));
+                }
+            });
+            check!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+        }
+        let marked = self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::ZSPAGE));
+        let nr_marked = marked.count() as u64;
+        let counted = self.mem.nr_zspages();
+        check!(
+            nr_marked == nr_pages && counted == nr_pages,
+            "{nr_pages} pages of pools, {nr_marked} marked, {counted} counted"
+        );
+        for zone in self.mem.nodes.iter().flat_map(|node| &node.zones) {
+            let of_zone = |page: &&crate::frames::page::Page| {
+                page.has(PageFlags::ZSPAGE) && (page.node(), page.zone()) == (zone.node, zone.index)
+            };
+            let found = self.mem.pages.opened().map(|(_, page)| page).filter(of_zone).count();
+            check!(found as u64 == zone.nr_zspages, "{:?} {}: zspages", zone.node, zone.index);
+        }
+        Ok(())
+    }
+}

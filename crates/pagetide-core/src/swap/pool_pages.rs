@@ -1,0 +1,112 @@
+//! Pages of pools of compressed pages: taken from the allocator by reclaim, given back when empty.
+//!
+//! Linux: `alloc_zspage`, `free_zspage`, `zs_page_migrate` (mm/zsmalloc.c, 6.1). A zspage's pages
+//! are allocated one by one, for the CPU's node, and charged to no group. Compaction may move them.
+//!
+//! Invariant: a pool's page is [`PageFlags::ZSPAGE`], with the swap area of its pool in `mapping` and
+//! its zspage in `index`, and counted in its zone's `nr_zspages`.
+
+use super::zsmalloc::{ZsHandle, ZsPool, ZspagePages};
+use crate::frames::gfp::Gfp;
+use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
+use crate::interface::ctx::Ctx;
+use crate::interface::kernel::Kernel;
+use crate::units::digest::State;
+use crate::units::{Cpu, Pfn};
+use alloc::vec::Vec;
+
+/// Names the pool of a swap area, by the area's position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
+pub(crate) struct ZsPoolId(pub u32);
+
+impl Memory {
+    /// The counter of pages of pools in the zone of a page.
+    fn zspages_beside(&mut self, pfn: Pfn) -> &mut u64 {
+        let page = &self.pages[pfn];
+        &mut self.nodes[page.node()].zones[page.zone()].nr_zspages
+    }
+
+    /// Pages of pools, of the whole machine (`nr_zspages`).
+    pub fn nr_zspages(&self) -> u64 {
+        self.nodes.iter().flat_map(|node| &node.zones).map(|zone| zone.nr_zspages).sum()
+    }
+}
+
+impl Kernel {
+    fn pool_mut(&mut self, pool: ZsPoolId) -> Option<&mut ZsPool> {
+        self.swap.zram_mut(pool.0 as usize).map(|zram| &mut zram.pool)
+    }
+
+    /// Stores an object. `None`: there is no page for its zspage.
+    pub(super) fn zs_malloc(
+        &mut self,
+        id: ZsPoolId,
+        size: u32,
+        gfp: Gfp,
+        ctx: &Ctx,
+    ) -> Option<ZsHandle> {
+        let pool = self.pool_mut(id)?;
+        let (nr, zspage) = (pool.pages_wanted(size), pool.next_zspage());
+        let mut pages = ZspagePages::NONE;
+        for _ in 0..nr {
+            let Some(pfn) = self.alloc_in_reclaim(gfp, ctx) else {
+                self.free_pool_pages(pages.as_slice(), ctx.cpu);
+                return None;
+            };
+            self.mark_pool_page(pfn, id, zspage);
+            pages.push(pfn);
+        }
+        self.pool_mut(id).map(|pool| pool.insert(size, pages))
+    }
+
+    /// Frees an object, and the pages of its zspage if that is empty.
+    pub(super) fn zs_free(&mut self, id: ZsPoolId, handle: ZsHandle, cpu: Cpu) {
+        if let Some(pool) = self.pool_mut(id) {
+            let freed = pool.remove(handle);
+            self.free_pool_pages(freed.as_slice(), cpu);
+        }
+    }
+
+    fn mark_pool_page(&mut self, pfn: Pfn, pool: ZsPoolId, zspage: u32) {
+        let page = &mut self.mem.pages[pfn];
+        page.set(PageFlags::ZSPAGE);
+        page.mapping = pool.0;
+        page.index = zspage;
+        *self.mem.zspages_beside(pfn) += 1;
+    }
+
+    pub(super) fn free_pool_pages(&mut self, pages: &[Pfn], cpu: Cpu) {
+        for &pfn in pages {
+            self.mem.pages[pfn].clear(PageFlags::ZSPAGE);
+            *self.mem.zspages_beside(pfn) -= 1;
+            self.mem.free_page(cpu, pfn, 0);
+        }
+    }
+
+    /// Compacts all pools and frees their empty pages. Returns the number of pages.
+    pub(crate) fn compact_pools(&mut self, cpu: Cpu) -> u64 {
+        let mut nr_freed = 0;
+        for area in 0..self.swap.areas().len() {
+            let Some(zram) = self.swap.zram_mut(area) else { continue };
+            let mut freed = Vec::new();
+            let moved = zram.compact(&mut freed);
+            self.mem.work.bytes_copied += moved as u32;
+            self.free_pool_pages(&freed, cpu);
+            nr_freed += freed.len() as u64;
+        }
+        nr_freed
+    }
+
+    /// Moves a page of a pool to another frame, for compaction. The old frame is free to be freed.
+    pub(crate) fn move_pool_page(&mut self, from: Pfn, to: Pfn) {
+        let page = &mut self.mem.pages[from];
+        page.clear(PageFlags::ZSPAGE);
+        let (pool, zspage) = (ZsPoolId(page.mapping), page.index);
+        *self.mem.zspages_beside(from) -= 1;
+        self.mark_pool_page(to, pool, zspage);
+        if let Some(pool) = self.pool_mut(pool) {
+            pool.replace_page(zspage, from, to);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Swap to zram in the simulator: CPU time instead of requests to a disk, and the levels reported.
+
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::{run, RunOptions};
+use pagetide_testing::{scenario, value};
+
+const SCENARIO: &str = r#"
+machine = { cpus = 2, memory = "64MiB" }
+variant = [
+  { name = "disk", set."machine.swap" = { size = "64MiB" } },
+  { name = "lz4", set."machine.swap" = { zram = "64MiB", algorithm = "lz4" } },
+  { name = "zstd", set."machine.swap" = { zram = "64MiB", algorithm = "zstd" } },
+  { name = "dear", set."machine.swap" = { zram = "64MiB", algorithm = "zstd" },
+    set."machine.costs.zstd_compress" = "100us" },
+  { name = "zeroes", set."machine.swap" = { zram = "64MiB" },
+    set."task.t.content" = { zero = "100%", same = 0, incompressible = 0 } },
+]
+[[task]]
+name = "t"
+phase = [
+  { name = "fill", workload = "touch", size = "80MiB" },
+  { name = "again", workload = "touch", size = "20MiB" },
+]
+"#;
+
+fn records() -> Vec<RunRecord> {
+    let options = RunOptions { audit_every: 50, want_files: true, ..RunOptions::default() };
+    let of = |variant| run("zram", variant, 1, &options).unwrap();
+    scenario(SCENARIO).variants.iter().map(of).collect()
+}
+
+#[test]
+fn pages_cost_cpu_time_and_no_requests() {
+    let records = records();
+    let [disk, lz4, zstd, dear, zeroes] = &records[..] else { unreachable!() };
+    let of = |record: &RunRecord, key: &str| value(record, key);
+    assert!(of(disk, "pgpgout") > 10_000.0 && !disk.metrics.contains_key("nr_zspages"));
+    for record in [lz4, zstd, dear, zeroes] {
+        assert_eq!((of(record, "pgpgout"), of(record, "pgpgin")), (0.0, 0.0));
+        assert!(of(record, "pswpout") > 3000.0);
+        assert_eq!(of(record, "zram.failed_writes"), 0.0);
+        let file = record.files.iter().find(|(name, _)| name.ends_with("/zram0/mm_stat"));
+        assert_eq!(file.unwrap().1.split_whitespace().count(), 9);
+    }
+    // 16 us against 3.7 us a page.
+    let more = (of(zstd, "system") - of(lz4, "system")) / of(zstd, "pswpout");
+    assert!((8e-6..16e-6).contains(&more), "{more}");
+    let more = (of(dear, "system") - of(zstd, "system")) / of(dear, "pswpout");
+    assert!((70e-6..100e-6).contains(&more), "{more}");
+}
+
+#[test]
+fn levels_are_those_of_the_end_of_a_phase() {
+    let records = records();
+    let at = |record: &RunRecord, name: &str| value(record, &format!("t.fill.{name}"));
+    for (record, least, most) in [(&records[1], 2.3, 2.9), (&records[2], 2.9, 3.9)] {
+        let (orig, compr) = (at(record, "zram.orig_data_size"), at(record, "zram.compr_data_size"));
+        assert!((least..most).contains(&(orig / compr)), "{orig} {compr}");
+        assert_eq!(at(record, "nr_zspages") * 4096.0, at(record, "zram.mem_used_total"));
+        let same = at(record, "zram.same_pages") * 4096.0 / orig;
+        assert!((0.14..0.20).contains(&same), "{same}");
+        let huge = at(record, "zram.huge_pages") * 4096.0 / orig;
+        assert!((0.04..0.10).contains(&huge), "{huge}");
+        // The task has ended and freed its slots.
+        assert_eq!(value(record, "zram.orig_data_size"), 0.0);
+        assert!(value(record, "zram.mem_used_max") >= at(record, "zram.mem_used_total"));
+    }
+    let zeroes = &records[4];
+    assert_eq!(at(zeroes, "zram.mem_used_total"), 0.0);
+    assert_eq!(at(zeroes, "zram.same_pages") * 4096.0, at(zeroes, "zram.orig_data_size"));
+}
