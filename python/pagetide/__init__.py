@@ -47,8 +47,8 @@ __all__ = [
 ]
 # Made by scripts/python_builders.py.
 __all__ += [
-    "Advise", "Build", "Cache", "Compute", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults", "Expect",
-    "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
+    "Advise", "Build", "Cache", "Compute", "Content", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults",
+    "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
     "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
     "Policy", "Remove", "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "Task", "Touch",
     "Trace", "Variant", "WorkingSet", "WriteControl", "Zone",

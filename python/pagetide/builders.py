@@ -21,8 +21,8 @@ else:
         return lambda of: of
 
 __all__ = [
-    "Advise", "Build", "Cache", "Compute", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults", "Expect",
-    "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
+    "Advise", "Build", "Cache", "Compute", "Content", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults",
+    "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
     "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
     "Policy", "Remove", "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "Task", "Touch",
     "Trace", "Variant", "WorkingSet", "WriteControl", "Zone",
@@ -75,6 +75,8 @@ class Machine(_Table):
     """Hardware."""
     caches: Sequence[Cache] | None = _key("cache")
     """Caches of kernel objects with other settings than the kernel's own."""
+    content: Content | None = None
+    """Contents of the pages of tasks, for compressed swap."""
     costs: Costs | None = None
     """Costs of operations on this machine; a cost that is left out has the simulator's value."""
     cpus: int | None = None
@@ -117,6 +119,19 @@ class Cache(_Table):
     """log2 of the pages in a slab (default: from the object size and the number of CPUs)."""
 
 
+class Content(_Table):
+    """Contents of the pages of anonymous memory. Each page has its content for good, drawn with the run's
+    seed. Pages that are none of these compress to various sizes."""
+    incompressible: Percent | None = None
+    """Pages that no algorithm compresses (default 6%)."""
+    ratio: float | None = None
+    """Mean ratio at which lzo-rle compresses the other pages (default 2.7)."""
+    same: Percent | None = None
+    """Pages filled with another word (default 3%)."""
+    zero: Percent | None = None
+    """Pages of zeroes (default 14%)."""
+
+
 class Costs(_Table):
     """Costs of operations on this machine; the simulator has defaults for all of them."""
     bio: Time | None = None
@@ -151,6 +166,18 @@ class Costs(_Table):
     """Move a page between LRU lists as part of a batch."""
     lruvec_visit: Time | None = None
     """Visit the lists of a group in reclaim."""
+    lz4_compress: Time | None = None
+    """Compress a page of 4 KiB with LZ4."""
+    lz4_decompress: Time | None = None
+    """Decompress a page of 4 KiB with LZ4."""
+    lzo_compress: Time | None = None
+    """Compress a page of 4 KiB with LZO."""
+    lzo_decompress: Time | None = None
+    """Decompress a page of 4 KiB with LZO."""
+    lzo_rle_compress: Time | None = None
+    """Compress a page of 4 KiB with LZO-RLE."""
+    lzo_rle_decompress: Time | None = None
+    """Decompress a page of 4 KiB with LZO-RLE."""
     objcg_drain: Time | None = None
     """Drain a CPU's stock of charged bytes, so that another owner can use it."""
     object: Time | None = None
@@ -197,6 +224,10 @@ class Costs(_Table):
     """The waker's work for a wake-up."""
     writeback: Time | None = None
     """Start writeback of a file page: its tags and blocks."""
+    zstd_compress: Time | None = None
+    """Compress a page of 4 KiB with Zstandard."""
+    zstd_decompress: Time | None = None
+    """Decompress a page of 4 KiB with Zstandard."""
 
 
 class Disk(_Table):
@@ -235,15 +266,22 @@ class Node(_Table):
 
 class Swap(_Table):
     """A swap area as a table."""
-    size: int | str
-    """Size of the swap area."""
+    algorithm: Literal["lzo", "lzo-rle", "lz4", "zstd"] | None = None
+    """Algorithm of the zram device (default lzo-rle)."""
     disk: str | None = None
     """Disk that holds it (default: the first)."""
     full_after: Size | None = None
     """Reports the area as full once this much is used (fault injection)."""
+    mem_limit: Size | None = None
+    """Most memory that the zram device takes; further pages stay in memory (default: no limit)."""
     priority: int | None = None
     """Areas of a higher priority are used first, and areas of equal priority take turns. Default: -2 for the
     first area without a priority, -3 for the next, and so on."""
+    size: Size | None = None
+    """Size of the swap area on a disk."""
+    zram: Size | None = None
+    """Size of the zram device that is the swap area: compressed memory instead of a disk. It is the size of
+    the pages before compression."""
 
 
 class Zone(_Table):
@@ -353,7 +391,9 @@ class Policy(_Table):
     """When compaction is worthwhile, how it scans, and when an allocation uses it. Default: linux-6.1."""
     compaction_capture: Literal["on", "off"] | None = None
     """Whether a compacting task captures the block it has made before the block is free. Default: on."""
-    direct_reclaim: Literal["linux-6.1", "linux-5.9", "linux-3.3", "linux-2.6.37", "linux-2.6.35"] | None = None
+    direct_reclaim: Literal[
+        "linux-6.1", "linux-5.9", "linux-3.3", "linux-2.6.37", "linux-2.6.35",
+    ] | None = None
     """How an allocating task reclaims for itself. Default: linux-6.1."""
     fallback: Literal["linux-6.1", "linux-5.4", "linux-6.12"] | None = None
     """How many pages a request takes if it falls back to a pageblock of another migrate type without claiming
@@ -394,6 +434,8 @@ class Policy(_Table):
     soft_limit_root: Literal["excluded", "included"] | None = None
     """Whether a group that is reclaimed because of its own hard limit counts as over its soft limit. Default:
     excluded."""
+    swap_readahead: Literal["linux-6.1", "linux-4.5", "linux-3.3"] | None = None
+    """Which pages are read from swap with the page of a fault. Default: linux-6.1."""
     thp: Literal["always", "madvise", "never"] | None = None
     """When anonymous memory gets huge pages (transparent_hugepage/enabled). Default: never."""
     thp_defrag: Literal["always", "defer", "defer+madvise", "madvise", "never"] | None = None
@@ -499,6 +541,8 @@ class _Task(_Table):
     """Name of a task: when that task ends, this one starts."""
     background: bool | None = None
     """Stops the task when all others have ended: it does not keep the run alive (default false)."""
+    content: Content | None = None
+    """Contents of its pages; a key that is left out has the machine's value (default: as machine.content)."""
     copies: int | None = None
     """Number of copies; several are called NAME.0, NAME.1 and so on (default 1)."""
     delay: Time | None = None
