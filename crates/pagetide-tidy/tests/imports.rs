@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each crate with its largest number of files that import each other in a cycle.
-const LARGEST_CYCLES: [(&str, usize); 14] = [
+const LARGEST_CYCLES: [(&str, usize); 15] = [
     ("pagetide", 2),
     ("pagetide-bench", 1),
     ("pagetide-core", 10),
@@ -23,6 +23,7 @@ const LARGEST_CYCLES: [(&str, usize); 14] = [
     ("pagetide-testing", 1),
     ("pagetide-trace", 3),
     ("pagetide-verify", 1),
+    ("pagetide-watcher", 1),
 ];
 
 /// The rooms, lowest first. A room may import the rooms before it.
