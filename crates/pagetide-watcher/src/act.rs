@@ -1,4 +1,4 @@
-//! What watchers do: signals to processes, and writes to control files of groups.
+//! Acts of watchers: signals to processes, and writes to control files of groups.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ pub struct WatcherDeed {
     pub why: String,
 }
 
-/// What a watcher does at one wake-up, and the time of the next.
+/// The acts of a watcher at one wake-up, and the time of the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatcherStep {
     pub deeds: Vec<WatcherDeed>,

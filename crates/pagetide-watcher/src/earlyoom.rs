@@ -1,9 +1,10 @@
 //! earlyoom: kills the process with the largest oom_score when memory and swap are both low.
 //!
-//! earlyoom 1.7 to 1.9.0: `poll_loop`, `lowmem_sig`, `sleep_time_ms` (main.c), `is_larger`,
-//! `kill_process`, `kill_wait` (kill.c), `parse_meminfo` (meminfo.c). The decisions of these
-//! versions are the same for the options modelled here: `-m`, `-s`, `--sort-by-rss`, `--prefer`,
-//! `--avoid`, `--ignore`. `--ignore` and `--sort-by-rss` need 1.8.
+//! earlyoom 1.7 and 1.8 to 1.9.0: `poll_loop`, `lowmem_sig`, `sleep_time_ms` (main.c), `is_larger`,
+//! `kill_process`, `kill_wait` (kill.c), `parse_meminfo` (meminfo.c); options `-m`, `-s`,
+//! `--sort-by-rss`, `--prefer`, `--avoid`, `--ignore` (the last and `--sort-by-rss` since 1.8). The
+//! percentage of available memory is of MemTotal in 1.7, and of MemAvailable + AnonPages since 1.8.
+//! Version 1.7 never chooses a process without resident memory or with a score below 0.
 //!
 //! Percentages are hundredths of a percent; earlyoom takes any floating-point number. Not modelled:
 //! `-g` (process groups), `--ignore-root-user`, hooks and notifications.
@@ -34,8 +35,18 @@ pub struct EarlyoomLevels {
     pub swap: u64,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyoomVersion {
+    /// 1.7, as in Debian 12.
+    V1_7,
+    /// 1.8 to 1.9.0.
+    #[default]
+    V1_9,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlyoomOptions {
+    pub version: EarlyoomVersion,
     /// Levels for SIGTERM (`-m`, `-s`).
     pub term: EarlyoomLevels,
     /// Levels for SIGKILL (the second numbers).
@@ -47,6 +58,7 @@ pub struct EarlyoomOptions {
 impl Default for EarlyoomOptions {
     fn default() -> EarlyoomOptions {
         EarlyoomOptions {
+            version: EarlyoomVersion::default(),
             term: EarlyoomLevels { mem: 1000, swap: 1000 },
             kill: EarlyoomLevels { mem: 500, swap: 500 },
             sort_by_rss: false,
@@ -54,7 +66,7 @@ impl Default for EarlyoomOptions {
     }
 }
 
-/// What the options say about the name of a process.
+/// Effect of the options on a process, by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EarlyoomPreference {
     #[default]
@@ -76,7 +88,7 @@ pub struct ProcessReading {
     pub preference: EarlyoomPreference,
 }
 
-/// What earlyoom reads at a wake-up.
+/// The readings of earlyoom at a wake-up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EarlyoomReading {
     pub meminfo: MeminfoReading,
@@ -138,10 +150,11 @@ impl Earlyoom {
             EarlyoomStage::Wait { pid, signal, polls, then_ms } => {
                 let mut step = WatcherStep::default();
                 let mut sends = signal;
-                if signal == SentSignal::Term && is_low(meminfo, self.options.kill) {
+                let escalates = signal == SentSignal::Term && read.victim_lives;
+                if escalates && self.is_low(meminfo, self.options.kill) {
                     sends = SentSignal::Kill;
                     let act = WatcherAct::SignalProcess { pid, signal: sends };
-                    let why = format!("at or below the SIGKILL limits, {}", show(meminfo));
+                    let why = format!("at or below the SIGKILL limits, {}", self.show(meminfo));
                     step = WatcherStep::act(act, why, 0);
                 }
                 if !read.victim_lives || polls + 1 == VICTIM_POLLS {
@@ -166,61 +179,71 @@ impl Earlyoom {
         let Some(signal) = self.signal(meminfo) else {
             return WatcherStep::rest(now_ns + sleep_ms * MS);
         };
-        let Some(pid) = largest(&read.processes, self.options.sort_by_rss) else {
+        let Some(pid) = largest(&read.processes, &self.options) else {
             return WatcherStep::rest(now_ns + SECOND + sleep_ms * MS);
         };
         self.stage = EarlyoomStage::Wait { pid, signal, polls: 0, then_ms: sleep_ms };
-        let why = format!("at or below the {signal} limits, {}", show(meminfo));
+        let why = format!("at or below the {signal} limits, {}", self.show(meminfo));
         WatcherStep::act(WatcherAct::SignalProcess { pid, signal }, why, now_ns)
     }
 
     fn signal(&self, meminfo: &MeminfoReading) -> Option<SentSignal> {
-        if is_low(meminfo, self.options.kill) {
+        if self.is_low(meminfo, self.options.kill) {
             return Some(SentSignal::Kill);
         }
-        is_low(meminfo, self.options.term).then_some(SentSignal::Term)
+        self.is_low(meminfo, self.options.term).then_some(SentSignal::Term)
     }
 
-    /// A sleep that ends before memory and swap can have filled up to their levels.
+    /// A sleep that ends before memory and swap can have filled up to their levels. Version 1.7
+    /// counts 1000 kB in a MiB.
     fn sleep_ms(&self, meminfo: &MeminfoReading) -> u64 {
+        let is_old = self.options.version == EarlyoomVersion::V1_7;
         let headroom = |free: u64, total: u64, level: u64| {
-            (u128::from(free) * 10_000).saturating_sub(u128::from(level) * u128::from(total))
-                / 10_000
+            let total = u128::from(total);
+            let above = (u128::from(free) * 10_000).saturating_sub(u128::from(level) * total);
+            match is_old {
+                true => (above * (total >> 10)).checked_div(total * 10).unwrap_or(0),
+                false => above / 10_000,
+            }
         };
         let levels = self.options.term;
-        let mem = headroom(meminfo.mem_available, user_mem_total(meminfo), levels.mem);
+        let mem = headroom(meminfo.mem_available, self.mem_total(meminfo), levels.mem);
         let swap = headroom(meminfo.swap_free, meminfo.swap_total, levels.swap);
         let ms = mem / u128::from(MEM_FILL_RATE) + swap / u128::from(SWAP_FILL_RATE);
         (ms as u64).clamp(SLEEP_MIN_MS, SLEEP_MAX_MS)
     }
-}
 
-/// Memory that programs can have: the total of the percentage (since 1.7).
-fn user_mem_total(meminfo: &MeminfoReading) -> u64 {
-    meminfo.mem_available + meminfo.anon_pages
-}
+    /// The total of the percentage of memory.
+    fn mem_total(&self, meminfo: &MeminfoReading) -> u64 {
+        match self.options.version {
+            EarlyoomVersion::V1_7 => meminfo.mem_total,
+            EarlyoomVersion::V1_9 => meminfo.mem_available + meminfo.anon_pages,
+        }
+    }
 
-/// Without swap, the percentage of free swap is 0.
-fn is_low(meminfo: &MeminfoReading, levels: EarlyoomLevels) -> bool {
-    let at_most = |free: u64, total: u64, level: u64| {
-        u128::from(free) * 10_000 <= u128::from(level) * u128::from(total)
-    };
-    at_most(meminfo.mem_available, user_mem_total(meminfo), levels.mem)
-        && at_most(meminfo.swap_free, meminfo.swap_total, levels.swap)
-}
+    /// Without swap, the percentage of free swap is 0.
+    fn is_low(&self, meminfo: &MeminfoReading, levels: EarlyoomLevels) -> bool {
+        let at_most = |free: u64, total: u64, level: u64| {
+            u128::from(free) * 10_000 <= u128::from(level) * u128::from(total)
+        };
+        at_most(meminfo.mem_available, self.mem_total(meminfo), levels.mem)
+            && at_most(meminfo.swap_free, meminfo.swap_total, levels.swap)
+    }
 
-fn show(meminfo: &MeminfoReading) -> String {
-    format!(
-        "mem avail {} of {} MiB, swap free {} of {} MiB",
-        meminfo.mem_available >> 10,
-        user_mem_total(meminfo) >> 10,
-        meminfo.swap_free >> 10,
-        meminfo.swap_total >> 10
-    )
+    fn show(&self, meminfo: &MeminfoReading) -> String {
+        format!(
+            "mem avail {} of {} MiB, swap free {} of {} MiB",
+            meminfo.mem_available >> 10,
+            self.mem_total(meminfo) >> 10,
+            meminfo.swap_free >> 10,
+            meminfo.swap_total >> 10
+        )
+    }
 }
 
 /// The victim (`find_largest_process`): a later process must be larger than the one before it.
-fn largest(processes: &[ProcessReading], sort_by_rss: bool) -> Option<u32> {
+fn largest(processes: &[ProcessReading], options: &EarlyoomOptions) -> Option<u32> {
+    let (sort_by_rss, is_old) = (options.sort_by_rss, options.version == EarlyoomVersion::V1_7);
     let mut victim: Option<(i64, i64, u32)> = None;
     for process in processes {
         let (score_bonus, rss_bonus) = match process.preference {
@@ -234,6 +257,9 @@ fn largest(processes: &[ProcessReading], sort_by_rss: bool) -> Option<u32> {
             rss += rss_bonus;
         } else {
             score += score_bonus;
+        }
+        if is_old && (score < 0 || rss == 0) {
+            continue;
         }
         let is_larger = match victim {
             // No process: its values are -9999.
@@ -260,30 +286,35 @@ mod tests {
         ProcessReading { pid, rss_kb, oom_score, oom_score_adj: 0, preference }
     }
 
+    fn options(sort_by_rss: bool) -> EarlyoomOptions {
+        EarlyoomOptions { sort_by_rss, ..EarlyoomOptions::default() }
+    }
+
     #[test]
     fn the_largest_score_wins_then_the_larger_memory_then_the_first() {
         let mut all =
             [process(10, 700, 5), process(11, 700, 5), process(12, 700, 6), process(13, 1, 99)];
-        assert_eq!(largest(&all, false), Some(12));
-        assert_eq!(largest(&all[..2], false), Some(10));
-        assert_eq!(largest(&all, true), Some(13));
+        assert_eq!(largest(&all, &options(false)), Some(12));
+        assert_eq!(largest(&all[..2], &options(false)), Some(10));
+        assert_eq!(largest(&all, &options(true)), Some(13));
         all[2].oom_score_adj = -1000;
-        assert_eq!(largest(&all, false), Some(10));
+        assert_eq!(largest(&all, &options(false)), Some(10));
         all[0].preference = EarlyoomPreference::Avoid;
         all[1].preference = EarlyoomPreference::Ignore;
         all[3].preference = EarlyoomPreference::Prefer;
-        assert_eq!(largest(&all, false), Some(10), "400 and 301");
-        assert_eq!(largest(&[], false), None);
+        assert_eq!(largest(&all, &options(false)), Some(10), "400 and 301");
+        assert_eq!(largest(&[], &options(false)), None);
     }
 
     #[test]
     fn without_swap_the_memory_decides_alone() {
-        let options = EarlyoomOptions::default();
+        let earlyoom = Earlyoom::new(options(false));
+        let (term, kill) = (earlyoom.options.term, earlyoom.options.kill);
         let mut meminfo =
             MeminfoReading { mem_available: 1000, anon_pages: 9000, ..MeminfoReading::default() };
-        assert!(is_low(&meminfo, options.term) && !is_low(&meminfo, options.kill));
+        assert!(earlyoom.is_low(&meminfo, term) && !earlyoom.is_low(&meminfo, kill));
         meminfo.swap_total = 1000;
         meminfo.swap_free = 101;
-        assert!(!is_low(&meminfo, options.term));
+        assert!(!earlyoom.is_low(&meminfo, term));
     }
 }

@@ -104,7 +104,7 @@ pub struct PodReading {
     pub nr_processes: u64,
 }
 
-/// What kubelet reads at a wake-up.
+/// The readings of kubelet at a wake-up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KubeletReading {
     /// MemTotal in bytes.

@@ -74,7 +74,7 @@ pub struct LmkdProcess {
     pub rss_kb: u64,
 }
 
-/// What lmkd reads at a wake-up. Sizes are pages, except in meminfo.
+/// The readings of lmkd at a wake-up. Sizes are pages, except in meminfo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LmkdReading {
     /// Stall time of the machine so far.
@@ -374,7 +374,7 @@ fn breached(marks: ZoneMarks, read: &LmkdReading) -> BreachedMark {
     }
 }
 
-/// What `mp_event_psi` has found out before it decides.
+/// Findings of `mp_event_psi` before it decides.
 struct LmkdFacts {
     level: PressureLevel,
     is_event: bool,

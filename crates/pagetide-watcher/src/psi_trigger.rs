@@ -72,8 +72,8 @@ impl PsiTrigger {
         true
     }
 
-    /// Growth in the sliding window: that of this window, and the share of the one before it that
-    /// is still inside.
+    /// Growth in the sliding window: in this window, and the share of the growth before it that is
+    /// still inside.
     fn update(&mut self, now_ns: u64, total_ns: u64) -> u64 {
         let elapsed = now_ns - self.start;
         let growth = total_ns - self.start_total;

@@ -83,14 +83,14 @@ pub struct OomdGroupReading {
     pub preference: OomdPreference,
 }
 
-/// What oomd reads at a wake-up: the memory, and all groups.
+/// The readings of oomd at a wake-up: the memory, and all groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OomdReading {
     pub meminfo: MeminfoReading,
     pub groups: Vec<OomdGroupReading>,
 }
 
-/// What oomd remembers of a unit.
+/// Memory of oomd about a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct UnitState {
     pgscan: u64,
