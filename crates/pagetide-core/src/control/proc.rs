@@ -243,9 +243,15 @@ impl Groups {
         let mut psi = self.memcgs[memcg].psi.clone();
         psi.flush(now);
         let mut out = String::new();
-        for (kind, total) in [("some", psi.some_ns), ("full", psi.full_ns)] {
-            let total = total / 1000;
-            put!(out, "{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
+        let averages = &psi.averages;
+        let some = ("some", averages.some(), psi.some_ns);
+        let full = ("full", averages.full(), psi.full_ns);
+        for (kind, averages, total) in [some, full] {
+            put!(out, "{kind}");
+            for (name, average) in ["avg10", "avg60", "avg300"].into_iter().zip(averages) {
+                put!(out, " {name}={}.{:02}", average / 100, average % 100);
+            }
+            put!(out, " total={}\n", total / 1000);
         }
         out
     }
@@ -301,8 +307,7 @@ impl Kernel {
         out
     }
 
-    /// The text of /proc/pressure/memory at time `now`: totals in microseconds; the averages are
-    /// 0.00.
+    /// The text of /proc/pressure/memory at time `now`: averages in percent, totals in microseconds.
     pub fn proc_pressure_memory(&self, now: Nanos) -> String {
         self.groups.psi_text(ROOT, now)
     }

@@ -77,6 +77,26 @@ impl Machine {
         Ok(())
     }
 
+    /// `/proc/PID/oom_score`: the badness in the whole machine, scaled to 0..2000 (Linux
+    /// `proc_oom_score`, fs/proc/base.c 6.1). 0 for an address space that has ended.
+    pub fn oom_score(&self, mm: MmId) -> i64 {
+        let Some(space) = self.owners.mms.get(mm.idx()).filter(|mm| !mm.exited) else { return 0 };
+        if space.oom_score_adj == OOM_SCORE_ADJ_MIN {
+            return 0;
+        }
+        let total = self.oom_total_pages(ROOT) as i64;
+        let size = self.owners.size_of_mm(space) as i64;
+        let points = size + i64::from(space.oom_score_adj) * (total / 1000);
+        (1000 + points * 1000 / total.max(1)) * 2 / 3
+    }
+
+    /// `VmRSS` of an address space in pages.
+    pub fn mm_rss(&self, mm: MmId) -> u64 {
+        let space = self.owners.mms.get(mm.idx()).filter(|mm| !mm.exited);
+        let vmas = space.into_iter().flat_map(|mm| &mm.vmas);
+        vmas.map(|vma| self.owners.vmas[*vma].nr_present).sum()
+    }
+
     /// Whether the OOM killer has chosen an address space (Linux `tsk_is_oom_victim`).
     pub fn is_oom_victim(&self, mm: MmId) -> bool {
         self.owners.mms.get(mm.idx()).is_some_and(|mm| mm.oom_victim)

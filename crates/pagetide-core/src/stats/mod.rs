@@ -4,6 +4,7 @@
 
 pub mod event;
 pub mod psi;
+pub mod psi_average;
 pub mod vmstat;
 pub mod work;
 pub(crate) mod zone_stat;

@@ -7,11 +7,15 @@
 //! by the time that each CPU was not idle. The means are computed every two seconds and on every
 //! read. The root has the tasks of all groups and the kernel threads.
 //!
-//! Differences from Linux: there are no running averages, only totals. kswapd counts as stalled
-//! while it works; other daemons do not, not even kcompactd.
+//! The running averages follow `update_averages` and `calc_avgs`, at the same moments as the means.
+//! In Linux a reader also moves the grid of the averages; here a reader computes from a copy.
+//!
+//! Differences from Linux: kswapd counts as stalled while it works; other daemons do not, not even
+//! kcompactd.
 //!
 //! Invariant: reporting an unchanged state again does not change the totals.
 
+use crate::stats::psi_average::PsiAverages;
 use crate::units::digest::State;
 use crate::units::{Cpu, IdVec, Nanos, TICK};
 
@@ -92,12 +96,15 @@ pub struct Psi {
     pub some_ns: u64,
     /// Nanoseconds in which tasks were stalled and no other task could run.
     pub full_ns: u64,
+    /// Running averages of both.
+    pub averages: PsiAverages,
 }
 
 impl Psi {
     /// Changes the state of a task on a CPU.
     pub fn task_change(&mut self, cpu: Cpu, before: TaskState, after: TaskState, now: Nanos) {
         self.catch_up(now);
+        self.averages.begin(now);
         if self.cpus.len() <= cpu.idx() {
             let new = PsiCpu { since: now, ..PsiCpu::default() };
             self.cpus.resize(cpu.idx() + 1, new);
@@ -149,6 +156,7 @@ impl Psi {
         }
         self.some_ns += some.checked_div(ticks).unwrap_or(0) as u64;
         self.full_ns += full.checked_div(ticks).unwrap_or(0) as u64;
+        self.averages.update(now, [self.some_ns, self.full_ns]);
         was_idle
     }
 }

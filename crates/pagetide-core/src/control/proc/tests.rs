@@ -499,6 +499,9 @@ fn pressure_totals_are_brought_up_to_now() {
     machine.psi_task_change(ROOT, Cpu(0), change, 1_000_000);
     let line = |kind, total| format!("{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
     assert_eq!(machine.proc_pressure_memory(9_000_999), line("some", 8000) + &line("full", 8000));
+    // After five windows of stall the averages are at 63.2, 15.4 and 3.5 percent.
+    let later = machine.proc_pressure_memory(10_001_000_000);
+    assert!(later.starts_with("some avg10=63."), "{later}");
     // Reading changes nothing, and time does not go backwards.
     assert_eq!(machine.proc_pressure_memory(0), line("some", 0) + &line("full", 0));
     if let Some(host) = host("pressure/memory") {

@@ -267,7 +267,7 @@ impl Kernel {
     }
 
     /// Swappiness of a group: its own (version 1), or the machine's.
-    pub(crate) fn memcg_swappiness(&self, memcg: MemcgId) -> u32 {
+    pub fn memcg_swappiness(&self, memcg: MemcgId) -> u32 {
         self.groups.memcgs[memcg].swappiness.unwrap_or(self.config.swappiness)
     }
 
