@@ -87,6 +87,13 @@ pub enum Op {
     Sleep {
         ns: u64,
     },
+    /// A look of a watcher: reads, decides and acts.
+    Watch {
+        /// Index of the phase with the watcher.
+        phase: u32,
+    },
+    /// Sleeps until the next look of the watcher.
+    WatchRest,
     /// Frees pages of an anonymous region (MADV_DONTNEED).
     Discard {
         region: u32,

@@ -8,7 +8,7 @@ use crate::names::{AdviceKind, DiskModel, NameSet, OrderKind, PickKind, ZoneName
 use crate::names::{ArrivalKind, CpuDistribution};
 use crate::names::{
     HighOrderRequest, HugeAdviceKind, KernelRequest, LockKind, MadviseKind, NameKind,
-    SubtreeControl,
+    SigtermEffect, SubtreeControl,
 };
 use pagetide_core::units::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -532,5 +532,6 @@ named!(
     NameKind,
     OrderKind,
     PickKind,
+    SigtermEffect,
     ZoneName,
 );

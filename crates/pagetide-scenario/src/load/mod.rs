@@ -21,6 +21,7 @@ mod trace_file;
 pub(crate) mod tree;
 pub(crate) mod units;
 mod variants;
+pub(crate) mod watcher_values;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Scenario, Variant};

@@ -430,7 +430,10 @@ impl TreePath<'_> {
 }
 
 pub(crate) fn element_name(node: &TomlNode) -> Option<&str> {
-    match node.as_table()?.get("name").map(|name| &name.value) {
+    let table = node.as_table()?;
+    // A watcher without a name has the name of its kind.
+    let name = table.get("name").or_else(|| table.get("kind"));
+    match name.map(|name| &name.value) {
         Some(TomlValue::Text(name)) => Some(name),
         _ => None,
     }

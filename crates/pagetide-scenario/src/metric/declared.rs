@@ -209,6 +209,20 @@ metrics! {
         "CPU time of the test program to generate the operations, without performing them; on a real kernel only";
     OPERATIONS = "operations", Count, [Phase] More, "Pagetide":
         "operations that the test program generated; on a real kernel only";
+    FROZEN = "node.frozen", Seconds, [Machine], "Pagetide":
+        "time in which tasks wanted to run and none made progress in user mode, in steps of 100 ms; \
+         only with a watcher";
+    LOOKS = "looks", Count, [Task] Neither, "Pagetide": "times that the watcher read its files";
+    KILLS = "kills", Count, [Task], "Pagetide": "tasks or groups that the watcher killed";
+    EVICTIONS = "evictions", Count, [Task], "Pagetide": "pods that the watcher evicted";
+    FIRST_KILL = "first_kill", Seconds, [Task] Work, "Pagetide":
+        "time of the watcher's first kill or eviction; absent without one";
+    WATCHER_WRITES = "control_writes", Count, [Task] Work, "Pagetide":
+        "writes of the watcher to control files";
+    TIMES_KILLED = "times_killed", Count, [Task], "Pagetide":
+        "times that a watcher killed the task; only with a watcher";
+    RESTARTS = "restarts", Count, [Task], "Pagetide":
+        "times that the task started again after it was killed; only with `restart`";
     PSI_SOME = "psi.memory.some", Seconds, [Machine Done Phase], "/proc/pressure/memory":
         "time in which at least one task of a CPU waited for memory: mean over the CPUs, \
          weighted by their non-idle time";

@@ -390,6 +390,8 @@ pub struct Task {
     /// The task (index into [`Setup::tasks`]) whose end stops this one, which is then a background
     /// task.
     pub until: Option<usize>,
+    /// If it is killed, it starts again after this time; `None`: it does not.
+    pub restart_ns: Option<u64>,
     pub settings: TaskSettings,
     pub phases: Vec<Phase>,
     /// Contents of its pages; `None`: as on the machine.
@@ -425,7 +427,14 @@ impl Resident {
     }
 }
 
+/// Start of a task that does not start: a watcher that is switched off.
+pub const NEVER_NS: u64 = 1 << 62;
+
 impl Task {
+    pub fn never_starts(&self) -> bool {
+        self.start.delay_ns >= NEVER_NS
+    }
+
     /// A task in the root that starts at once.
     pub fn new(name: impl Into<String>, phases: Vec<Phase>) -> Task {
         Task {
@@ -434,6 +443,7 @@ impl Task {
             start: TaskStart { delay_ns: 0, after: None },
             background: false,
             until: None,
+            restart_ns: None,
             settings: TaskSettings::default(),
             phases,
             content: None,

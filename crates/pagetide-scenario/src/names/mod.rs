@@ -109,6 +109,16 @@ names! {
 }
 
 names! {
+    /// Effect of SIGTERM on a task.
+    "effect of SIGTERM" SigtermEffect {
+        /// The task ends at once.
+        Exit = "exit",
+        /// Nothing: as the first process of a container without a handler.
+        Ignore = "ignore",
+    }
+}
+
+names! {
     /// Order of the pages.
     "order" OrderKind {
         /// Page 0, 1, 2, and so on.

@@ -73,14 +73,14 @@ features! {
     ["damon" "damon-reclaim" "damos"]
         "Proactive reclaim by sampled accesses",
         "a task that writes to memory.reclaim (workload write-control)";
-    ["systemd-oomd" "oomd" "earlyoom" "nohang"]
-        "A killer in user space",
-        "memory.oom.group, oom_score_adj and the kernel's OOM killer; psi.memory.full shows the \
-         pressure that such a killer would see";
+    ["nohang" "oomd"]
+        "Other killers in user space",
+        "[[watcher]] with kind systemd-oomd, earlyoom or lmkd; Facebook's oomd has plug-ins, of which \
+         senpai is a rule of the watcher reclaim-loop";
     ["avg10" "avg60" "avg300"]
-        "Averages of PSI",
+        "Metrics of the averages of PSI",
         "the totals psi.memory.some and psi.memory.full, and their course in \
-         `pagetide inspect --timeline`";
+         `pagetide inspect --timeline`; watchers and memory.pressure have the averages";
     ["memory.swap.high" "memory.memsw.limit-in-bytes"]
         "Throttling by swap, and version 1's limit of memory and swap together",
         "memory.swap.max, which is a hard limit of swap; memory.high throttles by memory";

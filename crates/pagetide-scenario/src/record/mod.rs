@@ -37,6 +37,8 @@ pub enum Incomplete {
     OomKilled,
     /// An allocation of the task failed, and the OOM killer had no task to kill.
     Refused,
+    /// A watcher, such as earlyoom, killed the task, or one of the tasks that the value sums up.
+    Signalled,
     /// A page that the task faulted on could not be read from its disk: SIGBUS.
     IoError,
     /// The run reached its time limit.
@@ -49,9 +51,10 @@ pub enum Incomplete {
 }
 
 impl Incomplete {
-    pub const ALL: [Incomplete; 6] = [
+    pub const ALL: [Incomplete; 7] = [
         Incomplete::OomKilled,
         Incomplete::Refused,
+        Incomplete::Signalled,
         Incomplete::IoError,
         Incomplete::Cut,
         Incomplete::Stopped,
@@ -63,6 +66,7 @@ impl Incomplete {
         match self {
             Incomplete::OomKilled => "oom-killed",
             Incomplete::Refused => "refused",
+            Incomplete::Signalled => "signalled",
             Incomplete::IoError => "io-error",
             Incomplete::Cut => "cut",
             Incomplete::Stopped => "stopped",

@@ -10,6 +10,7 @@
 //!   `cursor`: the position within a stage.
 //! * `paced`, `load_curve`: rates, and their change over time; `request`: the work of a service.
 //! * `computing`: CPU time of the program after each access.
+//! * `watching`: looks and rests of watchers.
 //! * `part`: a part of a region that a phase names.
 //! * `walk`, `order`: the orders of pages; `hotspot`: hot and cold accesses; `blocks`, `objects`,
 //!   `making`: kernel memory of several workloads; `replay`: a page trace as operations; `modulo`:
@@ -32,6 +33,7 @@ mod replay;
 mod request;
 mod state;
 mod walk;
+mod watching;
 
 use crate::load::check::phases::Phases;
 use crate::load::decode::{fill, named, KeyTable};
@@ -51,7 +53,10 @@ pub use order::PageOrder;
 pub use paced::Pace;
 pub use part::RegionPart;
 pub use program::{Program, ProgramError};
+pub use reclaim_loop::ReclaimLoopRule;
 pub use request::{Arrivals, ServiceRequest};
+pub use systemd_oomd::ROOT_GROUP;
+pub use watching::WatcherBase;
 pub use write_control::TargetWrite;
 
 /// A kind of workload, implemented in its file.
@@ -123,6 +128,15 @@ macro_rules! workloads {
         }
 
         impl WorkloadKind {
+            /// The kinds of watchers.
+            pub const WATCHERS: [WorkloadKind; 5] = [
+                WorkloadKind::Kubelet,
+                WorkloadKind::SystemdOomd,
+                WorkloadKind::Earlyoom,
+                WorkloadKind::Lmkd,
+                WorkloadKind::ReclaimLoop,
+            ];
+
             /// The keys of the workload.
             pub(crate) fn keys(self) -> &'static [&'static str] {
                 match self { $( Self::$kind => <$type as WorkloadSpec>::Keys::KEYS, )+ }
@@ -272,6 +286,16 @@ workloads! {
     Compute(Compute) = "compute" in compute,
     /// Sleeps.
     Sleep(SleepWorkload) = "sleep" in sleep,
+    /// The eviction manager of kubelet; see [[watcher]].
+    Kubelet(KubeletWatcher) = "kubelet" in kubelet,
+    /// systemd-oomd; see [[watcher]].
+    SystemdOomd(SystemdOomdWatcher) = "systemd-oomd" in systemd_oomd,
+    /// earlyoom; see [[watcher]].
+    Earlyoom(EarlyoomWatcher) = "earlyoom" in earlyoom,
+    /// Android's lmkd; see [[watcher]].
+    Lmkd(LmkdWatcher) = "lmkd" in lmkd,
+    /// A loop that takes memory from a group, such as senpai; see [[watcher]].
+    ReclaimLoop(ReclaimLoopWatcher) = "reclaim-loop" in reclaim_loop,
 }
 
 impl Workload {
@@ -280,6 +304,18 @@ impl Workload {
         match self {
             Workload::Service(service) => service.threads,
             _ => 1,
+        }
+    }
+
+    /// The parts that it has as a watcher; `None`: it is no watcher.
+    pub fn watcher(&self) -> Option<&WatcherBase> {
+        match self {
+            Workload::Kubelet(watcher) => Some(&watcher.base),
+            Workload::SystemdOomd(watcher) => Some(&watcher.base),
+            Workload::Earlyoom(watcher) => Some(&watcher.base),
+            Workload::Lmkd(watcher) => Some(&watcher.base),
+            Workload::ReclaimLoop(watcher) => Some(&watcher.base),
+            _ => None,
         }
     }
 

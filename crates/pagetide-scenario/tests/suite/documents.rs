@@ -6,9 +6,14 @@
 
 use pagetide_core::config::{ControlFile, Policy, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
+use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::model::costs::Price;
 use pagetide_scenario::names::takes::takes;
+use pagetide_scenario::names::NameSet;
+use pagetide_scenario::schema::schema;
+use pagetide_scenario::workload::WorkloadKind;
 use pagetide_testing::{accepts, root};
+use serde_json::{json, Value};
 use std::fmt::Write;
 
 fn files<'f>(prefix: &str, files: impl Iterator<Item = &'f ControlFile>) -> String {
@@ -50,6 +55,49 @@ fn costs() -> String {
     table
 }
 
+/// The first object of the schema that has the keys of this kind of watcher.
+fn keys_of<'s>(kind: &str, schema: &'s Value) -> Option<&'s serde_json::Map<String, Value>> {
+    match schema {
+        Value::Array(list) => list.iter().find_map(|one| keys_of(kind, one)),
+        Value::Object(object) => {
+            let properties = object.get("properties").and_then(Value::as_object);
+            let is_it = |keys: &&serde_json::Map<String, Value>| {
+                keys.get("workload").and_then(|it| it.get("const")) == Some(&Value::from(kind))
+            };
+            let found = properties.filter(is_it);
+            found.or_else(|| object.values().find_map(|one| keys_of(kind, one)))
+        }
+        _ => None,
+    }
+}
+
+fn watchers() -> String {
+    let schema = schema(&PluginNames::default());
+    let mut table = String::from("| key | meaning |\n|---|---|\n");
+    let mut row = |key: &str, of: &Value| {
+        let text = of.get("description").and_then(Value::as_str).unwrap_or_default();
+        writeln!(table, "| {key} | {} |", text.replace('\n', " ")).unwrap();
+    };
+    for kind in WorkloadKind::WATCHERS {
+        row(&format!("**`{}`**", kind.name()), &json!({ "description": kind.doc().trim() }));
+        for (key, of) in keys_of(kind.name(), &schema).unwrap() {
+            if key != "workload" {
+                row(&format!("`{key}`"), of);
+            }
+        }
+        for (nested, holder) in
+            [("unit", WorkloadKind::SystemdOomd), ("pod", WorkloadKind::Kubelet)]
+        {
+            let name = if nested == "unit" { "OomdUnit" } else { "Pod" };
+            let keys = schema["$defs"][name]["properties"].as_object();
+            for (key, of) in keys.into_iter().flatten().filter(|_| holder == kind) {
+                row(&format!("`{nested}`: `{key}`"), of);
+            }
+        }
+    }
+    table
+}
+
 /// Replaces the table called `name` of the document.
 fn with_table(document: &str, name: &str, table: &str) -> String {
     let (begin, end) = (format!("<!-- {name}:"), format!("<!-- end of {name} -->"));
@@ -73,6 +121,7 @@ fn the_tables_are_what_is_declared() {
         ("sysctls", sysctls + caches),
         ("policies", policies()),
         ("groups", groups),
+        ("watchers", watchers()),
     ] {
         new = with_table(&new, name, &table);
     }

@@ -327,6 +327,57 @@ impl GroupIndex<'_> {
         None
     }
 
+    /// A group of which a watcher reads or writes `file`, so that it must exist at the start and have
+    /// a memory controller.
+    pub(crate) fn with_memory(
+        &self,
+        target: &Spanned<GroupTarget>,
+        file: &str,
+        sink: &mut ProblemSink,
+    ) -> Option<usize> {
+        let group = self.find_one(target, sink)?;
+        self.is_watchable(group, target, file, sink).then_some(group)
+    }
+
+    /// The group that `target` names, or all its copies.
+    pub(crate) fn every_copy(
+        &self,
+        target: &Spanned<GroupTarget>,
+        file: &str,
+        sink: &mut ProblemSink,
+    ) -> Vec<usize> {
+        let first = self.names.get(&target.value.0);
+        let copies = first.and_then(|first| Some((first, *self.copies.get(&first)?)));
+        match copies {
+            Some((first, nr)) if self.is_watchable(first, target, file, sink) => {
+                (first..first + nr).collect()
+            }
+            Some(_) => Vec::new(),
+            None => self.with_memory(target, file, sink).into_iter().collect(),
+        }
+    }
+
+    fn is_watchable(
+        &self,
+        group: usize,
+        target: &Spanned<GroupTarget>,
+        file: &str,
+        sink: &mut ProblemSink,
+    ) -> bool {
+        let (of, name) = (&self.list[group], clip(&target.value.0));
+        let (message, hint) = if !of.has_memory {
+            let message = format!("the group `{name}` has no memory controller, so no {file}");
+            (message, "an ancestor has subtree_control = \"none\"")
+        } else if !of.at_start {
+            let message = format!("the group `{name}` does not exist at the start");
+            (message, "a watcher needs a group that exists: leave out `at_start`")
+        } else {
+            return true;
+        };
+        sink.hinted(target.span, message, hint);
+        false
+    }
+
     /// The group that a task makes.
     pub(crate) fn create(
         &self,

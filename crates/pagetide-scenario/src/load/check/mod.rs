@@ -19,6 +19,7 @@ mod report;
 mod resident;
 mod tasks;
 mod waiting;
+mod watchers;
 
 use super::raw;
 use super::span::{ProblemSink, SourceSpan};
@@ -69,7 +70,7 @@ pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut Problem
     if let Some(limit) = limit.filter(|limit| limit.value.0 == 0) {
         sink.hinted(limit.span, "the time limit is 0", "leave it out for a limit of 1 h");
     }
-    let setup = Setup {
+    let mut setup = Setup {
         machine,
         sysctls,
         policies,
@@ -82,6 +83,7 @@ pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut Problem
         requested_group_metrics: report::requested_group_metrics(raw),
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),
     };
+    watchers::finish(raw, &mut setup, sink);
     resident::check_room(raw, &setup, sink);
     if setup.cgroup_version() == CgroupVersion::V1 {
         let hint =

@@ -16,7 +16,7 @@ pub(crate) use machine::{
     RawLatency, SwapTable, ZoneTable,
 };
 pub(crate) use report::{ReferenceTable, ReportTable};
-pub(crate) use task::{RawTask, ResidentTable};
+pub(crate) use task::{RawTask, RawWatcher, ResidentTable};
 
 use super::decode::{decode_table, expected, table, Decode, Int, Label, Time};
 use super::span::{ProblemSink, Spanned};
@@ -58,6 +58,8 @@ table! {
         /// Tasks: the programs that run.
         #[schemars(required)]
         task: Vec<RawTask>,
+        /// Watchers: programs that kill or reclaim when memory is short.
+        watcher: Vec<RawWatcher>,
         /// Variants to compare; without this table there is one, called `default`.
         variant: Vec<VariantTable>,
         /// Published figures to print next to the results.
@@ -123,5 +125,10 @@ impl ScenarioTable {
 
 /// Decodes a whole scenario.
 pub(crate) fn decode(root: &TomlNode, sink: &mut ProblemSink) -> Option<ScenarioTable> {
-    decode_table(root, sink)
+    let mut scenario: ScenarioTable = decode_table(root, sink)?;
+    if let Some(watchers) = scenario.watcher.take() {
+        let tasks = watchers.into_iter().map(|RawWatcher(task)| task);
+        scenario.task.get_or_insert_default().extend(tasks);
+    }
+    Some(scenario)
 }

@@ -1,12 +1,13 @@
 //! `[[task]]` and `[[task.phase]]`.
 
 use crate::load::decode::{
-    expected, table, unknown_key, Decode, Int, KeyTable, NameKey, Size, Time,
+    expected, table, unknown_key, unknown_name, Decode, Int, KeyTable, NameKey, Size, Time,
 };
 use crate::load::raw::content::ContentTable;
 use crate::load::span::{ProblemSink, Spanned};
 use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
-use crate::names::{NameSet, ZoneName};
+use crate::model::NEVER_NS;
+use crate::names::{NameSet, SigtermEffect, ZoneName};
 use crate::workload::{WorkloadKeys, WorkloadKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::json;
@@ -79,6 +80,9 @@ task_keys! {
         /// Name of a task: when that task ends, this one is stopped. The run does not wait for this
         /// one.
         until: Spanned<String>,
+        /// Pause after which the task starts again from its first phase if it was killed (default:
+        /// it does not).
+        restart: Spanned<Time>,
         /// Memory that the task has when the run starts, on the LRU lists, in frames of a zone that
         /// are managed but not free.
         resident: Vec<ResidentTable>,
@@ -91,6 +95,8 @@ task_keys! {
         nice: Int<-20, 19> = Int(0) => i8,
         /// Added to the badness score for the OOM killer; -1000: never killed (default 0).
         oom_score_adj: Int<-1000, 1000> = Int(0) => i16,
+        /// Effect of SIGTERM, which watchers send (default exit).
+        sigterm: SigtermEffect = SigtermEffect::Exit => SigtermEffect,
         /// Number of times that the task runs through its phases (default 1).
         loops: Int<1, { u32::MAX as i64 }> = Int(1) => u32,
     }
@@ -129,6 +135,65 @@ table! {
         /// Number of repeats; they are called NAME0, NAME1 and so on (default: once, called NAME).
         repeat: Spanned<Int<1, PHASE_REPEAT_MAX>> = Int(1),
     }
+}
+
+/// A watcher: a task in the background with one workload.
+#[derive(Clone, Debug)]
+pub(crate) struct RawWatcher(pub(crate) RawTask);
+
+impl Decode for RawWatcher {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Table(table) = &node.value else {
+            expected(node, "a table", "", sink);
+            return None;
+        };
+        let mut task = TaskTable { at: node.span, ..TaskTable::default() };
+        let mut kind: Option<Option<Spanned<WorkloadKind>>> = None;
+        let mut enabled = true;
+        let mut rest: Vec<&TomlEntry> = Vec::new();
+        for entry in &table.entries {
+            match entry.key.as_str() {
+                "kind" => kind = Some(watcher_kind(&entry.node, sink)),
+                "enabled" => enabled = bool::decode(&entry.node, sink).unwrap_or(true),
+                key if NOT_OF_WATCHERS.contains(&key) => {
+                    let message = format!("a watcher has no key `{key}`");
+                    sink.hinted(entry.key_span, message, "write the program as a [[task]]");
+                }
+                _ if task.take(entry, sink) => {}
+                _ => rest.push(entry),
+            }
+        }
+        let Some(kind) = kind else {
+            let names = WorkloadKind::WATCHERS.map(|kind| format!("\"{}\"", kind.name()));
+            let hint = format!("add kind = {}", names.join(" or "));
+            sink.hinted(node.span, "the watcher has no `kind`", hint);
+            return None;
+        };
+        let kind = kind?;
+        let name = NameKey(kind.value.name().to_owned());
+        task.name.get_or_insert(Spanned { value: name, span: kind.span });
+        task.background.get_or_insert(Spanned { value: true, span: kind.span });
+        let inline = WorkloadKeys::decode(kind, &rest, TaskTable::KEYS, sink);
+        if !enabled {
+            // It exists, so that every variant has its metrics, but does not start.
+            (task.after, task.delay) = (None, None);
+            task.start = Some(Spanned { value: Time(NEVER_NS), span: node.span });
+        }
+        Some(RawWatcher(RawTask { table: task, inline: Some(inline) }))
+    }
+}
+
+/// Keys of tasks that a watcher does not have.
+const NOT_OF_WATCHERS: [&str; 6] = ["workload", "phase", "loops", "copies", "resident", "restart"];
+
+fn watcher_kind(node: &TomlNode, sink: &mut ProblemSink) -> Option<Spanned<WorkloadKind>> {
+    let text = String::decode(node, sink)?;
+    let found = WorkloadKind::WATCHERS.into_iter().find(|kind| kind.name() == text);
+    if found.is_none() {
+        let names = WorkloadKind::WATCHERS.iter().map(|kind| kind.name());
+        unknown_name("kind of watcher", &text, node.span, names, sink);
+    }
+    Some(Spanned { value: found?, span: node.span })
 }
 
 impl Decode for RawTask {
@@ -249,6 +314,51 @@ impl JsonSchema for RawTask {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         closed(TaskSchema::json_schema(generator), "A program.")
     }
+}
+
+/// For the schema: the keys of a watcher. The workload's `workload` is its `kind`.
+impl JsonSchema for RawWatcher {
+    fn schema_name() -> Cow<'static, str> {
+        "Watcher".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        watcher_schema(TaskTable::json_schema(generator), WorkloadKeys::json_schema(generator))
+    }
+}
+
+/// Keys of a task and of a workload as those of a watcher.
+fn watcher_schema(task: Schema, workload: Schema) -> Schema {
+    let mut properties = serde_json::Map::new();
+    let kinds: Vec<&str> = WorkloadKind::WATCHERS.iter().map(|kind| kind.name()).collect();
+    let kind = json!({ "type": "string", "enum": kinds, "description": "The program." });
+    properties.insert("kind".into(), kind);
+    let enabled = json!({
+        "type": "boolean",
+        "description": "Whether it starts (default true); for variants that compare watchers."
+    });
+    properties.insert("enabled".into(), enabled);
+    let of_task = task.get("properties").and_then(|it| it.as_object()).cloned();
+    let is_own = |key: &String| !NOT_OF_WATCHERS.contains(&key.as_str());
+    properties.extend(of_task.unwrap_or_default().into_iter().filter(|(key, _)| is_own(key)));
+    let kinds_of = workload.get("oneOf").and_then(|it| it.as_array()).cloned().unwrap_or_default();
+    for of in kinds_of {
+        let Some(of) = of.get("properties").and_then(|it| it.as_object()) else { continue };
+        let name = of.get("workload").and_then(|it| it.get("const")).and_then(|it| it.as_str());
+        if !name.is_some_and(|name| kinds.contains(&name)) {
+            continue;
+        }
+        for (key, schema) in of.iter().filter(|(key, _)| *key != "workload") {
+            properties.entry(key.clone()).or_insert_with(|| schema.clone());
+        }
+    }
+    let mut schema = Schema::default();
+    let object = schema.ensure_object();
+    object.insert("type".into(), json!("object"));
+    object.insert("description".into(), json!("A program in user space that watches memory."));
+    object.insert("properties".into(), serde_json::Value::Object(properties));
+    object.insert("required".into(), json!(["kind"]));
+    object.insert("additionalProperties".into(), json!(false));
+    schema
 }
 
 impl JsonSchema for RawPhase {
