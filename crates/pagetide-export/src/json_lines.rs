@@ -4,7 +4,7 @@
 
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{
-    EventValue, NamedEvent, Observation, ObservationKind, Observer, RunCast,
+    EventValue, NamedEvent, Observation, ObservationKind, Observer, RunCast, WatcherObservation,
 };
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -48,6 +48,18 @@ impl<W: Write> JsonLines<W> {
     }
 }
 
+impl<W: Write> JsonLines<W> {
+    /// A deed of a watcher, which is no event of the kernel: it has no CPU.
+    fn deed(&mut self, at: u64, thread: usize, deed: &WatcherObservation) -> io::Result<()> {
+        let comm = &self.comms[thread];
+        let [act, target, why] = [&deed.act, &deed.target, &deed.why].map(|it| json_string(it));
+        writeln!(
+            self.out,
+            r#"{{"ns":{at},"comm":{comm},"event":"watcher","act":{act},"target":{target},"why":{why}}}"#
+        )
+    }
+}
+
 impl<W: Write> Observer for JsonLines<W> {
     fn what(&self) -> &'static str {
         "the events"
@@ -63,6 +75,7 @@ impl<W: Write> Observer for JsonLines<W> {
             ObservationKind::Event(cpu, event) => {
                 self.event(observation.at, cpu.0, observation.thread, event)
             }
+            ObservationKind::Watched(deed) => self.deed(observation.at, observation.thread, deed),
             ObservationKind::SwitchIn(_)
             | ObservationKind::SwitchOut(..)
             | ObservationKind::Began { .. }

@@ -22,7 +22,7 @@ use pagetide_core::units::{Cpu, IdVec};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{
     ActivitySlice, ExitReason, NamedEvent, Observation, ObservationKind, Observer, RunCast,
-    ThreadInfo, ThreadRole, WaitReason,
+    ThreadInfo, ThreadRole, WaitReason, WatcherObservation,
 };
 use slices::ThreadTrack;
 use stage::SliceKind;
@@ -297,6 +297,13 @@ impl<W: Write> Observer for Perfetto<W> {
                     ExitReason::Stopped => "stopped",
                 };
                 self.threads[thread].end_all(at, why, &mut self.packets)
+            }
+            ObservationKind::Watched(deed) => {
+                let WatcherObservation { act, target, why } = deed;
+                let fields = [("target", target), ("why", why)];
+                let text = |text: &String| AnnotationValue::Text(text.clone());
+                let fields = fields.map(|(name, value)| (name, text(value))).to_vec();
+                self.threads[thread].instant(at, act, fields, &[], &mut self.packets)
             }
             ObservationKind::SwitchIn(cpu) => {
                 let Some(cast) = &self.cast else { return Ok(()) };

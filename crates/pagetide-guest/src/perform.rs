@@ -244,6 +244,8 @@ impl<'a> Performer<'a> {
             // The caller handles it, because it may change the program.
             Op::Serve { .. } => self.errors += 1,
             Op::Sleep { ns } => std::thread::sleep(Duration::from_nanos(ns)),
+            // A setup with watchers is refused before it is run on a kernel.
+            Op::Watch { .. } | Op::WatchRest => self.errors += 1,
             Op::Group { phase } => self.on_group(phase),
             Op::PhaseBegin { phase } => {
                 self.until_base = None;

@@ -16,6 +16,7 @@ pub fn reason(ended: Incomplete) -> &'static str {
     match ended {
         Incomplete::OomKilled => "killed by the OOM killer",
         Incomplete::Refused => "out of memory, and no task to kill",
+        Incomplete::Signalled => "killed by a watcher",
         Incomplete::IoError => "killed by a read error",
         Incomplete::Cut => "cut by the time limit",
         Incomplete::IncompleteRun => "other work of the run was not done",

@@ -4,7 +4,7 @@
 use pagetide_core::config::{ControlOrigin, PolicyChoice};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::switches::{needed, NeededSwitch, Switch};
-use pagetide_scenario::model::{PageSize, Setup};
+use pagetide_scenario::model::{PageSize, Setup, Task};
 use pagetide_scenario::workload::{FileReadWorkload, FileWriteWorkload, Workload};
 
 /// Maximum size of one read() or write() in the guest.
@@ -29,6 +29,15 @@ pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
     if let Some(task) = setup.tasks.iter().find(|task| !task.resident.is_empty()) {
         return Some(format!(
             "task `{}` has resident memory: a kernel that has just booted has none",
+            task.name
+        ));
+    }
+    let watches = |task: &&Task| {
+        !task.never_starts() && task.phases.iter().any(|it| it.workload.watcher().is_some())
+    };
+    if let Some(task) = setup.tasks.iter().find(watches) {
+        return Some(format!(
+            "task `{}` is a watcher, which only the simulator has; leave it out with `enabled = false`",
             task.name
         ));
     }

@@ -27,6 +27,7 @@ pub(crate) fn metrics(world: &SimWorld, setup: &Setup, cut: bool) -> BTreeMap<St
     of_machine(&mut metrics, world, setup, cut);
     for (task, model) in world.tasks.iter().zip(&setup.tasks) {
         of_task(&mut metrics, world, task, model, cut);
+        of_watched(&mut metrics, world, task, model);
         for run in task.phases.iter().filter(|run| run.ended.is_some()) {
             of_phase(&mut metrics, setup, model, run);
         }
@@ -81,6 +82,9 @@ fn of_machine(
     machine = machine.with_incomplete(cut);
     for (metric, ns) in world.daemons.times.metrics(world.now) {
         machine.put(metric, seconds(ns));
+    }
+    if let Some(frozen) = world.watchers.frozen_ns() {
+        machine.put(declared::FROZEN, seconds(frozen));
     }
     machine.put(declared::PSI_SOME, seconds(world.machine.psi().some_ns));
     machine.put(declared::PSI_FULL, seconds(world.machine.psi().full_ns));
@@ -157,15 +161,28 @@ fn of_task(
     put.put(declared::ALLOC_LATENCY_MAX, seconds(latency.max()));
     let mut served = task.earlier_runs.served.clone();
     let mut may_be_late = false;
-    for run in &task.phases {
+    let mut earlier: BTreeMap<u32, (RequestResults, Nanos)> = BTreeMap::new();
+    let runs = task.earlier_lives.iter().map(|run| (run, false));
+    for (run, is_last) in runs.chain(task.phases.iter().map(|run| (run, true))) {
         let Some(of_run) = &run.served else { continue };
         let has_deadline = model.phases[run.phase as usize].workload.has_deadline();
         may_be_late |= has_deadline;
         let wall = run.ended.unwrap_or(world.now).saturating_sub(run.began);
+        let (mut of_phase, mut time_of_phase) =
+            earlier.get(&run.phase).cloned().unwrap_or_default();
+        of_phase.merge(of_run);
+        time_of_phase += wall;
         let phase = model.phases[run.phase as usize].name.clone();
         let scope = Scope::Phase { task: owner.clone(), phase };
-        let ended = if run.ended.is_some() { run.cut_short } else { ended };
-        put_served(&mut metrics.of(scope).with_incomplete(ended), of_run, wall, has_deadline);
+        let ended = match run.ended {
+            Some(_) if is_last => run.cut_short,
+            _ => ended,
+        };
+        let mut put = metrics.of(scope).with_incomplete(ended);
+        put_served(&mut put, &of_phase, time_of_phase, has_deadline);
+        if !is_last {
+            earlier.insert(run.phase, (of_phase, time_of_phase));
+        }
         let (all, time) = served.get_or_insert_default();
         all.merge(of_run);
         *time += wall;
@@ -197,6 +214,31 @@ fn of_task(
         let mut put = metrics.of(Scope::Task(owner)).with_incomplete(ended);
         put.put(declared::SUCCESS, percent);
         put.put(declared::ATTEMPTS, asked as f64);
+    }
+}
+
+/// Metrics of a watcher, and of a task that is watched or restarts.
+fn of_watched(metrics: &mut RunMetricSet, world: &SimWorld, task: &SimTask, model: &model::Task) {
+    if world.watchers.of.is_empty() && model.restart_ns.is_none() {
+        return;
+    }
+    let mut put = metrics.of(Scope::Task(Owner::new(&task.name)));
+    if model.restart_ns.is_some() {
+        put.put(declared::RESTARTS, task.restarts as f64);
+    }
+    let Some(watcher) = world.watchers.of.get(&task.leader) else {
+        put.put(declared::TIMES_KILLED, task.times_killed as f64);
+        return;
+    };
+    put.put(declared::LOOKS, watcher.counts.looks as f64);
+    if watcher.only_writes() {
+        put.put(declared::WATCHER_WRITES, watcher.counts.writes as f64);
+        return;
+    }
+    let kills = if watcher.evicts() { declared::EVICTIONS } else { declared::KILLS };
+    put.put(kills, watcher.counts.kills as f64);
+    if let Some(first) = watcher.counts.first_kill {
+        put.put(declared::FIRST_KILL, seconds(first));
     }
 }
 
@@ -338,9 +380,9 @@ pub(crate) fn latencies(world: &SimWorld, setup: &Setup) -> Vec<Latencies> {
     for task in &world.tasks[..setup.tasks.len()] {
         let name = Owner::new(&task.name).family().name;
         put(format!("{name}.alloc_latency"), &task.alloc_latency);
-        let earlier = task.earlier_runs.served.iter().map(|(served, _)| served);
-        let runs = task.phases.iter().filter_map(|run| run.served.as_deref());
-        for served in earlier.chain(runs) {
+        let loops = task.earlier_runs.served.iter().map(|(served, _)| served);
+        let runs = task.earlier_lives.iter().chain(&task.phases);
+        for served in loops.chain(runs.filter_map(|run| run.served.as_deref())) {
             put(format!("{name}.latency"), &served.latency);
         }
     }

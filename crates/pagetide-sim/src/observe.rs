@@ -74,6 +74,18 @@ pub enum ObservationKind {
     /// A slice of this kind ends, with all slices inside it. It may not have started.
     Ended(ActivitySlice),
     Exited(ExitReason),
+    /// The thread, a watcher, has sent a signal or written a control file.
+    Watched(WatcherObservation),
+}
+
+/// A deed of a watcher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatcherObservation {
+    /// `SIGTERM`, `SIGKILL`, or a file and the text written to it.
+    pub act: String,
+    /// Name of the task or of the group.
+    pub target: String,
+    pub why: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -342,6 +342,7 @@ pub fn record(
             let request = task.killed_for.as_ref();
             let request = request.map_or(String::new(), |request| format!(" ({request})"));
             let ended = match task.refused {
+                false if task.signalled => "was killed by a watcher",
                 false => "was killed: out of memory",
                 true => "ended: out of memory, and no task to kill",
             };
@@ -496,7 +497,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let disks = SimDisks::new(disks, file_base, swap_base);
     let groups = SimGroups::new(setup, groups);
     let objects = SimObjects::new(&machine, caches, file_caches);
-    Ok(SimWorld::new(machine, setup, tasks, disks, groups, objects, boot_effects))
+    Ok(SimWorld::new(machine, setup, tasks, disks, groups, objects, (boot_effects, seed)))
 }
 
 /// Puts the memory that tasks have at the start on the lists: first that of a given zone.

@@ -283,6 +283,15 @@ pub struct SimTask {
     pub killed_for: Option<String>,
     /// An essential allocation failed, and the OOM killer had no task to kill.
     pub refused: bool,
+    /// Ended by a signal of a watcher, if `killed`.
+    pub signalled: bool,
+    /// It starts again later.
+    pub will_restart: bool,
+    pub restarts: u64,
+    /// Signals of watchers to the task.
+    pub times_killed: u64,
+    /// Phases of earlier lives that served requests.
+    pub earlier_lives: Vec<PhaseRun>,
     /// Killed by SIGBUS after a read error in a page fault.
     pub crashed: bool,
     /// The task named by `until` has ended.
@@ -397,6 +406,11 @@ impl SimTask {
             killed: false,
             killed_for: None,
             refused: false,
+            signalled: false,
+            will_restart: false,
+            restarts: 0,
+            times_killed: 0,
+            earlier_lives: Vec::new(),
             crashed: false,
             stopped: false,
             began: None,
@@ -427,10 +441,37 @@ impl SimTask {
     pub fn ended_by(&self) -> Option<Incomplete> {
         match (self.killed, self.crashed) {
             (true, _) if self.refused => Some(Incomplete::Refused),
+            (true, _) if self.signalled => Some(Incomplete::Signalled),
             (true, _) => Some(Incomplete::OomKilled),
             (false, true) => Some(Incomplete::IoError),
             (false, false) => None,
         }
+    }
+
+    /// Takes the place of a program in its next life. Phases that served requests are kept.
+    pub(crate) fn succeed(&mut self, old: &mut SimTask) {
+        (self.leader, self.helpers) = (old.leader, old.helpers.clone());
+        self.start_jitter = old.start_jitter;
+        (self.began, self.restarts) = (old.began, old.restarts + 1);
+        (self.cpu_ns, self.times_killed) = (old.cpu_ns, old.times_killed);
+        self.usage = std::mem::take(&mut old.usage);
+        self.lost = std::mem::take(&mut old.lost);
+        self.alloc_latency = std::mem::take(&mut old.alloc_latency);
+        self.io_errors = old.io_errors;
+        self.earlier_lives = std::mem::take(&mut old.earlier_lives);
+        self.earlier_runs = std::mem::take(&mut old.earlier_runs);
+        let served = std::mem::take(&mut old.phases).into_iter();
+        self.earlier_lives.extend(served.filter(|run| run.served.is_some()));
+    }
+
+    /// Whether the program runs: it has begun and not ended.
+    pub fn exists(&self) -> bool {
+        self.began.is_some() && !self.is_over()
+    }
+
+    /// Whether it neither sleeps of its own will nor is over.
+    pub fn wants_to_run(&self) -> bool {
+        self.exists() && self.blocked != Blocked::Sleeping
     }
 
     /// An additional thread of this program that has not started.

@@ -20,6 +20,7 @@ mod pressure;
 pub(crate) mod results;
 pub(crate) mod tasks;
 mod threads;
+pub(crate) mod watchers;
 
 pub use observing::decisions::Decisions;
 
@@ -44,6 +45,7 @@ use results::timeline::{SampledWorld, TimelineSampler};
 use results::RunResults;
 use threads::waits::ThreadWaits;
 use threads::{WorldEvent, WorldQueue, WorldThread};
+use watchers::SimWatchers;
 
 /// The simulated world.
 pub struct SimWorld {
@@ -60,6 +62,9 @@ pub struct SimWorld {
     pub(crate) groups: SimGroups,
     objects: SimObjects,
     setup: model::Setup,
+    /// Seed of the run, for programs that start again.
+    seed: u64,
+    pub(crate) watchers: SimWatchers,
     pressure: PressureReports,
     pub(crate) observing: Observing,
     pub(crate) results: RunResults,
@@ -93,7 +98,7 @@ impl SimWorld {
         disks: SimDisks,
         groups: SimGroups,
         objects: SimObjects,
-        boot_effects: Vec<Effect>,
+        (boot_effects, seed): (Vec<Effect>, u64),
     ) -> SimWorld {
         let cpus = SimCpus::new(setup, &machine, &tasks);
         let numbers = cpus.numbers;
@@ -109,6 +114,8 @@ impl SimWorld {
             groups,
             objects,
             setup: setup.clone(),
+            seed,
+            watchers: SimWatchers::new(setup, seed),
             pressure: PressureReports::new(numbers.len()),
             observing: Observing::new(numbers, setup.machine.cpus.into()),
             results: RunResults::new(nr_foreground, setup.groups.len()),
@@ -218,6 +225,7 @@ impl SimWorld {
             setup: &self.setup,
         };
         self.results.sample_until(at, &watched);
+        self.watchers.look_until(at, &self.tasks);
     }
 
     /// Stops sampling and returns the samples, if any were requested.

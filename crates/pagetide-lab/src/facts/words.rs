@@ -222,6 +222,7 @@ fn early_end(column: &ReportColumn, found: &IncompleteRuns) -> String {
             return format!("the time limit cut {} of {of}: not compared", found.runs);
         }
         Incomplete::OomKilled => ("the OOM killer killed", "the OOM killer killed a task"),
+        Incomplete::Signalled => ("a watcher killed", "a watcher killed a task"),
         Incomplete::Refused => {
             ("out of memory with no task to kill ended", "a task ended for lack of memory")
         }

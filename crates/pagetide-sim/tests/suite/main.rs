@@ -16,5 +16,6 @@ mod readings;
 mod service;
 mod slabs;
 mod storm;
+mod watchers;
 mod watermarks;
 mod zram;

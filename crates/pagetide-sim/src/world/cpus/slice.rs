@@ -43,6 +43,7 @@ impl SimWorld {
             let has_plug = after == SliceEnd::Runnable && self.plug(thread).is_open;
             let mut full = self.apply_effects(thread, cpu, has_plug);
             if let WorldThread::Task(task) = thread {
+                self.send_signals(task);
                 if after == SliceEnd::Exit || self.tasks[task].must_exit() {
                     self.exit_task(task, cpu);
                     self.apply_effects(thread, cpu, false);

@@ -86,7 +86,7 @@ impl SimGroups {
     }
 
     /// The memcg that is charged for tasks of a group: its own, or that of an ancestor.
-    fn charged(&self, setup: &Setup, group: Option<usize>) -> Option<MemcgId> {
+    pub(crate) fn charged(&self, setup: &Setup, group: Option<usize>) -> Option<MemcgId> {
         setup.charged_group(group).map_or(Some(ROOT), |payer| self.memcgs[payer])
     }
 

@@ -50,11 +50,14 @@ fn allocated(vmstat: &Vmstat) -> u64 {
 
 impl SimWorld {
     pub(crate) fn start_task(&mut self, id: usize) {
+        if std::mem::take(&mut self.tasks[id].will_restart) {
+            self.revive(id);
+        }
         let task = &mut self.tasks[id];
         if task.is_over() {
             return;
         }
-        task.began = Some(self.now);
+        task.began.get_or_insert(self.now);
         task.blocked = Blocked::No;
         task.vmstat = snapshot(&self.machine.mem.vmstat);
         self.wake(WorldThread::Task(id));
@@ -356,7 +359,7 @@ impl SimWorld {
         let wall = now.saturating_sub(task.call_began);
         let (cold, out) = (MadviseKind::Cold, MadviseKind::PageOut);
         let frees = matches!(op, Op::Advise { advice, .. } if advice == cold || advice == out);
-        if !frees && !matches!(op, Op::Group { .. }) {
+        if !frees && !matches!(op, Op::Group { .. } | Op::Watch { .. }) {
             task.alloc_latency.record(wall.saturating_sub(task.call_page_wait));
         }
         if let (Op::Read { file, .. }, Some(state)) = (op, readahead) {
@@ -395,6 +398,8 @@ impl SimWorld {
                 return Some(SliceEnd::Runnable);
             }
             Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => task.errno = errno.code(),
+            // A reclaim that found less than asked for: watchers go on.
+            Outcome::Refused(_) if matches!(op, Op::Watch { .. }) => {}
             Outcome::Refused(errno) => self.group_write_refused(id, op, errno),
         }
         None
@@ -478,6 +483,11 @@ impl SimWorld {
             }
             Op::Compute { ns } => self.tasks[id].compute_left = ns,
             Op::Sleep { ns } => return (Some(self.sleep_until(id, self.now + elapsed + ns)), 0),
+            Op::Watch { phase } => {
+                cost = self.watch(id, phase, cpu, elapsed);
+                self.note_events(WorldThread::Task(id), cpu, self.now + elapsed);
+            }
+            Op::WatchRest => return (self.watch_rest(id, elapsed), 0),
             Op::Group { phase } => {
                 cost = self.group_op(id, op, phase, cpu, elapsed);
                 // A write to vm.drop_caches shrinks caches at once, without a call.

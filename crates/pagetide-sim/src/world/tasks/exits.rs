@@ -66,7 +66,9 @@ impl SimWorld {
         }
         let task = &self.tasks[id];
         let mm = task.mm;
-        if !task.background {
+        let restarts = self.schedules_restart(id);
+        let task = &self.tasks[id];
+        if !task.background && !restarts {
             self.results.nr_unfinished -= 1;
             if ended_by.is_none() {
                 self.machine.psi_flush(self.now);
@@ -78,6 +80,9 @@ impl SimWorld {
         let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
         self.cpus.hold(effects, cpu);
         self.cpus.owe(cpu, self.machine.take_work());
+        if restarts {
+            return;
+        }
         for other in 0..self.setup.tasks.len() {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {
@@ -94,6 +99,7 @@ impl SimWorld {
     pub(crate) fn stop(&mut self, id: usize, cpu: Cpu) {
         let task = &mut self.tasks[id];
         if task.is_over() {
+            task.will_restart = false;
             return;
         }
         task.stopped = true;

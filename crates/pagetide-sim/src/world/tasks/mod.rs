@@ -5,4 +5,5 @@ mod exits;
 mod memory;
 mod phases;
 pub(crate) mod requests;
+mod restart;
 mod service;

@@ -268,6 +268,7 @@ fn setup_without_groups(seed: u64) -> Setup {
             content: None,
             resident: Vec::new(),
             resident_file: None,
+            restart_ns: None,
             phases: (0..1 + draw.below(3) as usize)
                 .map(|number| Phase {
                     name: format!("phase{number}"),
