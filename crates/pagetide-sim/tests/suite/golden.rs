@@ -221,6 +221,9 @@ experiments! {
     dirty_stall: "dirty-stall", SHORT_BACKUP;
     huge_pages_or_not: "huge-pages-or-not", SHORT_SERVICE;
     zram_or_disk: "zram-or-disk", WHOLE;
+    oomd_or_earlyoom: "oomd-or-earlyoom", WHOLE;
+    evict_before_oom: "evict-before-oom", WHOLE;
+    high_or_reclaim_loop: "high-or-reclaim-loop", &[("task.web.duration", "20s")];
     truth_anon: "truth/anon1.5", WHOLE;
     truth_file: "truth/file2.0", WHOLE;
     truth_mix: "truth/mix_sw60", WHOLE;
