@@ -48,10 +48,11 @@ __all__ = [
 # Made by scripts/python_builders.py.
 __all__ += [
     "Advise", "Build", "Cache", "Compute", "Content", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults",
-    "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
-    "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
-    "Policy", "Remove", "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "Task", "Touch",
-    "Trace", "Variant", "WorkingSet", "WriteControl", "Zone",
+    "Earlyoom", "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave",
+    "JoinGroup", "KernelMemory", "KernelObjects", "Kubelet", "Latency", "Lmkd", "Lock", "Machine",
+    "MappedRead", "Names", "Node", "OomdUnit", "Pipes", "Pod", "Policy", "ReclaimLoop", "Remove",
+    "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "SystemdOomd", "Task", "Touch", "Trace",
+    "Variant", "Watcher", "WorkingSet", "WriteControl", "Zone",
 ]
 # fmt: on
 

@@ -22,10 +22,11 @@ else:
 
 __all__ = [
     "Advise", "Build", "Cache", "Compute", "Content", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults",
-    "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave", "JoinGroup",
-    "KernelMemory", "KernelObjects", "Latency", "Lock", "Machine", "MappedRead", "Names", "Node", "Pipes",
-    "Policy", "Remove", "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "Task", "Touch",
-    "Trace", "Variant", "WorkingSet", "WriteControl", "Zone",
+    "Earlyoom", "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave",
+    "JoinGroup", "KernelMemory", "KernelObjects", "Kubelet", "Latency", "Lmkd", "Lock", "Machine",
+    "MappedRead", "Names", "Node", "OomdUnit", "Pipes", "Pod", "Policy", "ReclaimLoop", "Remove",
+    "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "SystemdOomd", "Task", "Touch", "Trace",
+    "Variant", "Watcher", "WorkingSet", "WriteControl", "Zone",
 ]
 
 Size: TypeAlias = Union[int, str]
@@ -464,6 +465,143 @@ class Variant(_Table):
     """Control files of the machine to write in addition to those of the scenario, or instead."""
 
 
+class Watcher(_Table):
+    """A program in user space that watches memory."""
+    name: str | None = field(default=None, kw_only=False)
+    """Name of the task; its metrics are NAME.metric and NAME.PHASE.metric."""
+    kind: Literal["kubelet", "systemd-oomd", "earlyoom", "lmkd", "reclaim-loop"]
+    """The program."""
+    after: str | None = None
+    """Name of a task: when that task ends, this one starts."""
+    avoid: Sequence[str] | None = None
+    """Groups with ManagedOOMPreference=avoid."""
+    background: bool | None = None
+    """Stops the task when all others have ended: it does not keep the run alive (default false)."""
+    coeff_backoff: int | None = None
+    """senpai: a backoff is largest when the stall is this multiple of `pressure` (default 20)."""
+    coeff_probe: int | None = None
+    """senpai: a probe is largest when the stall is this part of `pressure` (default 10)."""
+    compute: Time | None = None
+    """CPU time of a look in addition to the time for reading (default 0)."""
+    content: Content | None = None
+    """Contents of its pages; a key that is left out has the machine's value (default: as machine.content)."""
+    defaults: Literal["upstream", "fedora"] | None = None
+    """Which defaults the next keys have (default upstream)."""
+    delay: Time | None = None
+    """Pause between the end of the task in `after` and the start (default 0)."""
+    enabled: bool | None = None
+    """Whether it starts (default true); for variants that compare watchers."""
+    filecache_min: Size | None = None
+    """Page cache that must be there after thrashing (default 0)."""
+    footprint: Size | None = None
+    """Memory of its own that it uses at each look (default 64MiB)."""
+    group: str | None = None
+    """Group that the task runs in (default: the root)."""
+    housekeeping_interval: Time | None = None
+    """Least time between two figures of a pod in cAdvisor (default 10s)."""
+    ignore: Sequence[str] | None = None
+    """--ignore: names of tasks that are never killed."""
+    interval: Time | None = None
+    """senpai: time between two probes, in whole seconds (default 6s). koordinator: time between two looks
+    (default 1s). senpai-reclaim: time between two runs (default 5s)."""
+    kill_heaviest_task: bool | None = None
+    """Kills the heaviest of the processes with one oom_score_adj (default false: the oldest)."""
+    kill_timeout: Time | None = None
+    """Time that it waits for the end of a process (default 100ms)."""
+    kubepods: str | None = None
+    """The group of all pods. With a limit, allocatableMemory.available is a signal, too."""
+    locked: bool | None = None
+    """Its memory is locked (default false)."""
+    low_ram: bool | None = None
+    """A device with little memory: other defaults of the next keys (default false)."""
+    max_backoff: float | None = None
+    """senpai: largest share that a backoff returns (default 1)."""
+    max_pod_grace_period: Time | None = None
+    """evictionMaxPodGracePeriod, for the soft threshold (default 0)."""
+    max_probe: float | None = None
+    """senpai, senpai-reclaim: largest share that a probe takes (default 0.01)."""
+    max_size: Size | None = None
+    """senpai: largest limit (default 100GiB)."""
+    mem: float | str | None = None
+    """-m: percent of available memory for SIGTERM, and for SIGKILL (default "10,5")."""
+    memory_available: int | str | None = None
+    """evictionHard of memory.available (default "100Mi"); "0%" switches it off."""
+    memory_available_soft: int | str | None = None
+    """evictionSoft of memory.available (default: none)."""
+    memory_pressure_duration: Time | None = None
+    """DefaultMemoryPressureDurationSec= (default 30s; fedora 20s)."""
+    memory_pressure_limit: str | None = None
+    """DefaultMemoryPressureLimit= (default "60%"; fedora "50%")."""
+    memory_reservation_policy: Literal["None", "TieredReservation"] | None = None
+    """memoryReservationPolicy (default "None")."""
+    memory_throttling_factor: float | None = None
+    """memoryThrottlingFactor: writes memory.high of pods that are not guaranteed (default: not)."""
+    min_size: Size | None = None
+    """senpai, senpai-reclaim: memory that is left to the group (default 100MiB)."""
+    minimum_reclaim: int | str | None = None
+    """evictionMinimumReclaim (default: none)."""
+    monitoring_interval: Time | None = None
+    """Time between two looks (default 10s)."""
+    nice: int | None = None
+    """Nice value (default 0)."""
+    omit: Sequence[str] | None = None
+    """Groups with ManagedOOMPreference=omit."""
+    oom_score_adj: int | None = None
+    """Added to the badness score for the OOM killer; -1000: never killed (default 0)."""
+    pod: Sequence[Pod] | None = None
+    """The pods."""
+    prefer: Sequence[str] | None = None
+    """--prefer: names of tasks; `*` stands for any text. Adds 300 to their scores."""
+    pressure: Time | None = None
+    """senpai: stall per interval that it aims at (default 10ms)."""
+    pressure_transition_period: Time | None = None
+    """evictionPressureTransitionPeriod (default 5min)."""
+    psi_complete_stall: Time | None = None
+    """Stall of all tasks in a second after which it kills (default 700ms)."""
+    psi_partial_stall: Time | None = None
+    """Stall of some task in a second that wakes it up (default 70ms; low_ram 200ms)."""
+    rule: Literal["senpai", "senpai-reclaim", "koordinator"] | None = None
+    """The rule."""
+    runs: int | None = None
+    """senpai-reclaim: runs between two reclaims (default 6)."""
+    sigterm: Literal["exit", "ignore"] | None = None
+    """Effect of SIGTERM, which watchers send (default exit)."""
+    soft_grace_period: Time | None = None
+    """evictionSoftGracePeriod, required with the soft threshold."""
+    sort_by_rss: bool | None = None
+    """--sort-by-rss: kills the process with the most resident memory (default false)."""
+    start: Time | None = None
+    """Start time, counted from the start of the run (default 0)."""
+    step: Size | None = None
+    """koordinator: largest reclaim of one look (default 32MiB)."""
+    swap: float | str | None = None
+    """-s: percent of free swap for SIGTERM, and for SIGKILL (default "10,5"); 100 ignores swap."""
+    swap_behavior: Literal["NoSwap", "LimitedSwap"] | None = None
+    """memorySwap.swapBehavior: writes memory.swap.max of pods (default: not written)."""
+    swap_free_low_percentage: int | None = None
+    """Percent of free swap below which swap is low (default 10)."""
+    swap_used_limit: str | None = None
+    """SwapUsedLimit=, also of memory (default "90%")."""
+    swap_util_max: int | None = None
+    """Percent of anonymous memory that may be swapped out (default 100: any)."""
+    target: str | None = None
+    """The group, or one copy, `NAME.0`."""
+    thrashing_limit: int | None = None
+    """Percent of the page cache that may refault in a second (default 100; low_ram 30)."""
+    thrashing_limit_critical: int | None = None
+    """Thrashing at which perceptible processes die, too (default: twice the limit)."""
+    thrashing_limit_decay: int | None = None
+    """Percent by which the limit falls with each kill (default 10; low_ram 50)."""
+    unit: Sequence[OomdUnit] | None = None
+    """Units with ManagedOOMSwap or ManagedOOMMemoryPressure."""
+    until: str | None = None
+    """Name of a task: when that task ends, this one is stopped. The run does not wait for this one."""
+    version: Literal["1.7", "1.9"] | None = None
+    """Release that it follows (default 1.9)."""
+    watermark: Percent | None = None
+    """koordinator: share of memory.max above which it reclaims (default "95 %")."""
+
+
 class Resident(_Table):
     """Memory of a task at the start of the run, by LRU list. File pages are page cache of a file that only
     this task has, on the first disk."""
@@ -533,6 +671,34 @@ class FreeArea(_Table):
     """Number of pageblocks of this type (default: as many as its free blocks need)."""
 
 
+class Pod(_Table):
+    """A pod: a group, with what its manifest says about memory."""
+    group: str
+    """The group. If it has copies, each is a pod."""
+    critical: bool | None = None
+    """A static pod: never evicted (default: only with a priority of 2000000000 or more)."""
+    limit: int | str | None = None
+    """Limit of memory, written to memory.max (default: none)."""
+    priority: int | None = None
+    """spec.priority (default 0)."""
+    request: int | str | None = None
+    """Request of memory (default: none)."""
+
+
+class OomdUnit(_Table):
+    """A unit that systemd-oomd watches: a group, or the root slice."""
+    duration: Time | None = None
+    """ManagedOOMMemoryPressureDurationSec= (default: the watcher's)."""
+    group: str | None = None
+    """The group, or one copy, `NAME.0` (default: the root slice)."""
+    limit: str | None = None
+    """ManagedOOMMemoryPressureLimit= (default: the watcher's)."""
+    pressure: bool | None = None
+    """ManagedOOMMemoryPressure=kill (default false)."""
+    swap: bool | None = None
+    """ManagedOOMSwap=kill (default false)."""
+
+
 class _Task(_Table):
     """The keys of all tasks."""
     name: str = field(kw_only=False)
@@ -558,6 +724,11 @@ class _Task(_Table):
     resident: Sequence[Resident] | None = None
     """Memory that the task has when the run starts, on the LRU lists, in frames of a zone that are managed
     but not free."""
+    restart: Time | None = None
+    """Pause after which the task starts again from its first phase if it was killed (default: it does
+    not)."""
+    sigterm: Literal["exit", "ignore"] | None = None
+    """Effect of SIGTERM, which watchers send (default exit)."""
     start: Time | None = None
     """Start time, counted from the start of the run (default 0)."""
     until: str | None = None
@@ -980,3 +1151,158 @@ class Sleep(_Workload, workload="sleep"):
     """A task, or a phase of one, with the workload `sleep`. Sleeps."""
     duration: int | str
     """Time to sleep."""
+
+
+class Kubelet(_Workload, workload="kubelet"):
+    """A task, or a phase of one, with the workload `kubelet`. The eviction manager of kubelet; see
+    [[watcher]]."""
+    compute: Time | None = None
+    """CPU time of a look in addition to the time for reading (default 0)."""
+    footprint: Size | None = None
+    """Memory of its own that it uses at each look (default 64MiB)."""
+    housekeeping_interval: Time | None = None
+    """Least time between two figures of a pod in cAdvisor (default 10s)."""
+    kubepods: str | None = None
+    """The group of all pods. With a limit, allocatableMemory.available is a signal, too."""
+    locked: bool | None = None
+    """Its memory is locked (default false)."""
+    max_pod_grace_period: Time | None = None
+    """evictionMaxPodGracePeriod, for the soft threshold (default 0)."""
+    memory_available: int | str | None = None
+    """evictionHard of memory.available (default "100Mi"); "0%" switches it off."""
+    memory_available_soft: int | str | None = None
+    """evictionSoft of memory.available (default: none)."""
+    memory_reservation_policy: Literal["None", "TieredReservation"] | None = None
+    """memoryReservationPolicy (default "None")."""
+    memory_throttling_factor: float | None = None
+    """memoryThrottlingFactor: writes memory.high of pods that are not guaranteed (default: not)."""
+    minimum_reclaim: int | str | None = None
+    """evictionMinimumReclaim (default: none)."""
+    monitoring_interval: Time | None = None
+    """Time between two looks (default 10s)."""
+    pod: Sequence[Pod] | None = None
+    """The pods."""
+    pressure_transition_period: Time | None = None
+    """evictionPressureTransitionPeriod (default 5min)."""
+    soft_grace_period: Time | None = None
+    """evictionSoftGracePeriod, required with the soft threshold."""
+    swap_behavior: Literal["NoSwap", "LimitedSwap"] | None = None
+    """memorySwap.swapBehavior: writes memory.swap.max of pods (default: not written)."""
+
+
+class SystemdOomd(_Workload, workload="systemd-oomd"):
+    """A task, or a phase of one, with the workload `systemd-oomd`. systemd-oomd; see [[watcher]]."""
+    avoid: Sequence[str] | None = None
+    """Groups with ManagedOOMPreference=avoid."""
+    compute: Time | None = None
+    """CPU time of a look in addition to the time for reading (default 0)."""
+    defaults: Literal["upstream", "fedora"] | None = None
+    """Which defaults the next keys have (default upstream)."""
+    footprint: Size | None = None
+    """Memory of its own that it uses at each look (default 2MiB)."""
+    locked: bool | None = None
+    """Its memory is locked (default false)."""
+    memory_pressure_duration: Time | None = None
+    """DefaultMemoryPressureDurationSec= (default 30s; fedora 20s)."""
+    memory_pressure_limit: str | None = None
+    """DefaultMemoryPressureLimit= (default "60%"; fedora "50%")."""
+    omit: Sequence[str] | None = None
+    """Groups with ManagedOOMPreference=omit."""
+    swap_used_limit: str | None = None
+    """SwapUsedLimit=, also of memory (default "90%")."""
+    unit: Sequence[OomdUnit] | None = None
+    """Units with ManagedOOMSwap or ManagedOOMMemoryPressure."""
+
+
+class Earlyoom(_Workload, workload="earlyoom"):
+    """A task, or a phase of one, with the workload `earlyoom`. earlyoom; see [[watcher]]."""
+    avoid: Sequence[str] | None = None
+    """--avoid: names of tasks. Subtracts 300 from their scores."""
+    compute: Time | None = None
+    """CPU time of a look in addition to the time for reading (default 0)."""
+    footprint: Size | None = None
+    """Memory of its own that it uses at each look (default 2MiB)."""
+    ignore: Sequence[str] | None = None
+    """--ignore: names of tasks that are never killed."""
+    locked: bool | None = None
+    """Its memory is locked, as by mlockall (default true)."""
+    mem: float | str | None = None
+    """-m: percent of available memory for SIGTERM, and for SIGKILL (default "10,5")."""
+    prefer: Sequence[str] | None = None
+    """--prefer: names of tasks; `*` stands for any text. Adds 300 to their scores."""
+    sort_by_rss: bool | None = None
+    """--sort-by-rss: kills the process with the most resident memory (default false)."""
+    swap: float | str | None = None
+    """-s: percent of free swap for SIGTERM, and for SIGKILL (default "10,5"); 100 ignores swap."""
+    version: Literal["1.7", "1.9"] | None = None
+    """Release that it follows (default 1.9)."""
+
+
+class Lmkd(_Workload, workload="lmkd"):
+    """A task, or a phase of one, with the workload `lmkd`. Android's lmkd; see [[watcher]]."""
+    compute: Time | None = None
+    """CPU time of a look in addition to the time for reading (default 0)."""
+    filecache_min: Size | None = None
+    """Page cache that must be there after thrashing (default 0)."""
+    footprint: Size | None = None
+    """Memory of its own that it uses at each look (default 4MiB)."""
+    kill_heaviest_task: bool | None = None
+    """Kills the heaviest of the processes with one oom_score_adj (default false: the oldest)."""
+    kill_timeout: Time | None = None
+    """Time that it waits for the end of a process (default 100ms)."""
+    locked: bool | None = None
+    """Its memory is locked, as by mlockall (default true)."""
+    low_ram: bool | None = None
+    """A device with little memory: other defaults of the next keys (default false)."""
+    psi_complete_stall: Time | None = None
+    """Stall of all tasks in a second after which it kills (default 700ms)."""
+    psi_partial_stall: Time | None = None
+    """Stall of some task in a second that wakes it up (default 70ms; low_ram 200ms)."""
+    swap_free_low_percentage: int | None = None
+    """Percent of free swap below which swap is low (default 10)."""
+    swap_util_max: int | None = None
+    """Percent of anonymous memory that may be swapped out (default 100: any)."""
+    thrashing_limit: int | None = None
+    """Percent of the page cache that may refault in a second (default 100; low_ram 30)."""
+    thrashing_limit_critical: int | None = None
+    """Thrashing at which perceptible processes die, too (default: twice the limit)."""
+    thrashing_limit_decay: int | None = None
+    """Percent by which the limit falls with each kill (default 10; low_ram 50)."""
+
+
+class ReclaimLoop(_Workload, workload="reclaim-loop"):
+    """A task, or a phase of one, with the workload `reclaim-loop`. A loop that takes memory from a group,
+    such as senpai; see [[watcher]]."""
+    rule: Literal["senpai", "senpai-reclaim", "koordinator"]
+    """The rule."""
+    target: str
+    """The group, or one copy, `NAME.0`."""
+    coeff_backoff: int | None = None
+    """senpai: a backoff is largest when the stall is this multiple of `pressure` (default 20)."""
+    coeff_probe: int | None = None
+    """senpai: a probe is largest when the stall is this part of `pressure` (default 10)."""
+    compute: Time | None = None
+    """CPU time of a look in addition to the time for reading (default 0)."""
+    footprint: Size | None = None
+    """Memory of its own that it uses at each look (default 8MiB)."""
+    interval: Time | None = None
+    """senpai: time between two probes, in whole seconds (default 6s). koordinator: time between two looks
+    (default 1s). senpai-reclaim: time between two runs (default 5s)."""
+    locked: bool | None = None
+    """Its memory is locked (default false)."""
+    max_backoff: float | None = None
+    """senpai: largest share that a backoff returns (default 1)."""
+    max_probe: float | None = None
+    """senpai, senpai-reclaim: largest share that a probe takes (default 0.01)."""
+    max_size: Size | None = None
+    """senpai: largest limit (default 100GiB)."""
+    min_size: Size | None = None
+    """senpai, senpai-reclaim: memory that is left to the group (default 100MiB)."""
+    pressure: Time | None = None
+    """senpai: stall per interval that it aims at (default 10ms)."""
+    runs: int | None = None
+    """senpai-reclaim: runs between two reclaims (default 6)."""
+    step: Size | None = None
+    """koordinator: largest reclaim of one look (default 32MiB)."""
+    watermark: Percent | None = None
+    """koordinator: share of memory.max above which it reclaims (default "95 %")."""
