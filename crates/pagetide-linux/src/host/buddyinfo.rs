@@ -56,6 +56,11 @@ impl BuddyInfo {
 pub fn parse(text: &str) -> (Vec<BuddyInfo>, Vec<ImportNote>) {
     let mut notes = FileNotes::new("/proc/buddyinfo");
     let mut zones = Vec::new();
+    // The kernel writes a space behind the last number, which pasted text can lack in all lines.
+    let text = notes.without_cut(text, |line| {
+        let form = |line: &str| (line.split_whitespace().count(), line.ends_with(' '));
+        text.lines().next().is_none_or(|first| form(first) == form(line))
+    });
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match parse_line(line) {
             Some(zone) => zones.push(zone),
@@ -101,6 +106,21 @@ mod tests {
         assert_eq!((unmovable[0], movable[10], reclaimable[10]), (1, 8, 3));
         assert_eq!(BuddyInfo { blocks: vec![u64::MAX], ..large }.by_type(), None);
         assert_eq!((zones[1].node, zones[1].blocks.as_slice()), (1, &[5, 0, 3][..]));
+    }
+
+    #[test]
+    fn a_number_that_is_cut_is_left_out() {
+        let text = "Node 0, zone DMA 0 2 1 \nNode 0, zone Normal 5 0 32 ";
+        for (text, zones, message) in [
+            (text, 2, "the last line has no end"),
+            (&text[..text.len() - 1], 1, "left out: the file is truncated"),
+            (&text[..text.len() - 3], 1, "left out: the file is truncated"),
+            (&text.replace(" \n", "\n")[..text.len() - 2], 2, "the last line has no end"),
+        ] {
+            let (read, notes) = parse(text);
+            assert_eq!(read.len(), zones, "{text}");
+            assert!(notes[0].message.starts_with(message) && notes[0].line == Some(2), "{notes:?}");
+        }
     }
 
     #[test]

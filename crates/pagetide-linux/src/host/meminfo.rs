@@ -22,6 +22,7 @@ impl MemInfo {
 pub fn parse(text: &str) -> (MemInfo, Vec<ImportNote>) {
     let mut notes = FileNotes::new("/proc/meminfo");
     let mut info = MemInfo::default();
+    let text = notes.without_cut(text, |line| line.ends_with(" kB"));
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let Some((name, value)) = line.split_once(':') else {
             // 2.4 began with a table in bytes; the lines below repeat its values.
@@ -58,6 +59,15 @@ mod tests {
         assert_eq!(info.get("Active(anon)"), Some(1532));
         assert_eq!(info.get("HugePages_Total"), Some(3));
         assert_eq!(info.get("Active"), None);
+    }
+
+    #[test]
+    fn a_number_that_is_cut_is_left_out() {
+        let text = "MemTotal: 24684096 kB\nMemFree: 1532 kB";
+        for (end, free) in [(text.len(), Some(1532)), (text.len() - 4, None)] {
+            let (info, notes) = parse(&text[..end]);
+            assert_eq!((info.get("MemFree"), notes.len(), notes[0].line), (free, 1, Some(2)));
+        }
     }
 
     #[test]

@@ -69,6 +69,27 @@ impl FileNotes {
         self.push(ImportNote { line, text: shown(text), ..ImportNote::new(self.place, message) });
     }
 
+    /// The text without a last line that has no end, which can be cut in the middle of a number. It
+    /// stays if `is_whole` says that nothing is missing, as of text without its last newline.
+    pub(crate) fn without_cut<'t>(
+        &mut self,
+        text: &'t str,
+        is_whole: impl Fn(&str) -> bool,
+    ) -> &'t str {
+        let start = text.rfind('\n').map_or(0, |end| end + 1);
+        let (before, last) = text.split_at(start);
+        if last.trim().is_empty() {
+            return text;
+        }
+        let index = before.lines().count();
+        if is_whole(last) {
+            self.line(index, "the last line has no end: is the file truncated?", last);
+            return text;
+        }
+        self.line(index, "left out: the file is truncated", last);
+        before
+    }
+
     /// Adds a note about the whole file.
     pub(crate) fn file(&mut self, message: impl Into<String>) {
         self.push(ImportNote::new(self.place, message));

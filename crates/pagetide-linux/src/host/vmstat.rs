@@ -17,6 +17,7 @@ pub fn parse(text: &str) -> (NamedCounts, Vec<ImportNote>) {
 pub(crate) fn parse_of(place: &'static str, text: &str) -> (NamedCounts, Vec<ImportNote>) {
     let mut notes = FileNotes::new(place);
     let mut entries = NamedCounts::new();
+    let text = notes.without_cut(text, |_| false);
     for (index, line) in text.lines().enumerate() {
         let words: Vec<&str> = line.split_whitespace().take(3).collect();
         match words.as_slice() {
@@ -51,6 +52,15 @@ mod tests {
         assert_eq!(names, ["nr_free_pages", "pgfault", "allocstall"]);
         assert_eq!(get(&entries, "allocstall"), Some(u64::MAX));
         assert_eq!(get(&entries, "pgscan"), None);
+    }
+
+    #[test]
+    fn a_number_that_is_cut_is_left_out() {
+        let (entries, notes) = parse("pgfault 7\npgmajfault 1");
+        assert_eq!(
+            (entries.len(), notes[0].message.as_str()),
+            (1, "left out: the file is truncated")
+        );
     }
 
     #[test]

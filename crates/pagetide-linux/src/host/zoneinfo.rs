@@ -104,6 +104,8 @@ pub fn parse(text: &str) -> (HostZoneInfo, Vec<ImportNote>) {
     let mut notes = FileNotes::new("/proc/zoneinfo");
     let mut info = HostZoneInfo::default();
     let mut part = ZoneSection::Outside;
+    // Nothing is read of the last line of a whole file.
+    let text = notes.without_cut(text, |line| line.contains("start_pfn:"));
     for (index, line) in text.lines().enumerate() {
         let words: Vec<&str> = line.split_whitespace().take(8).collect();
         if words.first() == Some(&"Node") {
@@ -325,6 +327,20 @@ Node 1, zone   Normal
         assert_eq!(lines, [1, 3, 4, 6, 7, 9, 12, 13]);
         assert!(notes[1].to_string().ends_with("/proc/zoneinfo:3: not a count: `pages free -1`"));
         assert_eq!(parse("").1[0].message, "the file has no zones");
+    }
+
+    #[test]
+    fn a_number_that_is_cut_is_left_out() {
+        let (info, notes) = parse("Node 0, zone DMA\n pages free 9\n high 1\n present 32");
+        assert_eq!(info.zones[0].present, None);
+        assert_eq!(
+            notes[0].to_string(),
+            "/proc/zoneinfo:4: left out: the file is truncated: `present 32`"
+        );
+        let (info, notes) =
+            parse(&TEXT.replace("Node 1", "Node 0")[..TEXT.find("\nNode 1").unwrap()]);
+        assert_eq!(info.zones[0].counters["start_pfn"], 1);
+        assert!(notes[0].message.starts_with("the last line has no end"), "{notes:?}");
     }
 
     #[test]
