@@ -218,8 +218,8 @@ impl HostWatermarks {
         // A step is never less than a quarter of min.
         let quarter = step.saturating_mul(4);
         let base = match due {
-            _ if self.min > quarter.saturating_add(3) => quarter,
             Some(due) if step.abs_diff(scale(managed, factor, 10_000).max(due / 4)) <= 1 => due,
+            _ if self.min > quarter.saturating_add(3) => quarter,
             _ => return 0,
         };
         self.min.checked_sub(base).filter(|boost| *boost >= BOOST_MIN).unwrap_or(0)
@@ -291,6 +291,9 @@ mod tests {
             assert_eq!(told(&read), boost > 0);
         }
         let read = of(&[("Normal", 4_000_000, [9024, 13_024, 17_024], None)], Some("32000"));
+        assert_eq!(read.marks[0].map(|marks| marks.min), Some(8000));
+        // The boost is more than the known reserve.
+        let read = of(&[("Normal", 4_000_000, [24_384, 28_384, 32_384], None)], Some("32000"));
         assert_eq!(read.marks[0].map(|marks| marks.min), Some(8000));
         // The reserve was written after the watermarks, or the kernel is too old for boosts.
         let read = of(&[("Normal", 1_000_000, [9024, 11_280, 13_536], None)], Some("32000"));
