@@ -15,6 +15,9 @@ pub enum HostError {
         /// Error of the system.
         source: io::Error,
     },
+    /// The root directory is a copy of /proc alone.
+    #[error("{} has no proc/zoneinfo, but zoneinfo", .0.display())]
+    ProcDirectory(PathBuf),
     /// The size of memory is unknown.
     #[error("neither {0} nor its meminfo says what memory the machine has")]
     NoMemory(String),
@@ -53,11 +56,13 @@ impl HostError {
             HostError::Root { .. } | HostError::NoMemory(_) => {
                 "DIR must be laid out like `/`: DIR/proc/zoneinfo, DIR/sys/fs/cgroup"
             }
+            HostError::ProcDirectory(_) => "give the directory above, whose `proc` this is",
             HostError::NoReport { .. } => {
                 "a report begins with `invoked oom-killer` or `page allocation failure`"
             }
             HostError::BadReport { .. } => {
-                "give all lines of the report: `dmesg`, `journalctl -k`, or /var/log/kern.log"
+                "give all lines of the report (`dmesg`, `journalctl -k`, or /var/log/kern.log), or \
+                 choose another with --report N"
             }
             HostError::TooLarge { .. } => "describe a part of it, for example one node",
             HostError::Refused(_) => {

@@ -106,7 +106,8 @@ impl PageLists {
         self.with(other, u64::saturating_sub)
     }
 
-    fn with(self, other: PageLists, change: fn(u64, u64) -> u64) -> PageLists {
+    /// Each list changed by that of `other`.
+    pub(super) fn with(self, other: PageLists, change: fn(u64, u64) -> u64) -> PageLists {
         PageLists {
             active_anon: change(self.active_anon, other.active_anon),
             inactive_anon: change(self.inactive_anon, other.inactive_anon),

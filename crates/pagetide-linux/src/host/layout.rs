@@ -184,9 +184,11 @@ fn without_zones(
     };
     let ends = [size.pages_in(DMA_BYTES_MAX).min(low), low, u64::MAX];
     let mut zones: Vec<ZoneLayout> = Vec::new();
-    let mut start = 0;
+    let (mut start, mut left) = (0, lists);
     for (name, end) in names.into_iter().zip(ends) {
         let pages = total.min(end) - start;
+        let lists = free::scaled(left, pages, total - start);
+        left = left.minus(lists);
         start += pages;
         if pages > 0 {
             zones.push(ZoneLayout {
@@ -194,7 +196,7 @@ fn without_zones(
                 present: pages,
                 managed: pages,
                 usage: usage.part(pages, total),
-                lists: free::scaled(lists, pages, total),
+                lists,
                 marks: None,
                 cma: HostCma::default(),
                 free_lists: None,

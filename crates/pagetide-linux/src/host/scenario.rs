@@ -75,7 +75,7 @@ pub fn write(
     layout_notes.append(&mut marks.notes);
     layout_notes.extend(unnamed::notes(host, size));
     free_lists::assign_free_lists(host, &mut nodes, size, options.as_is, &mut layout_notes);
-    let mut page = ScenarioText::new(size);
+    let mut page = ScenarioText::new(size, options.report.is_some());
     let nr_cpus = host.zones.nr_cpus();
     let cpus = nr_cpus.clamp(1, CPUS_MAX);
     let managed = nodes.iter().flat_map(|node| &node.zones);
@@ -129,13 +129,12 @@ pub fn write(
         costs::write(&mut page, measured);
     }
     knobs::policies(&mut page, host, set, set_note);
-    knobs::write(&mut page, host, &marks);
+    knobs::write(&mut page, host, set, &marks);
     let memory = size.bytes_of(managed);
     let mut names = NameAllocator::new(&[TASK, request::TASK]);
-    let groups = groups::write(&mut page, host, memory, options, &mut names);
+    let groups = groups::write(&mut page, host, memory, nodes.len(), options, &mut names);
     if options.as_is {
-        let processes = options.report.map_or(&[][..], |report| &report.processes);
-        idle::write(&mut page, host, &nodes, &groups, processes, &mut names);
+        idle::write(&mut page, host, &nodes, &groups, options.report, &mut names);
     }
     match options.report {
         None => task(&mut page, free, !groups.is_empty()),

@@ -66,6 +66,9 @@ impl HostSnapshot {
     /// needed.
     pub fn read(root: &Path) -> Result<HostSnapshot, HostError> {
         let files = HostFiles::new(root)?;
+        if files.exists("/zoneinfo") && !files.exists("/proc") {
+            return Err(HostError::ProcDirectory(root.to_owned()));
+        }
         let mut notes = Vec::new();
         let mut host = HostSnapshot {
             release: files

@@ -92,6 +92,9 @@ fn an_import_overwrites_nothing_and_needs_a_system() {
     import(&place, "linux-6.18", "-o absent/host.toml").fails(2, &["absent/host.toml"]);
     let host = place.starting("import host --root");
     host("absent").fails(2, &["cannot read absent", "hint: DIR must be laid out like `/`"]);
+    std::fs::create_dir(place.path("proc")).unwrap();
+    std::fs::write(place.path("proc/zoneinfo"), "Node 0, zone Normal\n").unwrap();
+    host("proc").fails(2, &["proc has no proc/zoneinfo", "hint: give the directory above"]);
     host("host.toml").fails(2, &["cannot read host.toml", "hint:"]);
     host(".").fails(2, &["./proc/zoneinfo", "says what memory", "hint:"]);
 }
@@ -209,6 +212,16 @@ fn a_report_becomes_a_scenario_that_runs() {
         let ran = place.run(format!("run {name}.toml --repeats 1"));
         ran.succeeds().prints(&["oom_kill"]);
     }
+    let limited = "a invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0\n\
+        Task in /a/b killed as a result of limit of /a\n\
+        memory: usage 5120kB, limit 5120kB, failcnt 9\n\
+        Memory cgroup stats for /a: inactive_anon:4000KB active_anon:1000KB\n\
+        [ pid ]   uid  tgid total_vm      rss nr_ptes swapents oom_score_adj name\n\
+        [   9]     0     9    26000     1200      10        0             0 eater\n";
+    std::fs::write(place.path("limited.log"), limited).unwrap();
+    place.run("import report limited.log -o limited.toml").succeeds();
+    let ran = place.run("run limited.toml --repeats 1");
+    ran.succeeds().prints(&["task `eater` of group `a` was killed: out of memory"]);
     let ran = place.run(format!("import report '{}' --report 2", log("failure").display()));
     ran.fails(2, &["has no report 2", "it has 1", "hint: a report begins with"]);
 }

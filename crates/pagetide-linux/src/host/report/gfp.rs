@@ -68,8 +68,9 @@ fn of_names(names: &str) -> RequestFlags {
 
 fn of_bits(bits: u64) -> RequestFlags {
     let has = |mask: u64| bits & mask != 0;
-    // Since 4.4 waiting and waking kswapd have bits of their own.
-    let is_split = has(0x240_0000);
+    // Since 4.4 waiting (0x400000) and waking kswapd have bits of their own. From 2.6.38 to 4.3 the
+    // first is __GFP_NO_KSWAPD.
+    let is_split = has(0x200_0000);
     RequestFlags {
         direct: if is_split { has(0x40_0000) } else { has(0x10) },
         high: has(0x20),
@@ -99,6 +100,9 @@ mod tests {
             let atomic = RequestFlags { high: true, ..RequestFlags::default() };
             assert_eq!(parse(text), Some(atomic), "{text}");
         }
+        // __GFP_NO_KSWAPD of Linux 3.2, in a request that may not sleep.
+        let atomic = RequestFlags { high: true, ..RequestFlags::default() };
+        assert_eq!((parse("0x400020"), parse("0x4000d0")), (Some(atomic), Some(kernel)));
         let user = RequestFlags { movable: true, ..kernel };
         assert_eq!(parse("0x100cca(GFP_HIGHUSER_MOVABLE)"), Some(user));
         assert_eq!(parse("0x280da"), Some(user));

@@ -3,7 +3,9 @@
 //! Invariant: amounts are in pages of the report's own page size, which the free lists state.
 
 use super::log::LogLine;
-use super::{gfp, FailedRequest, KernelReport, ReportedGroup, ReportedProcess, PLACE};
+use super::{
+    gfp, FailedRequest, KernelReport, ReportedGroup, ReportedLimit, ReportedProcess, PLACE,
+};
 use crate::host::buddyinfo::BuddyInfo;
 use crate::host::error::HostError;
 use crate::host::note::{shown, ImportNote};
@@ -25,7 +27,7 @@ pub(super) fn is_start(text: &str) -> bool {
 
 /// Reads the lines of a report; the first is its start.
 pub(super) fn read(lines: &[LogLine]) -> Result<KernelReport, HostError> {
-    let page_kb = lines.iter().find_map(|line| page_kb(&line.text));
+    let page_kb = page_kb_of(lines);
     let mut reader = ReportReader {
         page_kb: page_kb.unwrap_or(4),
         report: KernelReport { page_kb: page_kb.unwrap_or(0), ..KernelReport::default() },
@@ -33,12 +35,36 @@ pub(super) fn read(lines: &[LogLine]) -> Result<KernelReport, HostError> {
     };
     for (index, line) in lines.iter().enumerate() {
         if index == 0 {
-            reader.report.request = request(line)?;
+            reader.report.request = first_line(lines)?;
         } else {
             reader.line(line)?;
         }
     }
     reader.finish()
+}
+
+/// The request of the first line, which can be wrapped: then with what follows.
+fn first_line(lines: &[LogLine]) -> Result<FailedRequest, HostError> {
+    let mut joined = lines[0].clone();
+    let refused = match request(&joined) {
+        Ok(request) => return Ok(request),
+        Err(refused) => refused,
+    };
+    for next in lines[1..].iter().take(2) {
+        joined.text = format!("{} {}", joined.text, next.text);
+        if let Ok(request) = request(&joined) {
+            return Ok(request);
+        }
+    }
+    Err(refused)
+}
+
+/// The size of a page that most free lists have.
+fn page_kb_of(lines: &[LogLine]) -> Option<u64> {
+    let found: Vec<u64> = lines.iter().filter_map(|line| page_kb(&line.text)).collect();
+    let number = |kb: &u64| found.iter().filter(|other| *other == kb).count();
+    // The first of those that are equally frequent.
+    found.iter().rev().copied().max_by_key(number)
 }
 
 /// The size of a page, from a free list: `1*4kB 0*8kB ...`.
@@ -155,11 +181,11 @@ impl ReportReader {
             ["Task", "in", _, "killed", "as", "a", "result", "of", "limit", "of", path, ..] => {
                 self.group().path = shown(path);
             }
-            ["memory:", "usage", rest @ ..] => self.limit(rest, line, |group, usage, limit| {
-                (group.usage_kb, group.limit_kb) = (usage, limit);
+            ["memory:", "usage", rest @ ..] => self.limit(rest, line, |group, memory| {
+                group.memory = Some(memory);
             }),
-            ["memory+swap:", "usage", rest @ ..] => self.limit(rest, line, |group, _, limit| {
-                group.memory_and_swap_kb = Some(limit);
+            ["memory+swap:", "usage", rest @ ..] => self.limit(rest, line, |group, both| {
+                group.memory_and_swap = Some(both);
             }),
             ["Memory", "cgroup", "stats", "for", path, stat @ ..] => {
                 let path = path.trim_end_matches(':');
@@ -167,20 +193,18 @@ impl ReportReader {
                 if group.path.is_empty() {
                     group.path = shown(path);
                 }
-                // Of several groups below the limit, the first is the one at its limit.
-                if group.stat.is_empty() {
-                    for word in stat {
-                        let (name, value) = word.split_once(':').unwrap_or((word, ""));
-                        if let Some(kb) = kbytes(value) {
-                            group.stat.push((name.to_owned(), kb.saturating_mul(1024)));
-                        }
+                // Before 5.3 each group below the limit has a line with what is its own.
+                for word in stat {
+                    let (name, value) = word.split_once(':').unwrap_or((word, ""));
+                    if let Some(kb) = kbytes(value) {
+                        add_stat(&mut group.stat, name, kb.saturating_mul(1024));
                     }
-                    self.is_in_stat = true;
                 }
+                self.is_in_stat = true;
             }
             [name, bytes] if was_in_stat && count(bytes).is_some() && !name.contains(':') => {
                 let bytes = count(bytes).unwrap_or(0);
-                self.group().stat.push(((*name).to_owned(), bytes));
+                add_stat(&mut self.group().stat, name, bytes);
                 self.is_in_stat = true;
             }
             [word, ..] if word.starts_with("oom-kill:constraint=") => self.constraint(text),
@@ -229,12 +253,17 @@ impl ReportReader {
     }
 
     /// `307200kB, limit 307200kB, failcnt 93`
-    fn limit(&mut self, words: &[&str], line: &LogLine, set: fn(&mut ReportedGroup, u64, u64)) {
+    fn limit(
+        &mut self,
+        words: &[&str],
+        line: &LogLine,
+        set: fn(&mut ReportedGroup, ReportedLimit),
+    ) {
         // The commas stand alone after the amounts were set apart.
         let amounts: Vec<u64> =
             words.iter().filter_map(|word| kbytes(word.trim_end_matches(','))).collect();
         match amounts.as_slice() {
-            [usage, limit, ..] => set(self.group(), *usage, *limit),
+            &[usage_kb, limit_kb, ..] => set(self.group(), ReportedLimit { usage_kb, limit_kb }),
             _ => self.note(line, "not a usage and a limit in kB"),
         }
     }
@@ -379,8 +408,12 @@ impl ReportReader {
         };
         let anon = get("rss_anon").and_then(count).or_else(|| get("rss").and_then(count));
         let old = get("oom_adj").and_then(|adj| adj.parse::<i32>().ok());
-        // Before 2.6.36 the adjustment went from -17 (never) to 15.
-        let old = old.map(|adj| if adj <= -17 { -1000 } else { adj * 1000 / 15 });
+        // Before 2.6.36 the adjustment went from -17 (never) to 15. Converted as Linux 2.6.36 does
+        // (oom_adjust_write in fs/proc/base.c).
+        let old = old.map(|adj| match adj.clamp(-17, 15) {
+            15 => 1000,
+            adj => adj * 1000 / 17,
+        });
         let adj = get("oom_score_adj").and_then(|adj| adj.parse::<i32>().ok()).or(old);
         let names = columns.iter().position(|column| column == "name");
         let name = names.and_then(|at| words.get(at..)).map(|words| words.join(" "));
@@ -418,7 +451,8 @@ impl ReportReader {
 
     /// Notes zones that the report does not describe: its total of free pages is larger.
     fn note_missing_zones(&mut self) {
-        let described: u64 = self.report.zones.zones.iter().filter_map(|zone| zone.free).sum();
+        let free = self.report.zones.zones.iter().filter_map(|zone| zone.free);
+        let described = free.fold(0, u64::saturating_add);
         let total = self.totals.get("free").copied().unwrap_or(0);
         if !self.report.zones.zones.is_empty() && described < total - total / 8 {
             let message = format!(
@@ -452,7 +486,7 @@ impl ReportReader {
             }
         }
         if let Some(group) = &self.report.group {
-            if group.limit_kb == 0 && group.usage_kb == 0 && self.report.zones.zones.is_empty() {
+            if group.memory.is_none() && self.report.zones.zones.is_empty() {
                 return Err(HostError::BadReport {
                     line: self.report.request.line,
                     message: "the report names a group, but not its usage and limit".to_owned(),
@@ -460,6 +494,13 @@ impl ReportReader {
             }
         }
         Ok(self.report)
+    }
+}
+
+fn add_stat(stat: &mut Vec<(String, u64)>, name: &str, bytes: u64) {
+    match stat.iter_mut().find(|(entry, _)| entry == name) {
+        Some((_, sum)) => *sum = sum.saturating_add(bytes),
+        None => stat.push((name.to_owned(), bytes)),
     }
 }
 

@@ -80,7 +80,9 @@ fn is_counter(line: &str) -> bool {
     let is_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     if let Some((name, value)) = word.split_once(':') {
         let is_name = name.starts_with(|c: char| c.is_ascii_lowercase());
-        return is_name && name != "active_anon" && is_digit(value);
+        // A total in pages, not an amount in kB, begins the list of totals.
+        let is_first_total = name == "active_anon" && !value.contains("kB");
+        return is_name && !is_first_total && is_digit(value);
     }
     let types = word.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
     let is_block =
@@ -165,6 +167,11 @@ mod tests {
         let joined = format!("Node 0 {}yz 1", "x".repeat(HARD_WRAP - 15));
         assert_eq!(texts(&text), ["a b c d", "e", joined.as_str(), "f", "g"]);
         assert_eq!(lines(&text)[2].number, 4);
+        let zone = "Normal free:4kB high:3kB\nactive_anon:8kB inactive_anon:4kB\nactive_anon:5\n";
+        assert_eq!(
+            texts(zone),
+            ["Normal free:4kB high:3kB active_anon:8kB inactive_anon:4kB", "active_anon:5"]
+        );
         let plain = "active_anon:1 inactive_anon:2\nactive_file:3\nNode 0 DMA free:4kB\nmin:5kB\nother text\n";
         let joined = [
             "active_anon:1 inactive_anon:2 active_file:3",

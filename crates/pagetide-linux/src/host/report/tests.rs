@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::scenario::{write, HostImportOptions};
 use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_scenario::model::Setup;
+use pagetide_scenario::model::{Setup, Task};
 use std::path::Path;
 
 // Made up, as Linux 6.1, 2.6.32 and 5.10 write them.
@@ -68,8 +68,7 @@ fn old_reports_and_tables_of_processes_are_read() {
         let task = setup.tasks.iter().find(|task| task.name == name).unwrap();
         task.resident.iter().map(|part| part.anon()).sum::<u64>()
     };
-    // Shares of each list are rounded down.
-    assert_eq!((anon("udevd"), anon("tar"), anon("idle")), (299, 2499, 399));
+    assert_eq!((anon("udevd"), anon("tar"), anon("idle")), (300, 2500, 400));
     let quoted: String = OLD.lines().map(|line| format!("> {line}\n")).collect();
     assert_eq!(report(&quoted).zones, found.zones);
 }
@@ -78,11 +77,16 @@ fn old_reports_and_tables_of_processes_are_read() {
 fn a_group_at_its_limit_is_read() {
     let found = report(GROUP);
     let group = found.group.as_ref().unwrap();
-    assert_eq!((group.path.as_str(), group.limit_kb), ("/web.slice", 102_400));
+    let limit = ReportedLimit { usage_kb: 102_400, limit_kb: 102_400 };
+    assert_eq!((group.path.as_str(), group.memory), ("/web.slice", Some(limit)));
     assert_eq!(found.processes[0].name, "stress me");
     let (setup, text) = setup(GROUP);
-    assert_eq!(setup.groups[0].controls[0].to_string(), "100M");
-    assert_eq!(setup.tasks.last().unwrap().group, Some(0));
+    // Less 6144 kB on no list, of which 180 kB are page tables.
+    assert_eq!(setup.groups[0].controls[0].to_string(), "96436K");
+    assert!(text.contains("5964 kB of the group's usage are on no list"), "{text}");
+    assert!(setup.tasks.iter().all(|task| task.group == Some(0)));
+    let resident: Vec<_> = setup.tasks.iter().map(|it| (it.name.as_str(), pages(it))).collect();
+    assert_eq!(resident, [("stress_me", 23_000), ("idle-web_slice", 1064), ("request", 0)]);
     assert!(text.contains("does not describe the machine, which is assumed"), "{text}");
     let version_1 = "a invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0\n\
         Task in /a/b killed as a result of limit of /a\n\
@@ -92,8 +96,92 @@ fn a_group_at_its_limit_is_read() {
         Memory cgroup stats for /a/b: cache:0KB rss:1KB inactive_anon:4KB active_anon:1KB\n";
     let found = report(version_1);
     let group = found.group.as_ref().unwrap();
-    assert_eq!((group.path.as_str(), group.memory_and_swap_kb), ("/a", Some(10_240)));
-    assert_eq!(group.stat[2], ("inactive_anon".to_owned(), 4000 << 10));
+    let both = ReportedLimit { usage_kb: 5120, limit_kb: 10_240 };
+    assert_eq!((group.path.as_str(), group.memory_and_swap), ("/a", Some(both)));
+    assert_eq!(group.stat[2], ("inactive_anon".to_owned(), 4004 << 10));
+}
+
+fn pages(task: &Task) -> u64 {
+    task.resident.iter().map(|part| part.anon() + part.file()).sum()
+}
+
+/// A group of version 1 with these lines, in a scenario.
+fn group_of_version_1(lines: &str) -> (Setup, String) {
+    let first = "a invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0";
+    let stat = "Memory cgroup stats for /a: inactive_anon:4000KB active_anon:1000KB";
+    setup(&format!("{first}\nTask in /a/b killed as a result of limit of /a\n{lines}{stat}\n"))
+}
+
+#[test]
+fn the_limit_of_a_group_can_be_unknown_or_that_of_memory_and_swap() {
+    let limit = |setup: &Setup| setup.groups.first().map(|group| group.controls[0].to_string());
+    let unlimited = "memory: usage 5120kB, limit 9007199254740988kB, failcnt 9\n";
+    let both = "memory+swap: usage 6000kB, limit 6000kB, failcnt 0\n";
+    // 880 kB are swapped out, and 120 kB less 2 page tables are on no list.
+    let (setup, text) = group_of_version_1(&format!("{unlimited}{both}"));
+    assert_eq!(limit(&setup).as_deref(), Some("5008K"), "{text}");
+    let (setup, text) = group_of_version_1(&format!("{unlimited}{both}Total swap = 4000kB\n"));
+    assert_eq!(limit(&setup), None);
+    assert!(text.contains("limit of memory and swap (6000 kB) is left out"), "{text}");
+    let constraint =
+        "[  101.1] oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/web,task_memcg=/web\n";
+    let (setup, text) = self::setup(&format!("{FAILURE}{constraint}"));
+    assert_eq!(limit(&setup), None);
+    assert!(text.contains("the limit of the group is unknown"), "{text}");
+}
+
+#[test]
+fn impossible_numbers_of_processes_are_bounded() {
+    let adj = report(&OLD.replace("-17 udevd", "2147484 udevd")).processes[0].oom_score_adj;
+    assert_eq!(adj, 1000);
+    let adj = report(&OLD.replace("-17 udevd", "-8 udevd")).processes[0].oom_score_adj;
+    assert_eq!(adj, -470);
+    let huge = u64::MAX.to_string();
+    let (setup, _) =
+        setup(&OLD.replace(" 300   0", &format!(" {huge}   0")).replace("2500", &huge));
+    assert_eq!(setup.tasks.iter().map(pages).sum::<u64>(), 3200 + 500);
+}
+
+#[test]
+fn many_processes_and_small_zones_have_room_for_page_tables() {
+    let zone = FAILURE.lines().find(|line| line.contains("Node 0 DMA32 free:")).unwrap();
+    let blocks = FAILURE.lines().find(|line| line.contains("Node 0 DMA32: ")).unwrap();
+    let mut text = FAILURE.to_owned();
+    // All memory of zone Movable is on the lists or free.
+    let full = zone.replace("DMA32", "Movable").replace(":65536kB", ":26400kB");
+    let blocks = blocks.replace("DMA32", "Movable");
+    text += &format!("{}\n{blocks}\n", full.replace(":60000kB", ":26400kB"));
+    text += "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name\n";
+    for number in 0..30 {
+        text += &format!("[ {number} ] 0 {number} 5000 {} 4096 0 0 p{number}\n", 700 + number);
+    }
+    let (setup, text) = setup(&text);
+    assert!(setup.tasks.len() > 24, "{text}");
+}
+
+#[test]
+fn a_wrapped_first_line_and_other_page_sizes_are_read() {
+    let (start, rest) = FAILURE.split_once("order:3, ").unwrap();
+    let found = report(&format!("{start}\n[  101.000001] order:3, {rest}"));
+    assert_eq!((found.request.order, found.request.line), (3, 2));
+    let blocks = FAILURE.lines().find(|line| line.contains("Node 0 DMA32: ")).unwrap();
+    let odd = FAILURE.replacen("Mem-Info:", "Mem-Info:\n[  101.000006] x: 1*64kB", 1) + blocks;
+    assert_eq!(report(&odd).page_kb, 4);
+}
+
+#[test]
+fn the_first_complete_report_is_taken() {
+    let (start, rest) = FAILURE.split_once("order:3").unwrap();
+    let (first, rest) = rest.split_once('\n').unwrap();
+    let other = "[  101.000001] other: page allocation failure: order:1, mode:0xcc0(GFP_KERNEL)";
+    let text = format!("{start}order:3{first}\n{other}\n{rest}");
+    let found = report(&text);
+    assert_eq!((found.request.order, found.request.line), (1, 3));
+    assert!(found.notes[0].message.starts_with("the report in line 2 is not complete"));
+    let error = parse(&text, Some(1)).unwrap_err();
+    assert!(error.hint().contains("--report N"), "{error}");
+    let (_, text) = setup(&text);
+    assert!(!text.contains("# /proc/") && text.contains("# report: "), "{text}");
 }
 
 #[test]
@@ -101,9 +189,7 @@ fn one_of_several_reports_is_chosen() {
     let both = format!("{FAILURE}{}", FAILURE.replace("order:3", "order:5"));
     let first = report(&both);
     assert_eq!(first.request.order, 3);
-    assert!(first.notes[0]
-        .message
-        .contains("2 reports; this is the first, others are in lines 20"));
+    assert!(first.notes[0].message.contains("2 reports; this is number 1, others are in lines 20"));
     assert_eq!(parse(&both, Some(2)).unwrap().request.order, 5);
     for number in [0, 3] {
         let error = parse(&both, Some(number)).unwrap_err();
@@ -145,7 +231,11 @@ fn a_report_that_is_cut_is_refused_with_its_line() {
     assert!(torn.free_blocks.is_empty() && torn.notes[0].message.contains("left out"));
     for text in [FAILURE, OLD, GROUP] {
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
-            let _ = parse(&text[..end], None);
+            let Ok(report) = parse(&text[..end], None) else { continue };
+            let options =
+                HostImportOptions { as_is: true, report: Some(&report), ..Default::default() };
+            let written = write(&report.snapshot(), options);
+            assert!(written.is_ok(), "{end}: {written:?}");
         }
     }
 }

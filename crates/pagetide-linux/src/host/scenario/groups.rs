@@ -23,11 +23,12 @@ const IDLE_ROOM: usize = 64 << 10;
 /// Swappiness of a system that does not report it.
 const SWAPPINESS: u64 = 60;
 
-/// Writes the groups of a machine with `memory` bytes; returns them with their names.
+/// Writes the groups of a machine with `memory` bytes and `nodes` nodes; returns them with their names.
 pub(super) fn write(
     page: &mut ScenarioText,
     host: &HostSnapshot,
     memory: u64,
+    nodes: usize,
     options: HostImportOptions<'_>,
     names: &mut NameAllocator,
 ) -> Vec<(usize, String)> {
@@ -50,12 +51,12 @@ pub(super) fn write(
     }
     let mut name_of: Vec<Option<String>> = vec![None; host.groups.len()];
     let mut written: Vec<(usize, String)> = Vec::new();
+    let idle_bytes = idle::GROUP_BYTES + idle::NODE_BYTES * nodes;
     for (index, group) in host.groups.iter().enumerate().filter(|(index, _)| is_kept[*index]) {
         let parent = group.parent.and_then(|parent| name_of.get(parent)).cloned().flatten();
         let name = names.name(&group.path);
         let text = one(group, &name, parent.as_deref(), &controls[index]);
-        let idle =
-            if options.as_is { IDLE_ROOM + idle::GROUP_BYTES * (written.len() + 1) } else { 0 };
+        let idle = if options.as_is { IDLE_ROOM + idle_bytes * (written.len() + 1) } else { 0 };
         if page.len() + text.text_len() + idle + ROOM > SCENARIO_BYTES_MAX as usize {
             let message = format!(
                 "{} left out: the scenario would be larger than {} KiB",

@@ -17,7 +17,12 @@ use pagetide_scenario::names::{NameSet, ZoneName};
 /// zone DMA, as on many ARM machines, its first ratio is also that of zone Normal.
 const RESERVE_RATIOS: [&str; 4] = ["256", "256", "32", "0"];
 
-pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot, marks: &ReadMarks) {
+pub(super) fn write(
+    page: &mut ScenarioText,
+    host: &HostSnapshot,
+    set: PolicySet,
+    marks: &ReadMarks,
+) {
     page.line("");
     page.line("[sysctl]");
     let places = ["/proc/sys/vm/", "/sys/kernel/debug/", "/sys/kernel/mm/"];
@@ -65,7 +70,7 @@ pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot, marks: &ReadMa
         let name = ratios.name();
         page.line(&format!("\"{name}\" = \"256 256 256 0\" # all below HighMem is zone DMA"));
     }
-    switches(page, host);
+    switches(page, host, set);
     read_ahead(page, host);
 }
 
@@ -107,9 +112,15 @@ fn is_in_bounds(sysctl: Sysctl, text: &str, size: PageSize) -> bool {
 
 /// Switches that follow from the release, where its file is unknown. A release between two sets of
 /// policies can have what the older set does not.
-fn switches(page: &mut ScenarioText, host: &HostSnapshot) {
+fn switches(page: &mut ScenarioText, host: &HostSnapshot, set: PolicySet) {
     let Some(release) = &host.release else { return };
-    for sysctl in [Sysctl::WatermarkBoostFactor, Sysctl::CompactionProactiveness] {
+    // Linux 3.15 has the set of 3.3, which switches it off.
+    let is_off = set.switched_off().iter().any(|(sysctl, _)| *sysctl == Sysctl::FaultAroundBytes);
+    let around =
+        Some(Sysctl::FaultAroundBytes).filter(|_| is_off && !release::is_before(release, "3.15"));
+    for sysctl in
+        [Sysctl::WatermarkBoostFactor, Sysctl::CompactionProactiveness].into_iter().chain(around)
+    {
         let file = sysctl.file();
         let ControlOrigin::Linux(since) = file.since else { continue };
         if host.sysctl(sysctl).is_none() {

@@ -5,6 +5,7 @@
 
 use crate::host::note::{shown, EscapedChar, ImportNote};
 use crate::host::number::show_pages;
+use crate::host::report::PLACE;
 use pagetide_core::units::page_size::PageSize;
 
 /// Columns of a comment.
@@ -15,13 +16,15 @@ const WIDTH: usize = 100;
 pub(super) struct ScenarioText {
     /// Size of the system's pages.
     pub size: PageSize,
+    /// Whether the system is that of a report, so that no file was read.
+    is_of_report: bool,
     text: String,
     notes: Vec<ImportNote>,
 }
 
 impl ScenarioText {
-    pub(super) fn new(size: PageSize) -> ScenarioText {
-        ScenarioText { size, text: String::new(), notes: Vec::new() }
+    pub(super) fn new(size: PageSize, is_of_report: bool) -> ScenarioText {
+        ScenarioText { size, is_of_report, text: String::new(), notes: Vec::new() }
     }
 
     pub(super) fn line(&mut self, line: &str) {
@@ -45,7 +48,10 @@ impl ScenarioText {
     }
 
     /// Adds a comment that is also a note.
-    pub(super) fn comment_note(&mut self, note: ImportNote) {
+    pub(super) fn comment_note(&mut self, mut note: ImportNote) {
+        if self.is_of_report && note.place.starts_with('/') {
+            PLACE.clone_into(&mut note.place);
+        }
         self.comment(&note.to_string());
         self.notes.push(note);
     }
