@@ -406,6 +406,14 @@ mod tests {
         fs_reads: 0,
         fs_requests: 0,
         writebacks: 0,
+        lzo_compressed: 0,
+        lzo_decompressed: 0,
+        lzo_rle_compressed: 0,
+        lzo_rle_decompressed: 0,
+        lz4_compressed: 0,
+        lz4_decompressed: 0,
+        zstd_compressed: 0,
+        zstd_decompressed: 0,
     };
 
     #[track_caller]
@@ -450,6 +458,14 @@ mod tests {
             Work { fs_reads: 1, ..NOTHING },
             Work { fs_requests: 1, ..NOTHING },
             Work { writebacks: 1, ..NOTHING },
+            Work { lzo_compressed: 1, ..NOTHING },
+            Work { lzo_decompressed: 1, ..NOTHING },
+            Work { lzo_rle_compressed: 1, ..NOTHING },
+            Work { lzo_rle_decompressed: 1, ..NOTHING },
+            Work { lz4_compressed: 1, ..NOTHING },
+            Work { lz4_decompressed: 1, ..NOTHING },
+            Work { zstd_compressed: 1, ..NOTHING },
+            Work { zstd_decompressed: 1, ..NOTHING },
         ];
         assert_eq!(alone.len(), NOTHING.fields().len(), "a new kind of work needs its line");
         for work in alone {
