@@ -217,15 +217,19 @@ impl Find {
         }
     }
 
-    /// The incomplete work of a run: walltimes of foreground tasks, and `elapsed`.
+    /// The incomplete work of a run: walltimes of foreground tasks, and `elapsed`. For a question
+    /// about kills by watchers, such a kill is no reason.
     fn ends<'a>(&'a self, run: &'a RunRecord) -> impl Iterator<Item = (String, Incomplete)> + 'a {
         let tasks = &self.question.scenario.variants[0].setup.tasks;
         let awaited = tasks.iter().filter(|task| !task.background);
         let scopes = awaited.map(|task| Scope::Task(Owner::new(&task.name)));
         let keys = scopes.map(|scope| scope.metric(declared::WALLTIME));
         let keys = keys.chain([Scope::Machine.metric(declared::ELAPSED)]);
+        let mut asked = self.question.criterion.metrics();
+        let asks_for_kills = asked.any(|metric| declared::counts_kills_by_watchers(metric));
         keys.map(|key| self.names.text(&key))
             .filter_map(|key| Some((run.metrics.get(&key)?.ended?, key)))
+            .filter(move |(ended, _)| !(asks_for_kills && *ended == Incomplete::Signalled))
             .map(|(ended, key)| (key, ended))
     }
 

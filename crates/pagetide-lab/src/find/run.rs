@@ -276,6 +276,23 @@ mod tests {
     }
 
     #[test]
+    fn a_question_about_kills_by_watchers_accepts_them() {
+        let evicts = |value: u32, seed: u64| {
+            let mut record = stalls(value, seed, 0)?;
+            let ended = (value >= 90).then_some(Incomplete::Signalled);
+            let evictions = f64::from(u8::from(value >= 90));
+            let elapsed = Metric { ended, ..Metric::new(1.0, Unit::Seconds) };
+            record.metrics.insert("elapsed".to_owned(), elapsed);
+            record.metrics.insert("t.evictions".to_owned(), Metric::new(evictions, Unit::Count));
+            Ok(record)
+        };
+        let find = ask("t.evictions > 0", |value, seed| evicts(value.unwrap_or(60), seed)).unwrap();
+        let answer = FindAnswer::of(&find).unwrap();
+        assert_eq!(value(&find, &answer), "90");
+        assert_eq!(answer.nr_unfinished, 0);
+    }
+
+    #[test]
     fn unconfirmed_and_not_monotone_answers_are_not_deployed() {
         let unconfirmed = ask("allocstall == 0", |value, seed| {
             stalls(value.unwrap_or(60), seed, u32::from(value.is_none() || seed > 10))

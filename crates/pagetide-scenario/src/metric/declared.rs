@@ -102,6 +102,11 @@ pub fn is_state(name: &str) -> bool {
     STATES.iter().any(|metric| metric.name == name)
 }
 
+/// Whether a key asks for kills by watchers.
+pub fn counts_kills_by_watchers(key: &str) -> bool {
+    [KILLS, EVICTIONS, TIMES_KILLED].iter().any(|metric| ends_with(key, metric.name))
+}
+
 /// Whether a key or a pattern ends in this metric name.
 fn ends_with(key: &str, name: &str) -> bool {
     let owner = key.strip_suffix(name);
