@@ -231,7 +231,7 @@ fn variant_settings(report: &Report) -> Vec<String> {
 
 /// Settings of a variant whose tasks or files differ from those of the variant `first`.
 fn load(variant: &Variant, first: &str) -> Vec<String> {
-    let is_load = |key: &str| key.starts_with("task.") || key.starts_with("file.");
+    let is_load = |key: &str| ["task.", "file.", "watcher."].iter().any(|it| key.starts_with(it));
     let said = variant.sets.iter().filter(|(key, _)| is_load(key));
     // As for `--set`: without quotes.
     let plain = |value: &str| {
