@@ -163,6 +163,10 @@ pub fn machine(machine: &MachineSetup) -> String {
             _ => format!("{} swap{on} (priority {priority})", size(swap.size)),
         });
     }
+    if let Some(zswap) = &machine.zswap {
+        let (name, percent) = (zswap.compressor.name(), zswap.max_pool_percent);
+        parts.push(format!("zswap ({name}, {percent} % of memory)"));
+    }
     if machine.swap.is_empty() {
         parts.push("no swap".to_owned());
     }

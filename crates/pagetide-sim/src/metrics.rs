@@ -5,7 +5,7 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::task::{
-    zram_levels, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks,
+    compressed_levels, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks,
 };
 use crate::world::groups::{GroupCounts, GroupTotals};
 use crate::world::results::slabs::SlabLevels;
@@ -59,8 +59,19 @@ fn of_machine(
         machine.put_named(name, blocks as f64, Unit::Count);
     }
     put_zones(&mut machine, &world.machine.free_blocks_of_zones());
+    compressed_levels(&world.machine).for_each(|(metric, level)| machine.put(metric, level as f64));
+    if let Some(stats) = world.machine.zswap_stats() {
+        for (metric, count) in [
+            (declared::ZSWAP_WRITTEN, stats.written_back_pages),
+            (declared::ZSWAP_LIMIT, stats.pool_limit_hit),
+            (declared::ZSWAP_POOR, stats.reject_compress_poor),
+            (declared::ZSWAP_NO_MEMORY, stats.reject_alloc_fail),
+            (declared::ZSWAP_UNRECLAIMED, stats.reject_reclaim_fail),
+        ] {
+            machine.put(metric, count as f64);
+        }
+    }
     if let Some(levels) = world.machine.zram_levels() {
-        zram_levels(&world.machine).for_each(|(metric, level)| machine.put(metric, level as f64));
         machine.put(declared::ZRAM_USED_MAX, levels.max_used_bytes as f64);
         machine.put(declared::ZRAM_COMPACTED, levels.pages_compacted as f64);
         machine.put(declared::ZRAM_FAILED, levels.failed_writes as f64);
@@ -101,14 +112,14 @@ fn of_machine(
 
 /// Counters and levels at the end of the last foreground task.
 fn of_work(metrics: &mut RunMetricSet, world: &SimWorld, ended: Option<Incomplete>) {
-    let Some(MachineCounts { vmstat, levels, zones, zram, psi }) = &world.results.done else {
+    let Some(MachineCounts { vmstat, levels, zones, compressed, psi }) = &world.results.done else {
         return;
     };
     let mut put = metrics.of(Scope::Done).with_incomplete(ended);
     put_events(&mut put, vmstat);
     put_levels(&mut put, levels);
     put_zones(&mut put, zones);
-    zram.iter().for_each(|&(metric, level)| put.put(metric, level as f64));
+    compressed.iter().for_each(|&(metric, level)| put.put(metric, level as f64));
     put.put(declared::PSI_SOME, seconds(psi.some_ns));
     put.put(declared::PSI_FULL, seconds(psi.full_ns));
 }

@@ -407,6 +407,9 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         .map(|disk| disk.with_page_size(page_size))
         .map(|disk| if before_4_10 { disk.without_writeback_throttling() } else { disk })
         .collect();
+    if let Some(zswap) = setup.machine.zswap {
+        machine.enable_zswap(zswap);
+    }
     machine.set_default_content(sub_seed(seed, "content"), setup.machine.content);
     let mut next_base = vec![0u64; disks.len().max(1)];
     let mut swap_base = Vec::new();

@@ -120,8 +120,8 @@ pub(crate) struct EarlierRuns {
 /// An extra metric of a phase, not from a kernel counter.
 pub(crate) type PhaseLevel = (&'static MetricDecl, u64);
 
-/// The levels of the zram devices; nothing if the machine has none.
-pub(crate) fn zram_levels(machine: &Machine) -> impl Iterator<Item = PhaseLevel> {
+/// The levels of the zram devices and of zswap, as far as the machine has them.
+pub(crate) fn compressed_levels(machine: &Machine) -> impl Iterator<Item = PhaseLevel> {
     let of = |levels: ZramLevels| {
         [
             (declared::ZRAM_ORIG, levels.orig_bytes),
@@ -131,7 +131,16 @@ pub(crate) fn zram_levels(machine: &Machine) -> impl Iterator<Item = PhaseLevel>
             (declared::ZRAM_HUGE, levels.huge_pages),
         ]
     };
-    machine.zram_levels().map(of).into_iter().flatten()
+    let pool = machine.page_size().bytes_of(machine.zswap_pool_pages());
+    let of_zswap = machine.zswap_stats().map(|stats| {
+        [
+            (declared::ZSWAP_POOL, pool),
+            (declared::ZSWAP_STORED, stats.stored_pages),
+            (declared::ZSWAP_SAME, stats.same_filled_pages),
+        ]
+    });
+    let of_zrams = machine.zram_levels().map(of).into_iter().flatten();
+    of_zrams.chain(of_zswap.into_iter().flatten())
 }
 
 /// Node, name and free blocks per order of a zone, from
@@ -145,8 +154,8 @@ pub struct MachineCounts {
     /// Levels such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
     pub zones: Vec<ZoneBlocks>,
-    /// Levels of the zram devices.
-    pub zram: Vec<PhaseLevel>,
+    /// Levels of the zram devices and of zswap.
+    pub compressed: Vec<PhaseLevel>,
     pub psi: Psi,
 }
 
@@ -156,7 +165,7 @@ impl MachineCounts {
             vmstat: snapshot(&machine.mem.vmstat),
             levels: machine.levels(),
             zones: machine.free_blocks_of_zones(),
-            zram: zram_levels(machine).collect(),
+            compressed: compressed_levels(machine).collect(),
             psi: machine.psi().clone(),
         }
     }

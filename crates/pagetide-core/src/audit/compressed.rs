@@ -1,4 +1,5 @@
-//! The audit of compressed pages: the entries of zram devices, their pools, and the pools' frames.
+//! The audit of compressed pages: the entries of zram devices and zswap, their pools, and the pools'
+//! frames.
 //!
 //! Linux: no such check; `zram_meta_free` and `zs_destroy_pool` warn about what is left at the end.
 
@@ -9,7 +10,7 @@ use crate::units::SwapSlot;
 use alloc::format;
 
 impl Kernel {
-    pub(super) fn audit_zram(&self) -> Result<(), Violation> {
+    pub(super) fn audit_compressed(&self) -> Result<(), Violation> {
         let mut nr_pages = 0;
         for (at, area) in self.swap.areas().iter().enumerate() {
             let Some(zram) = area.zram() else { continue };
@@ -25,14 +26,17 @@ impl Kernel {
             check!(counted == zram.stats(), "zram{at}: {:?}, {counted:?} found", zram.stats());
             let pool = zram.pool();
             check!(pool.nr_objects() == nr_objects, "zram{at}: an object without a slot");
+        }
+        self.audit_zswap().map_err(Violation)?;
+        for (id, pool) in self.swap.pools() {
             pool.audit().map_err(Violation)?;
             nr_pages += pool.nr_pages();
             let mut wrong = None;
             pool.for_each_page(|zspage, pfn| {
                 let page = &self.mem.pages[pfn];
                 let is_marked = page.has(PageFlags::ZSPAGE) && page.place == Place::Allocated;
-                if !is_marked || page.mapping as usize != at || page.index != zspage {
-                    wrong = Some(format!("{pfn:?} of zspage {zspage} of zram{at}: {page:?}"));
+                if !is_marked || page.mapping != id.0 || page.index != zspage {
+                    wrong = Some(format!("{pfn:?} of zspage {zspage} of {id:?}: {page:?}"));
                 }
             });
             check!(wrong.is_none(), "{}", wrong.unwrap_or_default());

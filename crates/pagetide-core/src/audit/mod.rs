@@ -192,7 +192,7 @@ impl<O: Owners> Manager<O> {
         self.mem.audit_huge_pages()?;
         self.audit_held_pages()?;
         self.audit_swap()?;
-        self.audit_zram()?;
+        self.audit_compressed()?;
         self.audit_counts()?;
         self.audit_slabs()?;
         self.audit_groups()?;

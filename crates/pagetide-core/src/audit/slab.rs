@@ -220,6 +220,7 @@ impl Kernel {
         for group in self.groups.memcgs.iter().filter(|group| group.counters_owner != NO_OWNER) {
             bytes[usize::from(group.counters_owner)] += i64::from(group.counters_bytes);
         }
+        self.add_zswap_bytes(&mut bytes);
         let mut pages: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
         let mut total: IdVec<MemcgId, u64> = vec![0; self.groups.memcgs.len()].into();
         let mut unwritten = vec![0i64; nr_ids];

@@ -200,6 +200,10 @@ era! {
     /// A huge page is split before it is swapped out (up to 4.12). Linux 6.1: it is swapped out in
     /// one piece if adjacent slots are free.
     splits_before_swap: bool = compaction_4_5 || lru_4_5;
+    /// zswap writes pages of all groups in turn, until its pool is below its threshold, and a page
+    /// that is read leaves the pool (since 6.8). Linux 6.1: one page for each store that finds the
+    /// pool full, and the pool keeps the page.
+    zswap_by_group: bool = config.zswap == ZswapPolicy::Linux612;
     /// Evicted anonymous pages leave no shadow (up to 5.8). Linux 6.1: they do.
     forgets_anon: bool = lru_5_8;
     /// Evicted pages of files leave no shadow (up to 3.14). Linux 6.1: they do.

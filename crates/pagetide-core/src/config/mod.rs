@@ -330,6 +330,17 @@ tunables! {
                 /// is retried only if it then has to wait for the page.
                 Linux50 = 2, "linux-5.0";
             }
+            /// How zswap, if the machine has it, writes pages back to disks.
+            Zswap = "zswap" => zswap: ZswapPolicy = Linux61 {
+                /// A store that finds the pool full has one page written. A page that is read
+                /// stays in the pool, too, until its slot is freed.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 6.12 (since 6.8): each group has a list. A worker writes pages of all
+                /// groups until the pool is below its threshold, but passes over an entry once. A
+                /// group at `memory.zswap.max` has its own pages written. A page that is read
+                /// leaves the pool.
+                Linux612 = 1, "linux-6.12";
+            }
             /// Version of the cgroup interface, which changes a few decisions of reclaim.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
                 /// Groups have limits of dirty pages, and reclaim for a group does not wait for

@@ -81,6 +81,11 @@ group_controls! {
     Max = "memory.max", MAX, "bytes", V2, Linux("4.5"), default "max";
     /// The limit of swap (version 2; a scenario must not combine it with files of version 1).
     SwapMax = "memory.swap.max", MAX, "bytes", V2, Linux("4.5"), default "max";
+    /// The limit of compressed pages in zswap. Further pages go to the disk.
+    ZswapMax = "memory.zswap.max", MAX, "bytes", V2, Linux("5.19"), default "max";
+    /// Whether pages may leave zswap for the disk, or go there around it; 0: they stay in memory.
+    ZswapWriteback = "memory.zswap.writeback", ControlForm::Signed { min: 0, max: 1 }, "", V2,
+        Linux("6.8"), default "1";
     /// Whether the OOM killer kills all tasks of the group and its descendants together. A task
     /// with `oom_score_adj = -1000` is spared.
     OomGroup = "memory.oom.group", ControlForm::Signed { min: 0, max: 1 }, "", V2, Linux("4.19"), default "0";
@@ -126,6 +131,7 @@ const READ_ONLY: &[&str] = &[
     "memory.pressure",
     "memory.swap.current",
     "memory.swap.events",
+    "memory.zswap.current",
     "memory.usage_in_bytes",
     "memory.max_usage_in_bytes",
     "memory.failcnt",
@@ -301,6 +307,7 @@ impl Kernel {
             "memory.kmem.failcnt" => format!("{}\n", group.kmem.failcnt),
             "memory.kmem.slabinfo" => self.slabinfo_of_group(memcg),
             "memory.swap.current" => legacy(group.swap.usage),
+            "memory.zswap.current" => format!("{}\n", group.zswap_bytes),
             "memory.failcnt" => format!("{}\n", group.memory.failcnt),
             "memory.stat" => self.memory_stat(memcg),
             "memory.events" => events_text(&group.memory_events),
@@ -328,6 +335,10 @@ impl Kernel {
                     GroupControl::High => size(group.memory.high, "max"),
                     GroupControl::Max => size(group.memory.max, "max"),
                     GroupControl::SwapMax => size(group.swap.max, "max"),
+                    GroupControl::ZswapMax => size(group.zswap_max, "max"),
+                    GroupControl::ZswapWriteback => {
+                        format!("{}\n", u8::from(group.zswap_writeback))
+                    }
                     GroupControl::OomGroup => format!("{}\n", u8::from(group.oom_group)),
                     GroupControl::LimitInBytes => legacy(group.memory.max),
                     GroupControl::KmemLimitInBytes => legacy(group.kmem.max),

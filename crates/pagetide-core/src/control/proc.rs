@@ -270,7 +270,7 @@ impl Kernel {
     pub fn levels(&self) -> Vec<(&'static str, u64)> {
         let stats = NodeStat::ALL.map(|stat| (stat.name(), self.mem.global_node_stat(stat)));
         let pages = core::iter::once(("nr_free_pages", self.mem.nr_free_pages()));
-        let zspages = self.swap.has_zram().then(|| ("nr_zspages", self.mem.nr_zspages()));
+        let zspages = self.swap.has_pools().then(|| ("nr_zspages", self.mem.nr_zspages()));
         pages.chain(stats).chain(zspages).chain(self.free_blocks()).collect()
     }
 
@@ -328,7 +328,7 @@ impl<O: Owners> Manager<O> {
         rows.extend(ZONE_LIST_NAMES.into_iter().zip(self.mem.global_lru_sizes().0));
         rows.push(("nr_zone_write_pending", self.mem.write_pending()));
         rows.push(("nr_mlock", self.nr_mlock()));
-        if self.swap.has_zram() {
+        if self.swap.has_pools() {
             rows.push(("nr_zspages", self.mem.nr_zspages()));
         }
         if self.mem.cma_pages() > 0 {

@@ -144,8 +144,9 @@ impl Groups {
         Ok(())
     }
 
-    /// Charges pages that exist before the first task runs, whatever the limits are.
-    pub(crate) fn charge_at_boot(&mut self, memcg: MemcgId, nr: u64) {
+    /// Charges pages whatever the limits are: those that exist before the first task runs, and those
+    /// that reclaim itself needs (Linux: `PF_MEMALLOC`).
+    pub(crate) fn charge_over_limits(&mut self, memcg: MemcgId, nr: u64) {
         self.change_usage(memcg, nr as i64);
     }
 

@@ -114,7 +114,15 @@ pub struct Memcg {
     pub(crate) file_dirty: u64,
     /// Pages under writeback, also to swap, charged to the group and its descendants.
     pub(crate) writeback: u64,
-    /// Pages charged to this group itself for slabs.
+    /// Bytes of compressed pages in zswap that are charged to the group and its descendants.
+    pub(crate) zswap_bytes: u64,
+    /// Number of these pages, including those without bytes.
+    pub(crate) zswapped: u64,
+    /// `memory.zswap.max`, in pages.
+    pub(crate) zswap_max: u64,
+    /// `memory.zswap.writeback`.
+    pub(crate) zswap_writeback: bool,
+    /// Pages charged to this group itself for slabs and zswap.
     pub kernel_pages: u64,
     /// Bytes of objects charged to this group itself, as [unreclaimable, reclaimable]. Changes that
     /// are still in stocks are missing.
@@ -169,6 +177,10 @@ impl Memcg {
             kmem: PageCounter::default(),
             file_dirty: 0,
             writeback: 0,
+            zswap_bytes: 0,
+            zswapped: 0,
+            zswap_max: UNLIMITED,
+            zswap_writeback: true,
             kernel_pages: 0,
             slab_bytes: [0; 2],
             objcg: NO_OWNER,

@@ -22,6 +22,7 @@ use crate::interface::owners::Owners;
 use crate::interface::owners::{BackingStore, OwnerSlot, UnmapTarget};
 use crate::stats::event::TraceEvent;
 use crate::stats::vmstat::Event;
+use crate::swap::SwapStore;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, DEF_PRIORITY, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 
@@ -363,9 +364,11 @@ impl<O: Owners> Manager<O> {
                 return ShrinkVerdict::Keep;
             }
             stat.pageout += self.mem.pages[pfn].nr_pages();
-            // A write that has ended at once leaves a clean page, which can be freed.
-            if !self.pageout(pfn, ctx) {
-                return ShrinkVerdict::Keep;
+            match self.pageout(pfn, ctx) {
+                // A write that has ended at once leaves a clean page, which can be freed.
+                SwapStore::Stored => {}
+                SwapStore::Unfinished => return ShrinkVerdict::Keep,
+                SwapStore::Refused => return ShrinkVerdict::Activate,
             }
         }
         // A page in another CPU's batch has one reference too many to be freed.
@@ -382,16 +385,15 @@ impl<O: Owners> Manager<O> {
         ShrinkVerdict::Freed
     }
 
-    /// Writes a page so that it can be freed when the write has ended (Linux `pageout`). Returns
-    /// whether it has ended, with success.
-    fn pageout(&mut self, pfn: Pfn, ctx: &Ctx) -> bool {
+    /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).
+    fn pageout(&mut self, pfn: Pfn, ctx: &Ctx) -> SwapStore {
         let nr = self.mem.pages[pfn].nr_pages();
         self.mem.vmstat.add(Event::NrVmscanWrite, nr);
         self.mem.pages[pfn].set(PageFlags::RECLAIM);
         let page = &mut self.mem.pages[pfn];
         if page.has(PageFlags::FILE) {
             O::write_page(self, pfn);
-            return false;
+            return SwapStore::Unfinished;
         }
         self.swap_store(pfn, ctx)
     }

@@ -48,9 +48,11 @@ pub(crate) enum Shrinker {
     SuperBlock = 1,
     /// The pools of compressed pages: it compacts them. Only the root has it.
     Zsmalloc = 2,
+    /// zswap's: it writes entries to their disks.
+    Zswap = 3,
 }
 
-const NR_SHRINKERS: usize = 3;
+const NR_SHRINKERS: usize = 4;
 
 /// Handle of a cached object, valid while it is cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

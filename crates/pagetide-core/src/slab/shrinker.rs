@@ -6,7 +6,8 @@
 //! nodes, in batches of 128 (they cost no I/O to recreate). Then come dentries and inodes: half of
 //! 4 / 2^priority of them, in batches of 1024. A remainder of less than a batch is deferred.
 //! With the root's objects the pools of compressed pages are compacted as a whole, if enough of their
-//! pages could become free (`zs_shrinker_scan`, mm/zsmalloc.c).
+//! pages could become free (`zs_shrinker_scan`, mm/zsmalloc.c). The last is zswap's shrinker, if
+//! it is on (`zswap_shrinker_scan`, mm/zswap.c).
 //!
 //! Invariant: a step scans one batch of one shrinker.
 
@@ -24,7 +25,7 @@ impl Shrinker {
     /// Objects scanned at a time (Linux `SHRINK_BATCH`, `alloc_super`).
     const fn batch(self) -> u64 {
         match self {
-            Shrinker::ShadowNodes | Shrinker::Zsmalloc => 128,
+            Shrinker::ShadowNodes | Shrinker::Zsmalloc | Shrinker::Zswap => 128,
             Shrinker::SuperBlock => 1024,
         }
     }
@@ -35,6 +36,7 @@ impl Shrinker {
             Shrinker::ShadowNodes => "scan_shadow_nodes",
             Shrinker::SuperBlock => "super_cache_scan",
             Shrinker::Zsmalloc => "zs_shrinker_scan",
+            Shrinker::Zswap => "zswap_shrinker_scan",
         }
     }
 
@@ -42,7 +44,8 @@ impl Shrinker {
         match self {
             Shrinker::ShadowNodes => Some(Shrinker::SuperBlock),
             Shrinker::SuperBlock => Some(Shrinker::Zsmalloc),
-            Shrinker::Zsmalloc => None,
+            Shrinker::Zsmalloc => Some(Shrinker::Zswap),
+            Shrinker::Zswap => None,
         }
     }
 }

@@ -141,6 +141,12 @@ counters! {
         Pgactivate = "pgactivate", group;
         /// Pages moved from an active to an inactive list.
         Pgdeactivate = "pgdeactivate", group;
+        /// Pages read from zswap.
+        Zswpin = "zswpin", Work, group;
+        /// Pages stored in zswap.
+        Zswpout = "zswpout", Work, group;
+        /// Pages of zswap written to the disks of their slots (since 6.8).
+        Zswpwb = "zswpwb", Work, group;
         /// Huge pages given to faults.
         ThpFaultAlloc = "thp_fault_alloc", group;
         /// Huge pages made of small ones, by khugepaged or by a task (MADV_COLLAPSE).

@@ -27,17 +27,22 @@ pub(crate) mod swap_in;
 mod tests;
 pub mod zram;
 pub(crate) mod zsmalloc;
+pub mod zswap;
 
 pub use area::{SwapArea, SwapOptions, SWAPFILE_CLUSTER};
+pub(crate) use store::SwapStore;
 
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
 use crate::units::{MemcgId, Pfn, SwapSlot};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use content::ContentMixes;
 use core::ops::{Index, IndexMut, Range};
 use pool_pages::ZsPoolId;
 use zram::Zram;
+use zsmalloc::ZsPool;
+use zswap::Zswap;
 
 /// Slots of a turn (Linux `SWAP_SLOTS_CACHE_SIZE`).
 const SLOTS_A_TURN: u32 = 64;
@@ -61,6 +66,8 @@ pub struct SwapAreas {
     nr_defaults: i16,
     /// How well pages compress.
     pub(crate) contents: ContentMixes,
+    /// Compressed memory in front of the areas on disks.
+    pub(crate) zswap: Option<Box<Zswap>>,
 }
 
 impl SwapAreas {
@@ -141,14 +148,27 @@ impl SwapAreas {
         self.areas.get_mut(area)?.zram.as_deref_mut()
     }
 
-    /// Whether an area is a zram device.
-    pub fn has_zram(&self) -> bool {
-        self.zrams().next().is_some()
+    /// Whether there is a pool of compressed pages: zswap, or an area that is a zram device.
+    pub fn has_pools(&self) -> bool {
+        self.zswap.is_some() || self.zrams().next().is_some()
+    }
+
+    /// Whether the page of a slot is in zswap.
+    pub fn is_in_zswap(&self, slot: SwapSlot) -> bool {
+        self.zswap.as_ref().is_some_and(|zswap| zswap.entry_of(slot).is_some())
+    }
+
+    /// The pools of compressed pages, each with its name.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = (ZsPoolId, &ZsPool)> {
+        let of_zrams = (0..)
+            .zip(&self.areas)
+            .filter_map(|(at, area)| Some((ZsPoolId(at), area.zram()?.pool())));
+        of_zrams.chain(self.zswap.iter().map(|zswap| (ZsPoolId::ZSWAP, &zswap.pool)))
     }
 
     /// Pages that the compaction of all pools could free.
     pub(crate) fn freeable_pool_pages(&self) -> u64 {
-        self.zrams().map(|zram| zram.pool.freeable()).sum()
+        self.pools().map(|(_, pool)| pool.freeable()).sum()
     }
 
     /// The zram devices, in the order in which they were added.

@@ -3,7 +3,7 @@
 //! Linux: `alloc_zspage`, `free_zspage`, `zs_page_migrate` (mm/zsmalloc.c, 6.1). A zspage's pages
 //! are allocated one by one, for the CPU's node, and charged to no group. Compaction may move them.
 //!
-//! Invariant: a pool's page is [`PageFlags::ZSPAGE`], with the swap area of its pool in `mapping` and
+//! Invariant: a pool's page is [`PageFlags::ZSPAGE`], with its pool in `mapping` and
 //! its zspage in `index`, and counted in its zone's `nr_zspages`.
 
 use super::zsmalloc::{ZsHandle, ZsPool, ZspagePages};
@@ -16,9 +16,14 @@ use crate::units::digest::State;
 use crate::units::{Cpu, Pfn};
 use alloc::vec::Vec;
 
-/// Names the pool of a swap area, by the area's position.
+/// Names a pool: the pool of a swap area, by the area's position, or the pool of zswap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub(crate) struct ZsPoolId(pub u32);
+
+impl ZsPoolId {
+    /// The pool of zswap.
+    pub const ZSWAP: ZsPoolId = ZsPoolId(u32::MAX);
+}
 
 impl Memory {
     /// The counter of pages of pools in the zone of a page.
@@ -35,7 +40,10 @@ impl Memory {
 
 impl Kernel {
     fn pool_mut(&mut self, pool: ZsPoolId) -> Option<&mut ZsPool> {
-        self.swap.zram_mut(pool.0 as usize).map(|zram| &mut zram.pool)
+        match pool {
+            ZsPoolId::ZSWAP => self.swap.zswap.as_mut().map(|zswap| &mut zswap.pool),
+            ZsPoolId(area) => self.swap.zram_mut(area as usize).map(|zram| &mut zram.pool),
+        }
     }
 
     /// Stores an object. `None`: there is no page for its zspage.
@@ -87,10 +95,16 @@ impl Kernel {
     /// Compacts all pools and frees their empty pages. Returns the number of pages.
     pub(crate) fn compact_pools(&mut self, cpu: Cpu) -> u64 {
         let mut nr_freed = 0;
-        for area in 0..self.swap.areas().len() {
-            let Some(zram) = self.swap.zram_mut(area) else { continue };
+        let nr_areas = self.swap.areas().len();
+        for area in 0..=nr_areas {
             let mut freed = Vec::new();
-            let moved = zram.compact(&mut freed);
+            let moved = if let Some(zram) = self.swap.zram_mut(area) {
+                zram.compact(&mut freed)
+            } else if let Some(zswap) = self.swap.zswap.as_mut().filter(|_| area == nr_areas) {
+                zswap.pool.compact(&mut freed)
+            } else {
+                continue;
+            };
             self.mem.work.bytes_copied += moved as u32;
             self.free_pool_pages(&freed, cpu);
             nr_freed += freed.len() as u64;

@@ -1,9 +1,10 @@
 //! Storing pages in their slots, and loading them.
 //!
 //! Linux: `swap_writepage`, `__swap_writepage`, `swap_readpage` (mm/page_io.c), `bdev_write_page`
-//! (block/bdev.c, 6.1). An area on a disk stores and loads by I/O, which the world carries out. A
-//! zram area stores and loads at once (`SWP_SYNCHRONOUS_IO`). There a single page goes around the
-//! block layer (`rw_page`). If that fails, it is tried again as a request, and so is a huge page.
+//! (block/bdev.c, 6.1). An area on a disk stores and loads by I/O, which the world carries out,
+//! unless zswap in front of it stores or has the page. A zram area stores and loads at once
+//! (`SWP_SYNCHRONOUS_IO`). There a single page goes around the block layer (`rw_page`). If that fails,
+//! it is tried again as a request, and so is a huge page.
 //!
 //! Invariant: a page stored on a disk is under writeback and a page loaded from one is locked until
 //! the I/O ends. A page that was not stored is dirty.
@@ -16,25 +17,62 @@ use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::{OwnerSlot, Owners};
 use crate::stats::vmstat::{Event, NodeStat};
-use crate::units::{Pfn, SwapSlot};
+use crate::units::{Cpu, Pfn, SwapSlot};
+
+/// State of a page after it was written to swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SwapStore {
+    /// It is stored, and can be freed.
+    Stored,
+    /// The write has not ended, or it has failed.
+    Unfinished,
+    /// It must stay in memory: zswap does not take it, and its group does not let pages go around
+    /// zswap (`AOP_WRITEPAGE_ACTIVATE`).
+    Refused,
+}
 
 impl<O: Owners> Manager<O> {
-    /// Writes a dirty page of the swap cache to its slots. Returns whether the write has ended, and
-    /// with success.
-    pub(crate) fn swap_store(&mut self, pfn: Pfn, ctx: &Ctx) -> bool {
+    /// Writes a dirty page of the swap cache to its slots.
+    pub(crate) fn swap_store(&mut self, pfn: Pfn, ctx: &Ctx) -> SwapStore {
+        let page = &self.mem.pages[pfn];
+        let (slot, nr, memcg) = (SwapSlot(page.private), page.nr_pages(), page.memcg);
+        let has_zswap = self.swap.zswap.is_some() && !self.swap[slot].is_synchronous();
+        let is_in_zswap = has_zswap && nr == 1 && self.store_in_zswap(pfn, slot, ctx);
+        if has_zswap && !is_in_zswap && !self.groups.zswap_writeback_enabled(memcg) {
+            self.mem.pages[pfn].clear(PageFlags::RECLAIM);
+            return SwapStore::Refused;
+        }
         let page = &mut self.mem.pages[pfn];
         page.clear(PageFlags::DIRTY);
         page.set(PageFlags::WRITEBACK);
-        let (slot, nr) = (SwapSlot(page.private), page.nr_pages());
         self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
         self.mem.vmstat.add(Event::ThpSwpout, u64::from(nr > 1));
+        if is_in_zswap {
+            self.mem.pages[pfn].clear(PageFlags::RECLAIM);
+            self.end_writeback(pfn, ctx.cpu);
+            return SwapStore::Stored;
+        }
         if self.swap[slot].is_synchronous() {
-            return self.store_at_once(pfn, slot, nr as u32, ctx);
+            return match self.store_at_once(pfn, slot, nr as u32, ctx) {
+                true => SwapStore::Stored,
+                false => SwapStore::Unfinished,
+            };
         }
         self.count_request(nr);
         let nr = nr as u32;
         self.step.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
-        false
+        SwapStore::Unfinished
+    }
+
+    /// Stores a page in zswap. Returns false if zswap does not take it.
+    fn store_in_zswap(&mut self, pfn: Pfn, slot: SwapSlot, ctx: &Ctx) -> bool {
+        let at = OwnerSlot::of(&self.mem.pages[pfn]);
+        let content = self.swap.contents.draw(self.owners.content_mix(at), at.owner, at.index);
+        let is_stored = self.zswap_store(pfn, slot, content, ctx);
+        if is_stored {
+            self.step.effects.push_contents(Effect::StorePage { slot, pfn });
+        }
+        is_stored
     }
 
     fn store_at_once(&mut self, pfn: Pfn, slot: SwapSlot, nr: u32, ctx: &Ctx) -> bool {
@@ -77,7 +115,7 @@ impl Kernel {
     }
 
     /// Counts a request to write pages.
-    fn count_request(&mut self, nr: u64) {
+    pub(super) fn count_request(&mut self, nr: u64) {
         self.mem.vmstat.add(Event::Pswpout, nr);
         self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(nr));
         self.mem.work.bios += 1;
@@ -85,7 +123,13 @@ impl Kernel {
     }
 
     /// Reads the page of a slot into a locked page of the swap cache.
-    pub(crate) fn swap_load(&mut self, slot: SwapSlot, pfn: Pfn) {
+    pub(crate) fn swap_load(&mut self, slot: SwapSlot, pfn: Pfn, cpu: Cpu) {
+        let has_zswap = self.swap.zswap.is_some() && !self.swap[slot].is_synchronous();
+        if has_zswap && self.zswap_load(slot, pfn, cpu) {
+            self.step.effects.push_contents(Effect::LoadPage { slot, pfn });
+            self.end_read(pfn, true);
+            return;
+        }
         self.mem.vmstat.count(Event::Pswpin);
         if self.swap[slot].is_synchronous() {
             self.zram_read(slot);

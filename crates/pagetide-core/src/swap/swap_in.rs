@@ -17,10 +17,11 @@ use crate::interface::outcome::Outcome;
 use crate::interface::owners::{OwnerSlot, Owners};
 use crate::interface::throttle::Throttle;
 use crate::stats::vmstat::Event;
-use crate::units::{MemcgId, Pfn, SwapSlot, TICK};
+use crate::units::{Cpu, MemcgId, Pfn, SwapSlot, TICK};
 
 impl Kernel {
-    fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
+    /// The group that pays for the page of a slot.
+    pub(super) fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
         if !self.swap[slot].is_mapped(slot) {
             return ctx.memcg;
         }
@@ -30,6 +31,28 @@ impl Kernel {
         } else {
             ctx.memcg
         }
+    }
+
+    /// Makes a new, charged page the page of a slot in the swap cache.
+    pub(super) fn enter_swap_cache(
+        &mut self,
+        slot: SwapSlot,
+        pfn: Pfn,
+        memcg: MemcgId,
+        flags: PageFlags,
+        cpu: Cpu,
+    ) {
+        // A page from zswap may be stored again before its owner maps it.
+        let (mapping, index) = self.zswap_owner_slot(slot).unwrap_or((u32::MAX, 0));
+        self.mem.init_user_page(pfn, mapping, index, flags);
+        self.charge(cpu, pfn, memcg);
+        let group = self.swap[slot].memcg(slot);
+        self.uncharge_swapped_in(group);
+        let shadow = self.swap[slot].add_to_cache(slot, pfn);
+        self.mem.mark_swap_cached(pfn, slot);
+        self.mem.work.cache_ops += 1;
+        self.workingset_refault(pfn, shadow);
+        self.folio_add_lru(cpu, pfn);
     }
 }
 
@@ -66,16 +89,8 @@ impl<O: Owners> Manager<O> {
             flags = flags.with(PageFlags::READAHEAD);
             self.mem.vmstat.count(Event::SwapRa);
         }
-        self.mem.init_user_page(pfn, u32::MAX, 0, flags);
-        self.charge(ctx.cpu, pfn, memcg);
-        let group = self.swap[slot].memcg(slot);
-        self.uncharge_swapped_in(group);
-        let shadow = self.swap[slot].add_to_cache(slot, pfn);
-        self.mem.mark_swap_cached(pfn, slot);
-        self.mem.work.cache_ops += 1;
-        self.workingset_refault(pfn, shadow);
-        self.folio_add_lru(ctx.cpu, pfn);
-        self.swap_load(slot, pfn);
+        self.enter_swap_cache(slot, pfn, memcg, flags, ctx.cpu);
+        self.swap_load(slot, pfn, ctx.cpu);
         Ok(())
     }
 

@@ -293,10 +293,11 @@ impl Kernel {
         }
     }
 
-    /// Called when a slot was freed: frees what is stored for it (Linux `zram_slot_free_notify`).
+    /// Called when a slot was freed: frees what is stored for it in memory (Linux
+    /// `zram_slot_free_notify`, `frontswap_invalidate_page`).
     pub(crate) fn swap_slot_free_notify(&mut self, slot: SwapSlot, cpu: Cpu) {
         if !self.swap[slot].is_synchronous() {
-            return;
+            return self.zswap_invalidate(slot, cpu);
         }
         let (id, at) = self.swap.place_of(slot);
         self.zram_stats(id, |stats| stats.notify_free += 1);

@@ -35,3 +35,4 @@ mod storm;
 mod strange;
 mod world;
 mod zram;
+mod zswap;

@@ -129,7 +129,7 @@ fn a_knob_is_explained_in_full() {
 #[test]
 fn what_is_not_modelled_is_said() {
     for (name, topic) in [
-        ("zswap", "zswap"),
+        ("tmpfs", "tmpfs"),
         ("MGLRU", "mglru"),
         ("lru_gen", "mglru"),
         ("memory.swap.high", "memory.swap.high"),

@@ -38,6 +38,9 @@ pub(super) fn now(path: &str, setup: &Setup) -> Option<String> {
             [node] => size(node.memory),
             _ => None,
         },
+        "machine.zswap.max_pool_percent" => {
+            setup.machine.zswap.map(|zswap| zswap.max_pool_percent.to_string())
+        }
         "machine.swap" | "machine.swap.size" | "machine.swap.zram" => {
             match setup.machine.swap.as_slice() {
                 [] => size(0),

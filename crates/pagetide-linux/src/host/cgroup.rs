@@ -34,6 +34,8 @@ impl CgroupVersion {
                 GroupControl::High,
                 GroupControl::Max,
                 GroupControl::SwapMax,
+                GroupControl::ZswapMax,
+                GroupControl::ZswapWriteback,
                 GroupControl::OomGroup,
                 GroupControl::CpuWeight,
                 GroupControl::CpuMax,
@@ -151,8 +153,9 @@ fn value(control: GroupControl, text: &str) -> Option<ControlState> {
         GroupControl::Swappiness => {
             count(text).filter(|value| *value <= 200).map(|value| ControlState::Set(Some(value)))
         }
-        GroupControl::OomGroup | GroupControl::CpuWeight => {
+        GroupControl::OomGroup | GroupControl::ZswapWriteback | GroupControl::CpuWeight => {
             let (bounds, default) = match control {
+                GroupControl::ZswapWriteback => (0..=1, 1),
                 GroupControl::OomGroup => (0..=1, 0),
                 _ => (1..=10_000, 100),
             };

@@ -285,6 +285,22 @@ metrics! {
     ZRAM_FAILED = "zram.failed_writes", Count, [Machine], "/sys/block/zram*/io_stat":
         "writes to zram that failed, because no page was free or the limit was met; the page stays \
          in memory";
+    ZSWAP_POOL = "zswap.pool_total_size", Bytes, [Machine Done Phase], "/sys/kernel/debug/zswap":
+        "memory that the pool of zswap takes";
+    ZSWAP_STORED = "zswap.stored_pages", Pages, [Machine Done Phase] Neither, "/sys/kernel/debug/zswap":
+        "pages stored in zswap";
+    ZSWAP_SAME = "zswap.same_filled_pages", Pages, [Machine Done Phase] Neither, "/sys/kernel/debug/zswap":
+        "pages in zswap filled with one word, which take no memory";
+    ZSWAP_WRITTEN = "zswap.written_back_pages", Count, [Machine] Neither, "/sys/kernel/debug/zswap":
+        "pages of zswap written to the disks of their slots";
+    ZSWAP_LIMIT = "zswap.pool_limit_hit", Count, [Machine], "/sys/kernel/debug/zswap":
+        "pages that zswap did not take because its pool was at its limit";
+    ZSWAP_POOR = "zswap.reject_compress_poor", Count, [Machine] Neither, "/sys/kernel/debug/zswap":
+        "pages that zswap did not take because compression does not make them smaller";
+    ZSWAP_NO_MEMORY = "zswap.reject_alloc_fail", Count, [Machine], "/sys/kernel/debug/zswap":
+        "pages that zswap did not take because no memory was free for its pool";
+    ZSWAP_UNRECLAIMED = "zswap.reject_reclaim_fail", Count, [Machine], "/sys/kernel/debug/zswap":
+        "pages of zswap that could not be written to their disks";
     WALLTIME = "walltime", Seconds, [Task Phase], "clock_gettime":
         "time from its start to its end; for copies, the mean";
     BYTES = "bytes", Bytes, [Task Phase] More, "Pagetide": "bytes that its workloads touched, read or wrote";

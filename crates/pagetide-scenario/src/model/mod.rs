@@ -29,6 +29,7 @@ use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};
 pub use pagetide_core::frames::boot::free_lists::FreeLists;
 use pagetide_core::frames::node::ZoneSpec;
 use pagetide_core::swap::content::ContentMix;
+use pagetide_core::swap::zswap::ZswapOptions;
 pub use pagetide_core::units::page_size::PageSize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -131,6 +132,8 @@ pub struct MachineSetup {
     /// The files from which latencies of disks were read.
     pub latency_files: Vec<PathBuf>,
     pub swap: Vec<Swap>,
+    /// Compressed memory in front of the swap areas on disks.
+    pub zswap: Option<ZswapOptions>,
     /// Contents of the pages of tasks that have no content of their own.
     pub content: ContentMix,
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
@@ -169,6 +172,7 @@ impl Default for MachineSetup {
             disks: Vec::new(),
             latency_files: Vec::new(),
             swap: Vec::new(),
+            zswap: None,
             content: ContentMix::DEFAULT,
             kmem_accounting: true,
             memory_recursiveprot: false,

@@ -24,7 +24,7 @@ impl UnmodelledFeature {
         ALL.iter().find(|feature| feature.names.iter().any(is_it))
     }
 
-    /// `zswap is not modelled; nearest: ...`. `name`: as the user wrote it.
+    /// `tmpfs is not modelled; nearest: ...`. `name`: as the user wrote it.
     pub fn hint(&self, name: &str) -> String {
         format!("{name} is not modelled; nearest: {}", self.instead)
     }
@@ -42,9 +42,6 @@ features! {
     ["mglru" "lru-gen" "multi-gen-lru" "lru-gen.enabled"]
         "The multi-generational LRU",
         "the two lists of four kernels (policy.lru)";
-    ["zswap" "memory.zswap.max" "memory.zswap.current"]
-        "A compressed cache in front of swap",
-        "swap on its disk without the cache, which is the upper bound of the I/O";
     ["fork" "cow" "copy-on-write" "vfork" "clone"]
         "A child that shares its parent's pages until one of the two writes",
         "a task that touches as much memory as would be copied, at the time of the writes";

@@ -229,6 +229,7 @@ experiments! {
     dirty_stall: "dirty-stall", SHORT_BACKUP;
     huge_pages_or_not: "huge-pages-or-not", SHORT_SERVICE;
     zram_or_disk: "zram-or-disk", WHOLE;
+    zswap_pool: "zswap-pool", WHOLE;
     zram_node: "zram-node", SMALL_NODE;
     swappiness_with_zram: "swappiness-with-zram", &[("task.journald.phase.write.duration", "45s")];
     oomd_or_earlyoom: "oomd-or-earlyoom", WHOLE;

@@ -19,3 +19,4 @@ mod storm;
 mod watchers;
 mod watermarks;
 mod zram;
+mod zswap;

@@ -143,6 +143,15 @@ impl Kernel {
                 group.swap.max = pages;
                 return Ok(None);
             }
+            GroupControl::ZswapMax => {
+                group.zswap_max = pages;
+                return Ok(None);
+            }
+            GroupControl::ZswapWriteback => {
+                group.zswap_writeback = number != 0;
+                self.groups.idle_groups.forget();
+                return Ok(None);
+            }
             GroupControl::OomGroup => {
                 group.oom_group = number != 0;
                 return Ok(None);

@@ -71,8 +71,8 @@ impl Kernel {
         }
         pages("SwapTotal:", self.swap.usable().into());
         pages("SwapFree:", self.swap.free().into());
-        pages("Zswap:", 0);
-        pages("Zswapped:", 0);
+        pages("Zswap:", self.zswap_pool_pages());
+        pages("Zswapped:", self.zswap_stats().map_or(0, |stats| stats.stored_pages));
         pages("Dirty:", stat(NodeStat::NrDirty));
         pages("Writeback:", stat(NodeStat::NrWriteback));
         pages("AnonPages:", stat(NodeStat::NrAnonPages));

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 /// memory.stat of Linux 6.1 with swap, zswap and huge pages, in its order. A row that the machine
-/// does not have is 0: page tables of guests, sockets, vmalloc(), tmpfs, zswap, huge pages of files,
+/// does not have is 0: page tables of guests, sockets, vmalloc(), tmpfs, huge pages of files,
 /// MADV_FREE. `kernel_stack` is not 0 in Linux, so it is left out.
 const MEMORY_STAT_ORDER: &[&str] = &[
     "anon",
@@ -149,6 +149,9 @@ impl Kernel {
         sizes.push(("slab_reclaimable", reclaimable));
         sizes.push(("slab_unreclaimable", unreclaimable));
         sizes.push(("slab", reclaimable + unreclaimable));
+        let group = &self.groups.memcgs[memcg];
+        sizes.push(("zswap", group.zswap_bytes));
+        sizes.push(("zswapped", self.mem.page_size.bytes_of(group.zswapped)));
         sizes
     }
 

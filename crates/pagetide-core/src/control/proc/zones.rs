@@ -41,9 +41,9 @@ impl Memory {
         &self,
         zone: &Zone,
         write_pending: u64,
-        has_zram: bool,
+        has_pools: bool,
     ) -> impl Iterator<Item = CounterRow> {
-        let zspages = has_zram.then_some(("nr_zspages", zone.nr_zspages));
+        let zspages = has_pools.then_some(("nr_zspages", zone.nr_zspages));
         let state = &self.pgdat[zone.node];
         let mlocked = state.nr_mlock[zone.index];
         let cma = (zone.cma_pages > 0).then(|| ("nr_free_cma", zone.free_cma_pages()));
@@ -114,7 +114,7 @@ impl<O: Owners> Manager<O> {
     pub fn proc_zoneinfo(&self) -> String {
         let mut out = String::new();
         let pending = self.mem.write_pending_by_zone();
-        let has_zram = self.swap.has_zram();
+        let has_pools = self.swap.has_pools();
         for (node, pending) in self.mem.nodes.iter().zip(&pending) {
             let first = node.zones.iter().position(is_populated);
             for (index, zone) in node.zones.iter().enumerate() {
@@ -127,7 +127,7 @@ impl<O: Owners> Manager<O> {
                 }
                 put_marks(&mut out, zone);
                 if is_populated(zone) {
-                    for (name, value) in self.mem.zone_rows(zone, pending[index], has_zram) {
+                    for (name, value) in self.mem.zone_rows(zone, pending[index], has_pools) {
                         put!(out, "\n      {name:<12} {value}");
                     }
                     put_pagesets(&mut out, zone);

@@ -57,6 +57,15 @@ impl Groups {
         None
     }
 
+    /// The group after a position in a walk over all groups that were not removed; `None`: the first.
+    pub(crate) fn next_online(&self, after: Option<MemcgPosition>) -> Option<MemcgId> {
+        let Some(after) = after.and_then(|after| self.at_position_in_walk(after)) else {
+            return Some(ROOT);
+        };
+        let next = core::iter::successors(Some(after), |&at| self.next_memcg(ROOT, at)).skip(1);
+        next.into_iter().find(|&at| self.memcgs[at].online)
+    }
+
     /// Whether `memcg` is `ancestor` or its descendant.
     pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
         ReclaimScope::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
@@ -318,6 +327,11 @@ impl<O: Owners> Manager<O> {
         // The parent's counts include these pages.
         self.groups.memcgs[id].file_dirty = 0;
         self.groups.memcgs[id].writeback = 0;
+        self.groups.memcgs[id].zswap_bytes = 0;
+        self.groups.memcgs[id].zswapped = 0;
+        if let Some(zswap) = &mut self.swap.zswap {
+            zswap.reparent(id, parent);
+        }
         O::group_removed(self, id, parent);
         // In version 1 the counter may lack slots of pages that are in memory.
         if self.groups.memcgs[id].swap.usage > 0

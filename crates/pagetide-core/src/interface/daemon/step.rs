@@ -105,7 +105,10 @@ impl<O: Owners> Manager<O> {
         let step = match daemon {
             Daemon::Kswapd(node) => self.kswapd_step(node, cpu, now),
             Daemon::Kcompactd(node) => self.kcompactd_step(node, cpu, now),
-            Daemon::Kworker => self.kworker_step(cpu, now),
+            Daemon::Kworker => match self.zswap_worker_step(cpu, now) {
+                Some(step) => step,
+                None => self.kworker_step(cpu, now),
+            },
             Daemon::Flusher | Daemon::Khugepaged => O::daemon_step(self, daemon, cpu, now),
         };
         // A daemon's charges above `memory.high` are not paid for by any task.

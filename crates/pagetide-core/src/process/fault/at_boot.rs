@@ -185,7 +185,7 @@ impl Machine {
         let pfn = frames.take(at, is_table)?;
         self.mem.pages.open(pfn);
         if memcg != ROOT {
-            self.groups.charge_at_boot(memcg, 1);
+            self.groups.charge_over_limits(memcg, 1);
         }
         Some(pfn)
     }

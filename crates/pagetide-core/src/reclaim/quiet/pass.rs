@@ -162,6 +162,7 @@ impl Kernel {
         let must_look = memcg == ROOT
             || self.groups.idle_groups.has_rules[place]
             || kept.nr_unused() > 0
+            || self.has_zswap_to_shrink(memcg, node)
             || self.must_age_anon(memcg, node, None);
         (!must_look).then_some((lruvec.largest_evictable(), departures))
     }

@@ -56,6 +56,27 @@ impl Kernel {
         self.slabs.objcgs.stock_of(cpu).grow(bytes.into(), reclaimable);
     }
 
+    /// Charges bytes of zswap regardless of limits. They are the owner's, but not of slabs.
+    pub(crate) fn obj_charge_zswap(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
+        let stock = self.slabs.objcgs.stock_of(cpu);
+        if stock.objcg == objcg && stock.nr_bytes >= bytes {
+            stock.nr_bytes -= bytes;
+        } else {
+            let page_size = self.slabs.page_size as u32;
+            let nr = bytes.div_ceil(page_size);
+            let memcg = self.slabs.objcgs.memcg_of(objcg);
+            self.groups.force_charge_kernel_pages(memcg, nr.into());
+            self.refill_obj_stock(cpu, objcg, nr * page_size - bytes, false);
+        }
+        self.slabs.objcgs.table[usize::from(objcg)].bytes += i64::from(bytes);
+    }
+
+    /// Uncharges bytes of zswap.
+    pub(crate) fn obj_uncharge_zswap(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
+        self.slabs.objcgs.table[usize::from(objcg)].bytes -= i64::from(bytes);
+        self.refill_obj_stock(cpu, objcg, bytes, true);
+    }
+
     /// Uncharges an object of an owner (Linux `obj_cgroup_uncharge`).
     #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {

@@ -57,17 +57,21 @@ impl Kernel {
             }
             Shrinker::Zsmalloc if memcg == ROOT => self.swap.freeable_pool_pages(),
             Shrinker::Zsmalloc => 0,
+            Shrinker::Zswap => self.zswap_shrinker_count(memcg, node, gfp),
         };
         if freeable == 0 {
             return None;
         }
+        let lists = self.groups.memcgs[memcg].cached.get(node.idx())?;
         // `deferred` is updated only at the end, so a task that is killed in between does not
         // change it.
         let deferred = lists.deferred[shrinker as usize];
         let shift = priority.clamp(0, 63) as u32;
         let delta = match shrinker {
             Shrinker::ShadowNodes => freeable / 2,
-            Shrinker::SuperBlock | Shrinker::Zsmalloc => (freeable >> shift) * 4 / SEEKS,
+            Shrinker::SuperBlock | Shrinker::Zsmalloc | Shrinker::Zswap => {
+                (freeable >> shift) * 4 / SEEKS
+            }
         };
         let total_scan = ((deferred >> shift) + delta).min(2 * freeable);
         let owed = deferred + delta;
@@ -121,13 +125,19 @@ impl<O: Owners> Manager<O> {
         let may_scan = state.shrinker != Shrinker::SuperBlock || state.gfp.has(Gfp::FS);
         if may_scan && (left >= batch || left >= state.freeable && left > 0) {
             let nr = left.min(batch);
-            let freed = match state.shrinker {
-                Shrinker::ShadowNodes => self.scan_shadow_nodes(state.memcg, state.node, nr, cpu),
-                Shrinker::SuperBlock => self.super_cache_scan(state.memcg, state.node, nr, cpu),
-                Shrinker::Zsmalloc => self.compact_pools(cpu),
+            let (memcg, node) = (state.memcg, state.node);
+            let (freed, is_stopped) = match state.shrinker {
+                Shrinker::ShadowNodes => (self.scan_shadow_nodes(memcg, node, nr, cpu), false),
+                Shrinker::SuperBlock => (self.super_cache_scan(memcg, node, nr, cpu), false),
+                Shrinker::Zsmalloc => {
+                    let freed = self.compact_pools(cpu);
+                    // Nothing is left to move.
+                    (freed, freed == 0)
+                }
+                Shrinker::Zswap => self.zswap_shrinker_scan(memcg, node, nr, cpu),
             };
-            if freed == 0 && state.shrinker == Shrinker::Zsmalloc {
-                // Nothing is left to move (`SHRINK_STOP`).
+            if is_stopped {
+                // Neither counts what was done (`SHRINK_STOP`).
                 state.total_scan = 0;
                 return false;
             }

@@ -7,6 +7,7 @@
 use crate::world::TestWorld;
 use pagetide_core::config::{
     CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, PolicySet, Thp, ThpDefrag,
+    ZswapPolicy,
 };
 use pagetide_core::frames::gfp::{Gfp, MigrateType};
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
@@ -18,6 +19,7 @@ use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::swap::compressor::Compressor;
 use pagetide_core::swap::content::ContentMix;
 use pagetide_core::swap::zram::ZramOptions;
+use pagetide_core::swap::zswap::ZswapOptions;
 use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{FileId, MemcgId, NodeId, Pfn, PAGE_SIZE};
 
@@ -108,6 +110,17 @@ impl Storm {
             };
             machine.set_default_content(seed, mix);
         }
+        if dice.draw(3) == 0 {
+            let compressor = Compressor::ALL[dice.draw(Compressor::ALL.len() as u64) as usize];
+            let zswap = [ZswapPolicy::Linux61, ZswapPolicy::Linux612][dice.draw(2) as usize];
+            machine.choose(zswap).unwrap().discard();
+            machine.enable_zswap(ZswapOptions {
+                compressor,
+                max_pool_percent: [1, 5, 40][dice.draw(3) as usize],
+                accept_threshold_percent: [0, 90, 100][dice.draw(3) as usize],
+                shrinker: dice.draw(2) == 0,
+            });
+        }
         let mut world = TestWorld::new(machine);
         world.random = dice.random;
         world.nr_cpus = nr_cpus;
@@ -188,7 +201,10 @@ impl Storm {
             84..=87 => self.world.finish_copies(),
             88..=92 => self.world.kswapd(),
             93..=94 => self.world.flusher(),
-            95 => self.world.kcompactd_step(),
+            95 => {
+                self.world.kcompactd_step();
+                self.world.kworker_step();
+            }
             96..=97 => {
                 for _ in 0..4 {
                     self.world.khugepaged();
@@ -372,9 +388,15 @@ impl Storm {
             4 if self.draw(3) == 0 => self.exit(at),
             5 => self.world.machine.drop_pagecache(cpu).discard(),
             6..=8 => {
-                let name = ["memory.max", "memory.high", "memory.low", "memory.reclaim"];
+                let name = [
+                    "memory.max",
+                    "memory.high",
+                    "memory.low",
+                    "memory.reclaim",
+                    "memory.zswap.max",
+                ];
                 let size = ["max", "2M", "4M", "512K", "max"];
-                let name = name[self.draw(4) as usize];
+                let name = name[self.draw(5) as usize];
                 let size = size[self.draw(5) as usize];
                 let write = self.world.machine.write_group_control(group, name, size);
                 let mut todo = Vec::new();

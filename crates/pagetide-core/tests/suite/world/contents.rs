@@ -39,6 +39,8 @@ pub struct Transfer {
 pub struct ContentsModel {
     frames: IdVec<Pfn, PageQuarters>,
     slots: BTreeMap<u32, PageQuarters>,
+    /// Pages of slots that are stored without I/O. The disk of the slots may have older ones.
+    stored: BTreeMap<u32, PageQuarters>,
     disk: BTreeMap<(u32, u32), PageQuarters>,
     /// Initial size of each file, and whether it was sparse.
     files: BTreeMap<u32, (u64, bool)>,
@@ -132,10 +134,10 @@ impl ContentsModel {
                 self.write_in(file, index, frame, offset.into(), len.into());
             }
             Effect::StorePage { slot, pfn } => {
-                self.slots.insert(slot.0, self.frames[pfn]);
+                self.stored.insert(slot.0, self.frames[pfn]);
             }
             Effect::LoadPage { slot, pfn } => {
-                let stored = self.slots.get(&slot.0).copied();
+                let stored = self.stored.get(&slot.0).copied();
                 self.frames[pfn] = stored.unwrap_or_else(|| self.garbage());
             }
             _ => {}
@@ -417,7 +419,12 @@ impl ContentsModel {
         match machine.swap()[slot].cached(slot) {
             Some(pfn) if machine.mem.pages[pfn].has(PageFlags::UPTODATE) => Some(self.frames[pfn]),
             Some(_) => None,
-            None => Some(self.slots.get(&slot.0).copied().unwrap_or([1 << 63; 4])),
+            None => {
+                let swap = machine.swap();
+                let is_stored = swap[slot].zram().is_some() || swap.is_in_zswap(slot);
+                let slots = if is_stored { &self.stored } else { &self.slots };
+                Some(slots.get(&slot.0).copied().unwrap_or([1 << 63; 4]))
+            }
         }
     }
 }

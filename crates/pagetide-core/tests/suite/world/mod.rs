@@ -50,6 +50,7 @@ pub struct TestWorld {
     nr_copies: u64,
     pub kcompactd_awake: bool,
     pub kswapd_awake: bool,
+    pub kworker_awake: bool,
     pub flusher_awake: bool,
     pub killed: Vec<MmId>,
     /// Every n-th request fails; 0: none.
@@ -90,6 +91,7 @@ impl TestWorld {
             nr_copies: 0,
             kcompactd_awake: false,
             kswapd_awake: false,
+            kworker_awake: false,
             flusher_awake: false,
             killed: Vec::new(),
             fail_every: 0,
@@ -253,6 +255,7 @@ impl TestWorld {
                 | Effect::StorePage { .. }
                 | Effect::LoadPage { .. } => self.contents.perform(&effect, &mut position),
                 Effect::Wake(Token::Daemon(Daemon::Kswapd(_))) => self.kswapd_awake = true,
+                Effect::Wake(Token::Daemon(Daemon::Kworker)) => self.kworker_awake = true,
                 Effect::Wake(Token::Daemon(Daemon::Flusher)) => self.flusher_awake = true,
                 Effect::Wake(Token::Daemon(Daemon::Kcompactd(_))) => self.kcompactd_awake = true,
                 Effect::OomKill(mm) => self.killed.push(mm),
@@ -297,6 +300,17 @@ impl TestWorld {
                 self.sleep(sleep);
             }
             self.kcompactd_awake = !matches!(step, Step::Done(_));
+        }
+    }
+
+    /// One step of the worker, if it was woken.
+    pub fn kworker_step(&mut self) {
+        if self.kworker_awake {
+            let step = self.step_daemon(Daemon::Kworker);
+            if let Step::Wait(sleep) = step {
+                self.sleep(sleep);
+            }
+            self.kworker_awake = !matches!(step, Step::Done(_));
         }
     }
 

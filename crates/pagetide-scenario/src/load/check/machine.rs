@@ -4,13 +4,14 @@ use super::free_lists;
 use super::latency;
 use super::names::{require_key, NameIndex};
 use super::MACHINE_PAGES_MAX;
-use crate::load::decode::Size;
+use crate::load::decode::{Int, Size};
 use crate::load::raw;
 use crate::load::span::{ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::show_size;
 use crate::model::{DiskFaults, DiskSetup, MachineSetup, NodeSetup, Swap, ZoneSetup, ZramSetup};
 use crate::names::{Compressor, DiskModel, NameSet, ZoneName};
 use pagetide_core::swap::content::ContentMix;
+use pagetide_core::swap::zswap::ZswapOptions;
 use std::path::PathBuf;
 
 /// Name of the disk of a machine without `[[machine.disk]]`.
@@ -60,6 +61,7 @@ pub(super) fn check<'a>(
             }
         }
     }
+    checked.zswap = machine.zswap.as_ref().map(check_zswap);
     if let Some(content) = &machine.content {
         checked.content = content.check(ContentMix::DEFAULT, sink);
     }
@@ -76,6 +78,13 @@ pub(super) fn check<'a>(
             let hint = format!("they have at most {} together", show_size(limit));
             sink.hinted(last.at, "the swap areas are too large", hint);
         }
+    }
+    let areas = machine.swap.iter().flat_map(|swap| &swap.0);
+    let has_disk_swap = areas.into_iter().any(|area| area.zram.is_none());
+    let is_known = !machine.bad.contains(&"swap");
+    if let Some(zswap) = machine.zswap.as_ref().filter(|_| is_known && !has_disk_swap) {
+        let hint = "its pages have slots there: write, for example, swap = \"4GiB\"";
+        sink.hinted(zswap.at, "zswap needs a swap area on a disk", hint);
     }
     (checked, disks)
 }
@@ -293,6 +302,22 @@ fn check_disk(
         };
     }
     checked
+}
+
+fn check_zswap(zswap: &raw::ZswapTable) -> ZswapOptions {
+    let default = ZswapOptions::default();
+    let percent = |key: &Option<Spanned<Int<0, 100>>>, default| {
+        key.as_ref().map_or(default, |percent| percent.value.0 as u8)
+    };
+    ZswapOptions {
+        compressor: zswap.compressor.as_ref().map_or(default.compressor, |name| name.value.0),
+        max_pool_percent: percent(&zswap.max_pool_percent, default.max_pool_percent),
+        accept_threshold_percent: percent(
+            &zswap.accept_threshold_percent,
+            default.accept_threshold_percent,
+        ),
+        shrinker: zswap.shrinker.as_ref().map_or(default.shrinker, |on| on.value),
+    }
 }
 
 /// Most swap areas (Linux 6.1 `MAX_SWAPFILES` with device memory, migration and poisoned pages).

@@ -36,6 +36,8 @@ table! {
         disk: Vec<DiskTable>,
         /// Swap areas: a size, a table, or a list of these.
         swap: RawSwap,
+        /// Compressed memory in front of the swap areas on disks (default: none).
+        zswap: ZswapTable,
         /// Contents of the pages of tasks, for compressed swap.
         content: ContentTable,
         /// Charges kernel objects to groups; false: boot option cgroup.memory=nokmem (default
@@ -330,7 +332,23 @@ table! {
     }
 }
 
-/// Algorithm of a zram device.
+table! {
+    /// zswap: pages that are swapped out are compressed in memory, and go to their disk when its pool
+    /// is full.
+    ZswapTable as "Zswap" of "zswap" {
+        /// Most memory that the pool takes, in percent of the machine's (default 20).
+        max_pool_percent: Spanned<Int<0, 100>>,
+        /// A full pool takes pages again below this part of its limit, in percent (default 90).
+        accept_threshold_percent: Spanned<Int<0, 100>>,
+        /// Algorithm (default lzo).
+        compressor: Spanned<AlgorithmName>,
+        /// Whether reclaim also writes pages of the pool to their disks, as the shrinker of Linux 6.8
+        /// (default false).
+        shrinker: Spanned<bool>,
+    }
+}
+
+/// Algorithm of a zram device or of zswap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AlgorithmName(pub(crate) Compressor);
 

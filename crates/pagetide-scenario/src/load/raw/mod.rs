@@ -13,7 +13,7 @@ pub(crate) use expect::ExpectTable;
 pub(crate) use knobs::{ControlName, ControlText, Knobs, PolicyTable, RawGroup, RawWrite};
 pub(crate) use machine::{
     page_size, DiskTable, FileTable, FreeArea, LatencyTable, MachineTable, MemoryNode, RawCma,
-    RawLatency, SwapTable, ZoneTable,
+    RawLatency, SwapTable, ZoneTable, ZswapTable,
 };
 pub(crate) use report::{ReferenceTable, ReportTable};
 pub(crate) use task::{RawTask, RawWatcher, ResidentTable};

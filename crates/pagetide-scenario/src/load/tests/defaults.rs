@@ -6,6 +6,7 @@ use crate::names::{Compressor, DiskModel};
 use pagetide_core::config::{KswapdPolicy, WatermarkPolicy};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_core::swap::content::ContentMix;
+use pagetide_core::swap::zswap::ZswapOptions;
 
 fn write((name, text): (&str, &str)) -> ControlWrite {
     ControlWrite::read(name, text, Default::default()).unwrap()
@@ -153,6 +154,39 @@ fn swap_is_a_size_a_table_or_a_list() {
         let text = SOUND.replacen("[machine]\n", &format!("[machine]\nswap = {swap}\n"), 1);
         let found = load_text(&text, &Overrides::default()).unwrap_err().to_string();
         assert!(found.contains(message), "{swap}: {found}");
+    }
+}
+
+#[test]
+fn zswap_has_defaults_bounds_and_a_disk() {
+    let with = |keys: &str| {
+        let text = SOUND.replacen("[machine]\n", &format!("[machine]\n{keys}\n"), 1);
+        let loaded = load_text(&text, &Overrides::default());
+        loaded.map(|mut it| it.variants.remove(0).setup.machine.zswap)
+    };
+    assert_eq!(with("swap = \"1GiB\"").unwrap(), None);
+    let default = with("swap = \"1GiB\"\nzswap = {}").unwrap().unwrap();
+    assert_eq!(default, ZswapOptions::default());
+    let keys = "max_pool_percent = 60, accept_threshold_percent = 80, compressor = \"zstd\", \
+                shrinker = true";
+    let all = with(&format!("swap = \"1GiB\"\nzswap = {{ {keys} }}")).unwrap().unwrap();
+    let expected = ZswapOptions {
+        compressor: Compressor::Zstd,
+        max_pool_percent: 60,
+        accept_threshold_percent: 80,
+        shrinker: true,
+    };
+    assert_eq!(all, expected);
+    for (keys, message) in [
+        ("zswap = {}", "zswap needs a swap area on a disk"),
+        ("swap = { zram = \"1GiB\" }\nzswap = {}", "write, for example, swap = \"4GiB\""),
+        ("swap = \"1GiB\"\nzswap = { max_pool_percent = 101 }", "100"),
+        ("swap = \"1GiB\"\nzswap = { accept_threshold_percent = -1 }", "-1"),
+        ("swap = \"1GiB\"\nzswap = { compressor = \"zst\" }", "did you mean \"zstd\"?"),
+        ("swap = \"1GiB\"\nzswap = { zpool = \"zbud\" }", "zpool"),
+    ] {
+        let found = with(keys).unwrap_err().to_string();
+        assert!(found.contains(message), "{keys}: {found}");
     }
 }
 

@@ -97,7 +97,7 @@ impl SimWorld {
         let times = self.times_of(id, now, elapsed);
         let work = self.cpus.meter.of_task(id);
         let mut extra = self.residency(id, phase);
-        extra.extend(crate::task::zram_levels(&self.machine));
+        extra.extend(crate::task::compressed_levels(&self.machine));
         let (levels, zones) = (self.machine.levels(), self.machine.free_blocks_of_zones());
         let slabs = SlabLevels::of(&self.machine, &self.setup);
         let groups = self.group_counts();

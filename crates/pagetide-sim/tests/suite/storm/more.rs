@@ -1,10 +1,13 @@
 //! Additional features of some storms, each with its own random generator: compaction, groups,
-//! kernel memory, zram, larger pages, objects.
+//! kernel memory, zram and zswap, larger pages, objects.
 
 use super::weather::{RandomDraw, PAGE};
-use pagetide_core::config::{ControlValue, Policy, PolicyChoice, Sysctl};
+use pagetide_core::config::{
+    CgroupVersion, ControlValue, Policy, PolicyChoice, Sysctl, ZswapPolicy,
+};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_core::swap::content::ContentMix;
+use pagetide_core::swap::zswap::ZswapOptions;
 use pagetide_scenario::draws::prng::SplitMix64;
 use pagetide_scenario::model::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::model::{
@@ -338,6 +341,27 @@ pub fn add_services(setup: &mut Setup, seed: u64) {
             // At most half a second, except with a load curve.
             let bytes = touch.pages * u64::from(touch.passes) * PAGE * (2 + draw.below(8));
             touch.pace = draw.one_in(4).then(|| Pace { bytes, load: load(&mut draw) });
+        }
+    }
+}
+
+/// In two fifths of the storms zswap is in front of the areas on disks.
+pub fn enable_zswap(setup: &mut Setup, seed: u64) {
+    if seed % 5 < 3 {
+        return;
+    }
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x7a73_7761_7070_7a73));
+    setup.policies.choose(draw.of(&[ZswapPolicy::Linux61, ZswapPolicy::Linux612]));
+    setup.machine.zswap = Some(ZswapOptions {
+        compressor: draw.of(&Compressor::ALL),
+        max_pool_percent: draw.of(&[0, 1, 5, 50]),
+        accept_threshold_percent: draw.of(&[0, 90, 100]),
+        shrinker: draw.one_in(2),
+    });
+    for group in &mut setup.groups {
+        if draw.one_in(3) && setup.policies.of() != Some(CgroupVersion::V1) {
+            let text = draw.of(&["0", "64K", "1M"]);
+            group.controls.push(GroupControlWrite::read("memory.zswap.max", text).unwrap());
         }
     }
 }

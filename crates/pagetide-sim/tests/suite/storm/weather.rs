@@ -206,6 +206,7 @@ pub fn setup(seed: u64) -> Setup {
     more::add_objects(&mut setup, seed);
     more::add_services(&mut setup, seed);
     more::compress_swap(&mut setup, seed);
+    more::enable_zswap(&mut setup, seed);
     more::enlarge_pages(&mut setup, seed);
     more::compact(&mut setup, seed);
     more::advise_and_lock(&mut setup, seed);
