@@ -7,7 +7,9 @@ use super::{Topic, TopicChoice, TopicKind};
 use pagetide_core::config::Policy;
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::load::PluginNames;
+use pagetide_scenario::names::NameSet;
 use pagetide_scenario::schema::schema;
+use pagetide_scenario::workload::WorkloadKind;
 use serde_json::{Map, Value};
 
 /// Most nested tables; the schema has at most half of that.
@@ -87,12 +89,15 @@ impl<'a> KeyTopics<'a> {
     /// Adds a workload and its keys.
     fn workload(&mut self, name: &str, path: &str, workload: &'a Value) {
         let Some(kind) = workload["properties"]["workload"]["const"].as_str() else { return };
+        // Watchers have one chapter, workloads one each.
+        let is_watcher = WorkloadKind::WATCHERS.iter().any(|watcher| watcher.name() == kind);
+        let chapter = if is_watcher { "watcher" } else { kind };
         let of_workload = object(&workload["properties"]).into_iter().flatten();
         let keys: Vec<Topic> = of_workload
             .filter(|(key, _)| *key != "workload")
             .map(|(key, value)| Topic {
                 of: vec![kind.to_owned()],
-                document: format!("docs/scenario.md#{kind}"),
+                document: format!("docs/scenario.md#{chapter}"),
                 ..self.topic(&format!("{name}.{key}"), &format!("{path}.{key}"), value)
             })
             .collect();
@@ -102,7 +107,7 @@ impl<'a> KeyTopics<'a> {
         };
         self.topics.push(Topic {
             choices: keys.iter().map(choice).collect(),
-            document: format!("docs/scenario.md#{kind}"),
+            document: format!("docs/scenario.md#{chapter}"),
             ..Topic::new(TopicKind::Workload, kind, description(workload))
         });
         self.topics.extend(keys);
