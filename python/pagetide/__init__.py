@@ -52,7 +52,7 @@ __all__ += [
     "JoinGroup", "KernelMemory", "KernelObjects", "Kubelet", "Latency", "Lmkd", "Lock", "Machine",
     "MappedRead", "Names", "Node", "OomdUnit", "Pipes", "Pod", "Policy", "ReclaimLoop", "Remove",
     "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "SystemdOomd", "Task", "Touch", "Trace",
-    "Variant", "Watcher", "WorkingSet", "WriteControl", "Zone",
+    "Variant", "Watcher", "WorkingSet", "WriteControl", "Zone", "Zswap",
 ]
 # fmt: on
 

@@ -26,7 +26,7 @@ __all__ = [
     "JoinGroup", "KernelMemory", "KernelObjects", "Kubelet", "Latency", "Lmkd", "Lock", "Machine",
     "MappedRead", "Names", "Node", "OomdUnit", "Pipes", "Pod", "Policy", "ReclaimLoop", "Remove",
     "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "SystemdOomd", "Task", "Touch", "Trace",
-    "Variant", "Watcher", "WorkingSet", "WriteControl", "Zone",
+    "Variant", "Watcher", "WorkingSet", "WriteControl", "Zone", "Zswap",
 ]
 
 Size: TypeAlias = Union[int, str]
@@ -106,6 +106,8 @@ class Machine(_Table):
     """Swap areas: a size, a table, or a list of these."""
     zones: Sequence[Zone] | None = _key("zone")
     """Zones with exact sizes, instead of `memory`."""
+    zswap: Zswap | None = None
+    """Compressed memory in front of the swap areas on disks (default: none)."""
 
 
 class Cache(_Table):
@@ -310,6 +312,20 @@ class Zone(_Table):
     are given, `free` is the sum of the lists."""
 
 
+class Zswap(_Table):
+    """zswap: pages that are swapped out are compressed in memory, and go to their disk when its pool is
+    full."""
+    accept_threshold_percent: int | None = None
+    """A full pool takes pages again below this part of its limit, in percent (default 90)."""
+    compressor: Literal["lzo", "lzo-rle", "lz4", "zstd"] | None = None
+    """Algorithm (default lzo)."""
+    max_pool_percent: int | None = None
+    """Most memory that the pool takes, in percent of the machine's (default 20)."""
+    shrinker: bool | None = None
+    """Whether reclaim also writes pages of the pool to their disks, as the shrinker of Linux 6.8 (default
+    false)."""
+
+
 class Expect(_Table):
     """A condition that holds in every run."""
     text: str
@@ -378,6 +394,12 @@ class Group(_Table):
     bytes. Since: Linux 4.5."""
     memory_swappiness: int | str | None = _key("memory.swappiness")
     """Like vm.swappiness (version 1). Default: the parent's. Since: Linux 2.6.29."""
+    memory_zswap_max: int | str | None = _key("memory.zswap.max")
+    """The limit of compressed pages in zswap. Further pages go to the disk. Default: max, bytes. Since: Linux
+    5.19."""
+    memory_zswap_writeback: int | str | None = _key("memory.zswap.writeback")
+    """Whether pages may leave zswap for the disk, or go there around it; 0: they stay in memory. Default: 1.
+    Since: Linux 6.8."""
     parent: str | None = None
     """Parent group (default: the root)."""
     subtree_control: Literal["memory", "none"] | None = None
@@ -443,6 +465,8 @@ class Policy(_Table):
     """Action of a fault if no huge page is free (transparent_hugepage/defrag). Default: madvise."""
     watermarks: Literal["derived", "scale-factor", "apart"] | None = None
     """How the low and high watermarks follow from what the user sets. Default: scale-factor."""
+    zswap: Literal["linux-6.1", "linux-6.12"] | None = None
+    """How zswap, if the machine has it, writes pages back to disks. Default: linux-6.1."""
 
 
 class Report(_Table):
@@ -1110,10 +1134,10 @@ class WriteControl(_Workload, workload="write-control"):
         "transparent_hugepage.khugepaged.scan_sleep_millisecs",
         "transparent_hugepage.khugepaged.alloc_sleep_millisecs",
         "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap",
-        "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.oom.group",
-        "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes",
-        "memory.swappiness", "memory.global_shrink_priority", "cpu.weight", "cpu.max", "memory.reclaim",
-        "memory.force_empty",
+        "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.zswap.max",
+        "memory.zswap.writeback", "memory.oom.group", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes",
+        "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "cpu.weight",
+        "cpu.max", "memory.reclaim", "memory.force_empty",
     ] | Value
     """Name of the file, as the kernel spells it."""
     text: Sequence[int] | int | str
