@@ -422,7 +422,11 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
             priority: Some(priority),
             zram: area.zram.as_ref().map(|zram| ZramOptions {
                 compressor: zram.algorithm,
-                mem_limit: zram.mem_limit.map(|limit| page_size.pages_in(limit)),
+                // 0 is no limit (`mem_limit_store`).
+                mem_limit: zram
+                    .mem_limit
+                    .filter(|limit| *limit > 0)
+                    .map(|limit| limit.div_ceil(page_size.bytes())),
             }),
         });
         assert!(added, "the loader limits swap");

@@ -191,8 +191,9 @@ impl Lmkd {
             events =
                 [triggers[0].look(now_ns, read.some_ns), triggers[1].look(now_ns, read.full_ns)];
         }
+        let timeout = self.options.kill_timeout_ns;
         let is_over =
-            |(_, at): (u32, u64)| !read.victim_lives || now_ns >= at + self.options.kill_timeout_ns;
+            |(_, at): (u32, u64)| !read.victim_lives || (timeout > 0 && now_ns >= at + timeout);
         if self.waiting.is_some_and(is_over) {
             self.waiting = None;
             if let Some(level) = self.paused.take() {

@@ -139,7 +139,7 @@ impl WorkloadSpec for KubeletWatcher {
         };
         let options = KubeletOptions {
             hard: Some(keys.memory_available().0).filter(|threshold| !is_off(threshold)),
-            soft,
+            soft: soft.filter(|(threshold, _)| !is_off(threshold)),
             minimum_reclaim: keys.minimum_reclaim.as_ref().map(|at| at.value.0),
             transition_period_ns: keys.pressure_transition_period().0,
             max_pod_grace_ns: keys.max_pod_grace_period().0,
@@ -203,7 +203,10 @@ fn pods(
                 sink.hinted(*span, "a request or limit is no percentage", "write \"500Mi\"");
                 None
             }
-            Some(Spanned { value: KubeQuantity(MemoryThreshold::Bytes(bytes)), .. }) => Some(*bytes),
+            // 0 counts as not set.
+            Some(Spanned { value: KubeQuantity(MemoryThreshold::Bytes(bytes)), .. }) => {
+                Some(*bytes).filter(|bytes| *bytes > 0)
+            }
             None => None,
         };
         let given = bytes(pod.request.as_ref(), sink);

@@ -95,6 +95,7 @@ impl WorkloadSpec for SystemdOomdWatcher {
             pressure_units: Vec::new(),
             perturb_ns: 0,
         };
+        let mut seen = Vec::new();
         for unit in units {
             let group = match &unit.group {
                 None if unit.bad.contains(&"group") => continue,
@@ -107,6 +108,11 @@ impl WorkloadSpec for SystemdOomdWatcher {
                     }
                 }
             };
+            if seen.contains(&group) {
+                sink.hinted(unit.at, "this group is a unit twice", "leave out one of them");
+                continue;
+            }
+            seen.push(group);
             if !unit.swap() && !unit.pressure() && unit.bad.is_empty() {
                 let hint = "add swap = true or pressure = true";
                 sink.hinted(unit.at, "systemd-oomd does nothing for this unit", hint);

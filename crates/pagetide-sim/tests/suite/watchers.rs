@@ -54,6 +54,17 @@ fn earlyoom_kills_the_largest_task_before_the_kernel_does() {
     assert!(value(&record, "earlyoom.cpu") > 0.0);
 }
 
+/// earlyoom waits up to 10 s for a victim; the next life of the task is another process.
+#[test]
+fn earlyoom_does_not_wait_for_the_next_life_of_its_victim() {
+    let text = grows("[[watcher]]\nkind = \"earlyoom\"\n").replace("30MiB/s", "300MiB/s").replace(
+        "group = \"build\"\n        background",
+        "group = \"build\"\nrestart = \"10ms\"\n        background",
+    );
+    let record = run_text(&text, 0);
+    assert!(value(&record, "earlyoom.kills") >= 9.0, "{:?}", record.notes);
+}
+
 #[test]
 fn a_task_that_ignores_sigterm_gets_sigkill_from_kubelet_and_starts_again() {
     let text = grows(

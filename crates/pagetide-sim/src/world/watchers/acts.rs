@@ -32,9 +32,8 @@ impl SimWorld {
     fn send_signal(&mut self, by: usize, deed: WatcherDeed) {
         let (targets, name, signal): (Vec<usize>, String, SentSignal) = match deed.act {
             WatcherAct::SignalProcess { pid, signal } => {
-                let id = pid as usize;
-                let targets = self.processes().filter(|(it, _)| *it == id).map(|(it, _)| it);
-                (targets.collect(), self.tasks[id].name.clone(), signal)
+                let Some(id) = self.process_of(pid) else { return };
+                (vec![id], self.tasks[id].name.clone(), signal)
             }
             WatcherAct::SignalGroup { group, signal } => {
                 let group = group as usize;
@@ -46,6 +45,9 @@ impl SimWorld {
             }
             WatcherAct::Reclaim { .. } | WatcherAct::SetHigh { .. } => return,
         };
+        if targets.is_empty() {
+            return;
+        }
         let now = self.now;
         if let Some(watcher) = self.watchers.of.get_mut(&by) {
             let follows = Some((SentSignal::Term, name.clone()));

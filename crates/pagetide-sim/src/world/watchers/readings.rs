@@ -126,12 +126,11 @@ impl SimWorld {
         of: &EarlyoomWatcher,
         earlyoom: &Earlyoom,
     ) -> EarlyoomReading {
-        let victim = earlyoom.victim().map(|pid| pid as usize);
         let mut processes = Vec::new();
         if earlyoom.reads_processes() {
             processes.extend(self.processes().filter(|(id, _)| *id != own).map(|(id, task)| {
                 ProcessReading {
-                    pid: id as u32,
+                    pid: self.pid_of(id),
                     rss_kb: rss_kb(&self.machine, task),
                     oom_score: self.machine.oom_score(task.mm),
                     oom_score_adj: self.setup.tasks[id].settings.oom_score_adj,
@@ -139,8 +138,19 @@ impl SimWorld {
                 }
             }));
         }
-        let victim_lives = victim.is_some_and(|id| self.tasks[id].exists());
+        let victim_lives = earlyoom.victim().is_some_and(|pid| self.process_of(pid).is_some());
         EarlyoomReading { meminfo: self.meminfo_reading(), processes, victim_lives }
+    }
+
+    /// The number of a task's process; each life of the task has another.
+    fn pid_of(&self, id: usize) -> u32 {
+        (id as u64 + self.tasks[id].restarts * self.tasks.len() as u64) as u32
+    }
+
+    /// The task of a process that has not ended.
+    pub(super) fn process_of(&self, pid: u32) -> Option<usize> {
+        let id = pid as usize % self.tasks.len();
+        (self.tasks[id].exists() && self.pid_of(id) == pid).then_some(id)
     }
 
     pub(super) fn lmkd_reading(&self, own: usize, lmkd: &Lmkd, now: Nanos) -> LmkdReading {
@@ -157,11 +167,10 @@ impl SimWorld {
         });
         let processes =
             self.processes().filter(|(id, _)| *id != own).map(|(id, task)| LmkdProcess {
-                pid: id as u32,
+                pid: self.pid_of(id),
                 oom_score_adj: self.setup.tasks[id].settings.oom_score_adj,
                 rss_kb: rss_kb(&self.machine, task),
             });
-        let victim = lmkd.victim().map(|pid| pid as usize);
         LmkdReading {
             some_ns: psi.some_ns,
             full_ns: psi.full_ns,
@@ -173,7 +182,7 @@ impl SimWorld {
             pgscan_direct: vmstat.get(Event::PgscanDirect),
             marks,
             processes: processes.collect(),
-            victim_lives: victim.is_some_and(|id| self.tasks[id].exists()),
+            victim_lives: lmkd.victim().is_some_and(|pid| self.process_of(pid).is_some()),
         }
     }
 
