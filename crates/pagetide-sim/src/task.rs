@@ -294,6 +294,8 @@ pub struct SimTask {
     pub refused: bool,
     /// Ended by a signal of a watcher, if `killed`.
     pub signalled: bool,
+    /// It has had a signal of a watcher in this life.
+    pub is_ending: bool,
     /// It starts again later.
     pub will_restart: bool,
     pub restarts: u64,
@@ -419,6 +421,7 @@ impl SimTask {
             will_restart: false,
             restarts: 0,
             times_killed: 0,
+            is_ending: false,
             earlier_lives: Vec::new(),
             crashed: false,
             stopped: false,

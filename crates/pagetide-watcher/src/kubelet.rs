@@ -102,6 +102,8 @@ impl GroupUse {
 pub struct PodReading {
     pub used: GroupUse,
     pub nr_processes: u64,
+    /// Processes that have had a signal. A process that starts later is of the next pod.
+    pub nr_ending: u64,
 }
 
 /// The readings of kubelet at a wake-up.
@@ -201,7 +203,7 @@ impl Kubelet {
             let jitter = if interval > 0 { read.draw % interval } else { 0 };
             self.next_housekeeping = now_ns + interval + jitter;
         }
-        let is_gone = |pod: usize| read.pods.get(pod).is_none_or(|pod| pod.nr_processes == 0);
+        let is_gone = |pod: usize| read.pods.get(pod).is_none_or(|pod| pod.nr_ending == 0);
         let mut deeds = Vec::new();
         match self.stage {
             KubeletStage::Synchronize => {}

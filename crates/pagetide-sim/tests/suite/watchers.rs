@@ -85,6 +85,22 @@ fn a_task_that_ignores_sigterm_gets_sigkill_from_kubelet_and_starts_again() {
     assert!(!(0.1..=9.9).contains(&at), "{at}");
 }
 
+/// A process that starts before kubelet looks again belongs to the next pod.
+#[test]
+fn kubelet_does_not_wait_for_the_pod_after_the_one_it_evicted() {
+    let text = grows(
+        "[[watcher]]\nkind = \"kubelet\"\nmemory_available = \"30%\"\nfootprint = \"4MiB\"\n\
+         monitoring_interval = \"1s\"\nhousekeeping_interval = \"1s\"\n\
+         [[watcher.pod]]\ngroup = \"build\"\n",
+    );
+    let text = text.replace("30MiB/s", "150MiB/s").replace(
+        "group = \"build\"\n        background",
+        "group = \"build\"\nrestart = \"50ms\"\n        background",
+    );
+    let record = run_text(&text, 0);
+    assert!(value(&record, "kubelet.evictions") >= 4.0, "{:?}", record.notes);
+}
+
 #[test]
 fn oomd_kills_by_pressure_or_by_swap() {
     let by_swap = run_text(

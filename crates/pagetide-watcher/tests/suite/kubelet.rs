@@ -44,6 +44,7 @@ fn used(history: &HistoryFile, line: &[String]) -> Vec<PodReading> {
     let read = |pod: &[String]| PodReading {
         used: GroupUse { usage: amount(line, &pod[0]), inactive_file: 0 },
         nr_processes: 1,
+        nr_ending: 1,
     };
     history.of("pod").map(read).collect()
 }
@@ -76,7 +77,7 @@ fn synchronized(history: &HistoryFile) -> Vec<String> {
             victim.as_deref().unwrap_or("-")
         ));
         let mut gone = read.clone();
-        gone.pods.iter_mut().for_each(|pod| pod.nr_processes = 0);
+        gone.pods.iter_mut().for_each(|pod| (pod.nr_processes, pod.nr_ending) = (0, 0));
         for after in [100 * MS, 1200 * MS] {
             assert!(kubelet.wake(now + after, &gone).deeds.is_empty());
         }
@@ -97,6 +98,7 @@ fn signals(history: &HistoryFile) -> Vec<String> {
         let mut read = reading(at, used(history, at));
         for (pod, end) in read.pods.iter_mut().zip(&ends) {
             pod.nr_processes = u64::from(end.is_none_or(|end| end > now));
+            pod.nr_ending = pod.nr_processes;
         }
         let step = kubelet.wake(now, &read);
         for deed in step.deeds {

@@ -68,6 +68,7 @@ impl SimWorld {
         ));
         self.show_deed(by, &signal.to_string(), name, deed.why);
         for id in targets {
+            self.tasks[id].is_ending = true;
             let ignores = self.setup.tasks[id].settings.sigterm == SigtermEffect::Ignore;
             if signal == SentSignal::Kill || !ignores {
                 self.kill_program(id);

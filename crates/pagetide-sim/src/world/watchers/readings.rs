@@ -81,7 +81,10 @@ impl SimWorld {
         let pods = pods.iter().map(|pod| {
             let group = pod.group as usize;
             let used = memcg(group).map_or_else(GroupUse::default, |memcg| self.group_use(memcg));
-            PodReading { used, nr_processes: self.nr_processes_in(group, None) }
+            let ending = self.processes().filter(|(_, task)| task.is_ending);
+            let ending = ending.filter(|(_, task)| self.is_in_group(task.group, group));
+            let nr_processes = self.nr_processes_in(group, None);
+            PodReading { used, nr_processes, nr_ending: ending.count() as u64 }
         });
         let pods = pods.collect();
         KubeletReading { capacity: meminfo.mem_total << 10, node, kubepods, pods, draw }
