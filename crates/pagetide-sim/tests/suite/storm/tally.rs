@@ -94,7 +94,7 @@ const SIGHTS: [CoverageItem; 20] = [
         count(it, "workingset_refault_anon") + count(it, "workingset_refault_file") > 0.0
     }),
     sight("dirty pages were written", AtLeast, 449, |it| count(it, "nr_written") > 0.0),
-    sight("a task was throttled", AtLeast, 398, |it| count(it, "mm_vmscan_throttled") > 0.0),
+    sight("a task was throttled", AtLeast, 275, |it| count(it, "mm_vmscan_throttled") > 0.0),
     sight("a group met its limit", AtLeast, 116, |it| in_groups(it, "memory.events.max") > 0.0),
     sight("a group used up its CPU time", AtLeast, 72, |it| {
         in_groups(it, "cpu.stat.nr_throttled") > 0.0
@@ -107,7 +107,7 @@ const SIGHTS: [CoverageItem; 20] = [
     sight("I/O failed", AtLeast, 92, |it| has_note(it, "calls failed with EIO")),
     sight("requests were served", AtLeast, 199, |it| of_tasks(it, "requests") > 0.0),
     sight("a request was dropped", AtLeast, 97, |it| of_tasks(it, "dropped") > 0.0),
-    sight("the time limit cut the run", AtMost, 203, |it| has_note(it, "cut by the time limit")),
+    sight("the time limit cut the run", AtMost, 318, |it| has_note(it, "cut by the time limit")),
     sight("something was refused", AtMost, 400, |it| {
         has_note(it, " was refused with ") || has_note(it, "making group")
     }),
