@@ -17,8 +17,7 @@ pub(super) fn write(page: &mut ScenarioText, request: &FailedRequest, group: Opt
     let ended = if request.is_oom { "invoked the OOM killer" } else { "failed" };
     page.line("");
     page.comment(&format!(
-        "The request of `{}` for a block of order {} that {ended}: `run` shows whether it fails \
-         here.",
+        "The request of `{}` for a block of order {} that {ended}.",
         request.comm, request.order
     ));
     let note = |page: &mut ScenarioText, message: &str| {
@@ -49,7 +48,7 @@ pub(super) fn write(page: &mut ScenarioText, request: &FailedRequest, group: Opt
     if flags.movable || request.is_of_group {
         page.line("workload = \"touch\"");
         page.line(&format!("size = \"{} pages\"", 1u64 << order));
-        rows(page, &["request.walltime"]);
+        report(page, &["request.walltime"], "oom_kill > 0");
         return;
     }
     let rights = match (flags.direct, flags.high, flags.reclaimable) {
@@ -63,14 +62,19 @@ pub(super) fn write(page: &mut ScenarioText, request: &FailedRequest, group: Opt
     page.line("blocks = 1");
     page.line("count = 1");
     page.line(&format!("request = \"{rights}\""));
-    rows(page, &["request.success", "compact_stall"]);
+    let fails = if request.is_oom { "oom_kill > 0" } else { "request.success = 0 %" };
+    report(page, &["request.success", "compact_stall"], fails);
 }
 
-/// The rows that say whether the request failed.
-fn rows(page: &mut ScenarioText, own: &[&str]) {
+/// The rows and the expectation that say whether the request fails here, too.
+fn report(page: &mut ScenarioText, own: &[&str], fails: &str) {
     let rows = own.iter().chain(&["oom_kill", "allocstall", "nr_free_pages"]);
     let rows: Vec<String> = rows.map(|row| format!("\"{row}\"")).collect();
     page.line("");
     page.line("[report]");
     page.line(&format!("rows = [{}]", rows.join(", ")));
+    page.line("");
+    page.line("[[expect]]");
+    page.line("text = \"as in the report, there is no memory for the request\"");
+    page.line(&format!("that = \"{fails}\""));
 }
