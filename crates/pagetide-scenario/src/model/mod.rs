@@ -298,6 +298,15 @@ pub struct DiskFaults {
 }
 
 impl MachineSetup {
+    /// Bytes that the kernel manages (MemTotal), without what it reserves.
+    pub fn managed_memory(&self) -> u64 {
+        let of_node = |node: &NodeSetup| match node.zones.as_slice() {
+            [] => node.memory.saturating_sub(node.reserved),
+            zones => zones.iter().map(|zone| self.page_size.bytes_of(zone.managed)).sum(),
+        };
+        self.nodes.iter().map(of_node).fold(0, u64::saturating_add)
+    }
+
     /// Priorities of the swap areas. Linux gives areas without one -2, -3, and so on.
     pub fn swap_priorities(&self) -> Vec<i16> {
         let mut default = -1;

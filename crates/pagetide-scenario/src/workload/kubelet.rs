@@ -105,7 +105,7 @@ impl WorkloadSpec for KubeletWatcher {
     fn check(keys: &KubeletKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let footprint = (keys.footprint(), keys.footprint.as_ref());
         let base = WatcherBase::check(footprint, keys.locked(), keys.compute(), phases, sink);
-        let memory = phases.scene.memory;
+        let memory = phases.scene.managed;
         let hard = keys.memory_available.as_ref();
         let soft = keys.memory_available_soft.as_ref();
         for at in [hard, soft].into_iter().flatten() {

@@ -59,6 +59,7 @@ pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut Problem
         groups: &groups,
         policies: &policies,
         memory,
+        managed: machine.managed_memory(),
         mixes: &mixes,
     };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);

@@ -35,6 +35,8 @@ pub(crate) struct TaskChecks<'c> {
     pub(super) policies: &'c PolicyChoices,
     /// Bytes of all nodes.
     pub(crate) memory: u64,
+    /// Bytes that the kernel manages (MemTotal).
+    pub(crate) managed: u64,
     /// Object mixes that the tasks name.
     pub(super) mixes: &'c RefCell<Mixes>,
 }

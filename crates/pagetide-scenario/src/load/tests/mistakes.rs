@@ -16,6 +16,20 @@ fn broken_files() {
 }
 
 #[test]
+fn an_eviction_threshold_is_compared_with_managed_memory() {
+    let text = |reserved: &str| {
+        format!(
+            "[machine]\nmemory = \"512MiB\"\nreserved = \"{reserved}\"\n[[group]]\nname = \"p\"\n[[task]]\nname = \"t\"\n\
+             workload = \"sleep\"\nduration = \"1s\"\n[[watcher]]\nkind = \"kubelet\"\n\
+             memory_available = \"450Mi\"\n[[watcher.pod]]\ngroup = \"p\"\n"
+        )
+    };
+    load_text(&text("32MiB"), &Overrides::default()).unwrap();
+    let errors = load_text(&text("100MiB"), &Overrides::default()).unwrap_err();
+    assert!(errors.to_string().contains("412MiB: every look would evict"), "{errors}");
+}
+
+#[test]
 fn the_number_of_reported_mistakes_is_bounded() {
     let mut text = SOUND.to_owned();
     for i in 0..500 {
