@@ -19,7 +19,8 @@ fn broken_files() {
 fn an_eviction_threshold_is_compared_with_managed_memory() {
     let text = |reserved: &str| {
         format!(
-            "[machine]\nmemory = \"512MiB\"\nreserved = \"{reserved}\"\n[[group]]\nname = \"p\"\n[[task]]\nname = \"t\"\n\
+            "[machine]\nmemory = \"512MiB\"\nreserved = \"{reserved}\"\n[[group]]\nname = \"p\"\n\
+             [[task]]\nname = \"t\"\n\
              workload = \"sleep\"\nduration = \"1s\"\n[[watcher]]\nkind = \"kubelet\"\n\
              memory_available = \"450Mi\"\n[[watcher.pod]]\ngroup = \"p\"\n"
         )
