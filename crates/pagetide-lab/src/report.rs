@@ -6,8 +6,10 @@
 
 use crate::execute::{JobOutcome, RunResult};
 use crate::plan::RunPlan;
+use crate::rows;
 use crate::stats::Statistics;
 use crate::world::Failure;
+use pagetide_core::config::PolicySet;
 use pagetide_scenario::metric::declared::WALLTIME;
 use pagetide_scenario::metric::{KeyNames, MetricKey};
 use pagetide_scenario::record::timeline::Timeline;
@@ -108,10 +110,11 @@ pub struct FailedRun {
 }
 
 impl Report {
-    /// Gathers `runs` of variants, and notes the variants without any effect.
+    /// Gathers `runs` of variants, and notes what misleads about them.
     pub fn new(plan: RunPlan, runs: &[RunResult]) -> Report {
         let mut report = Report::gather(plan, runs);
         report.note_without_effect();
+        report.note_missing_psi();
         report
     }
 
@@ -213,6 +216,24 @@ impl Report {
             format!("{name}: no metric of any run differs from {first}")
         };
         self.notes.extend(others.iter().filter(is_same).map(note));
+    }
+
+    /// Notes kernels without pressure stall information if rows show it.
+    fn note_missing_psi(&mut self) {
+        let kernels = self.plan.scenario.variants.iter().map(|it| it.setup.policies.kernel());
+        let without = kernels.flatten().filter(|kernel| !kernel.has_psi());
+        let names: BTreeSet<&str> = without.map(PolicySet::name).collect();
+        let is_psi = |key: &MetricKey| {
+            key.name.starts_with("psi.") || key.name.starts_with("memory.pressure")
+        };
+        if names.is_empty() || !rows::rows(self).iter().any(is_psi) {
+            return;
+        }
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        self.notes.push(format!(
+            "{names}: no pressure stall information before Linux 4.20; psi is what today's \
+             accounting says there, without waits for refaults that the kernel does not detect"
+        ));
     }
 
     /// The variants that have values of incomplete work, by reason.
@@ -363,6 +384,21 @@ mod tests {
         let none = "b: no metric of any run differs from a";
         assert_eq!(notes(2.0), [none]);
         assert_eq!(notes(3.0), [""; 0]);
+    }
+
+    #[test]
+    fn psi_of_a_kernel_without_it_is_noted() {
+        let mut report = report_of(&[("a", vec![&[("psi.memory.full", 2.0)]])]);
+        report.plan.scenario.rows = vec!["psi.memory.full".to_owned()];
+        report.note_missing_psi();
+        assert_eq!(report.notes, [""; 0]);
+        report.plan.scenario.variants[0].setup.policies.follow(PolicySet::Linux33);
+        report.note_missing_psi();
+        assert!(report.notes[0].starts_with("linux-3.3: no pressure stall"), "{:?}", report.notes);
+        report.plan.scenario.rows = vec!["pgfault".to_owned()];
+        report.notes.clear();
+        report.note_missing_psi();
+        assert_eq!(report.notes, [""; 0]);
     }
 
     #[test]

@@ -158,6 +158,12 @@ impl PolicySet {
         self.parts().choices
     }
 
+    /// Whether the release has pressure stall information (since 4.20). In the simulator every
+    /// machine has it.
+    pub fn has_psi(self) -> bool {
+        self.parts().since >= (4, 20, 0)
+    }
+
     /// Control files whose mechanism the release does not have yet, with the value that turns the
     /// mechanism off.
     pub fn switched_off(self) -> &'static [(Sysctl, u64)] {
