@@ -170,30 +170,29 @@ fn of_task(
     put.put(declared::ALLOC_LATENCY_P99, seconds(latency.p99()));
     put.put(declared::ALLOC_LATENCY_P999, seconds(latency.p999()));
     put.put(declared::ALLOC_LATENCY_MAX, seconds(latency.max()));
-    let mut served = task.earlier_runs.served.clone();
+    let mut served = task.earlier_runs.loops.clone();
     let mut may_be_late = false;
-    let mut earlier: BTreeMap<u32, (RequestResults, Nanos)> = BTreeMap::new();
-    let runs = task.earlier_lives.iter().map(|run| (run, false));
-    for (run, is_last) in runs.chain(task.phases.iter().map(|run| (run, true))) {
-        let Some(of_run) = &run.served else { continue };
-        let has_deadline = model.phases[run.phase as usize].workload.has_deadline();
+    let mut put_phase = |phase: u32, of_phase: &RequestResults, time, ended| {
+        let model = &model.phases[phase as usize];
+        let has_deadline = model.workload.has_deadline();
         may_be_late |= has_deadline;
+        let scope = Scope::Phase { task: owner.clone(), phase: model.name.clone() };
+        put_served(&mut metrics.of(scope).with_incomplete(ended), of_phase, time, has_deadline);
+    };
+    let lives = &task.earlier_runs.lives;
+    for (&phase, (of_lives, time)) in lives {
+        put_phase(phase, of_lives, *time, ended);
+        let (all, time_of_all) = served.get_or_insert_default();
+        all.merge(of_lives);
+        *time_of_all += time;
+    }
+    for run in &task.phases {
+        let Some(of_run) = &run.served else { continue };
         let wall = run.ended.unwrap_or(world.now).saturating_sub(run.began);
-        let (mut of_phase, mut time_of_phase) =
-            earlier.get(&run.phase).cloned().unwrap_or_default();
+        let (mut of_phase, time) = lives.get(&run.phase).cloned().unwrap_or_default();
         of_phase.merge(of_run);
-        time_of_phase += wall;
-        let phase = model.phases[run.phase as usize].name.clone();
-        let scope = Scope::Phase { task: owner.clone(), phase };
-        let ended = match run.ended {
-            Some(_) if is_last => run.cut_short,
-            _ => ended,
-        };
-        let mut put = metrics.of(scope).with_incomplete(ended);
-        put_served(&mut put, &of_phase, time_of_phase, has_deadline);
-        if !is_last {
-            earlier.insert(run.phase, (of_phase, time_of_phase));
-        }
+        let ended = if run.ended.is_some() { run.cut_short } else { ended };
+        put_phase(run.phase, &of_phase, time + wall, ended);
         let (all, time) = served.get_or_insert_default();
         all.merge(of_run);
         *time += wall;
@@ -391,9 +390,9 @@ pub(crate) fn latencies(world: &SimWorld, setup: &Setup) -> Vec<Latencies> {
     for task in &world.tasks[..setup.tasks.len()] {
         let name = Owner::new(&task.name).family().name;
         put(format!("{name}.alloc_latency"), &task.alloc_latency);
-        let loops = task.earlier_runs.served.iter().map(|(served, _)| served);
-        let runs = task.earlier_lives.iter().chain(&task.phases);
-        for served in loops.chain(runs.filter_map(|run| run.served.as_deref())) {
+        let earlier = task.earlier_runs.loops.iter().chain(task.earlier_runs.lives.values());
+        let runs = task.phases.iter().filter_map(|run| run.served.as_deref());
+        for served in earlier.map(|(served, _)| served).chain(runs) {
             put(format!("{name}.latency"), &served.latency);
         }
     }

@@ -111,10 +111,24 @@ pub struct PhaseRun {
 /// Totals of a task's runs of phases that are no longer in [`SimTask::phases`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EarlierRuns {
-    /// Results of services, and their wall time.
-    pub served: Option<(RequestResults, Nanos)>,
+    /// Results of services in earlier loops, and their wall time.
+    pub loops: Option<(RequestResults, Nanos)>,
+    /// The same of earlier lives, by phase: they count for the phase, too.
+    pub lives: BTreeMap<u32, (RequestResults, Nanos)>,
     /// Usage in the runs, by phase.
     pub usage: BTreeMap<u32, TaskUsage>,
+}
+
+impl EarlierRuns {
+    /// Adds the usage of a finished run. Returns its phase, and its results with its wall time.
+    fn add(&mut self, run: PhaseRun) -> (u32, Option<(Box<RequestResults>, Nanos)>) {
+        // Until its end, a run has the usage at its start.
+        let time = run.ended.map_or(0, |ended| {
+            self.usage.entry(run.phase).or_default().add(&run.usage);
+            ended - run.began
+        });
+        (run.phase, run.served.map(|served| (served, time)))
+    }
 }
 
 /// An extra metric of a phase, not from a kernel counter.
@@ -301,8 +315,6 @@ pub struct SimTask {
     pub restarts: u64,
     /// Signals of watchers to the task.
     pub times_killed: u64,
-    /// Phases of earlier lives that served requests.
-    pub earlier_lives: Vec<PhaseRun>,
     /// Killed by SIGBUS after a read error in a page fault.
     pub crashed: bool,
     /// The task named by `until` has ended.
@@ -422,7 +434,6 @@ impl SimTask {
             restarts: 0,
             times_killed: 0,
             is_ending: false,
-            earlier_lives: Vec::new(),
             crashed: false,
             stopped: false,
             began: None,
@@ -470,10 +481,15 @@ impl SimTask {
         self.lost = std::mem::take(&mut old.lost);
         self.alloc_latency = std::mem::take(&mut old.alloc_latency);
         self.io_errors = old.io_errors;
-        self.earlier_lives = std::mem::take(&mut old.earlier_lives);
         self.earlier_runs = std::mem::take(&mut old.earlier_runs);
-        let served = std::mem::take(&mut old.phases).into_iter();
-        self.earlier_lives.extend(served.filter(|run| run.served.is_some()));
+        for run in std::mem::take(&mut old.phases) {
+            let (phase, served) = self.earlier_runs.add(run);
+            if let Some((served, time)) = served {
+                let (all, time_of_all) = self.earlier_runs.lives.entry(phase).or_default();
+                all.merge(&served);
+                *time_of_all += time;
+            }
+        }
     }
 
     /// Whether the program runs: it has begun and not ended.
@@ -501,11 +517,10 @@ impl SimTask {
         let Some(last) = self.phases.iter().rposition(is_of) else { return };
         let Some(at) = self.phases[..last].iter().position(is_of) else { return };
         let run = self.phases.remove(at);
-        self.earlier_runs.usage.entry(phase).or_default().add(&run.usage);
-        if let (Some(served), Some(ended)) = (run.served, run.ended) {
-            let (all, time) = self.earlier_runs.served.get_or_insert_default();
+        if let (_, Some((served, time))) = self.earlier_runs.add(run) {
+            let (all, time_of_all) = self.earlier_runs.loops.get_or_insert_default();
             all.merge(&served);
-            *time += ended - run.began;
+            *time_of_all += time;
         }
     }
 

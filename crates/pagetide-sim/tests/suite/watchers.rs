@@ -54,6 +54,24 @@ fn earlyoom_kills_the_largest_task_before_the_kernel_does() {
     assert!(value(&record, "earlyoom.cpu") > 0.0);
 }
 
+#[test]
+fn the_requests_of_all_lives_of_a_service_count() {
+    let text = grows(
+        "[[task]]\nname = \"leak\"\nbackground = true\nrestart = \"1s\"\nworkload = \"service\"\n\
+         rate = 100\ncpu = \"1ms\"\nheap = \"8MiB\"\ntouches = 4\ngrow = \"60MiB/s\"\nduration = \"39s\"\n\
+         [[watcher]]\nkind = \"earlyoom\"\n",
+    )
+    .replace("size = \"1GiB\"", "size = \"8MiB\"");
+    let record = run_text(&text, 0);
+    let lives = value(&record, "leak.restarts") + 1.0;
+    assert!(lives >= 3.0, "{:?}", record.notes);
+    let of = |key: &str| value(&record, &format!("leak.{key}"));
+    assert_eq!(of("requests"), of("main.requests"));
+    // 40 s, less a second of rest after each kill.
+    let expected = 100.0 * (41.0 - lives);
+    assert!((of("requests") / expected - 1.0).abs() < 0.1, "{} of {expected}", of("requests"));
+}
+
 /// earlyoom waits up to 10 s for a victim; the next life of the task is another process.
 #[test]
 fn earlyoom_does_not_wait_for_the_next_life_of_its_victim() {
