@@ -234,6 +234,12 @@ impl Kernel {
             Lru::InactiveFile | Lru::ActiveFile | Lru::Unevictable => false,
         };
         let may_unbalance = may_unbalance && self.can_age_anon_pages();
+        if may_unbalance
+            && self.era.ages_by_own_lists
+            && self.inactive_is_low(memcg, node, None, false)
+        {
+            self.groups.idle_groups.must_visit(memcg, node);
+        }
         let mut at = memcg;
         while at != ROOT {
             let sizes = &mut self.groups.memcgs[at].lruvecs[node].subtree;

@@ -30,6 +30,7 @@ struct IdleRules {
     soft_limit: SoftLimitPolicy,
     shrink_priority: ShrinkPriorityPolicy,
     can_age_anon: bool,
+    ages_by_own_lists: bool,
 }
 
 /// How much may change before a group's byte is invalid.
@@ -175,6 +176,7 @@ mod tests {
             soft_limit: SoftLimitPolicy::default(),
             shrink_priority: ShrinkPriorityPolicy::default(),
             can_age_anon: true,
+            ages_by_own_lists: false,
         });
         machine.groups.idle_groups.places = alloc::vec![0, 1].into();
         let margins = alloc::vec![IdleMargin { arrivals: u32::MAX, departures: u32::MAX }; 2];

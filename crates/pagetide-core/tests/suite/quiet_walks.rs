@@ -9,6 +9,7 @@
 use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::groups::memcg::ROOT;
+use pagetide_core::interface::effect::Effects;
 use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{MmId, ProcessCall};
@@ -144,7 +145,9 @@ impl Side {
             }
             Op::Remove(at) => {
                 let memcg = pick(at, groups);
-                if world.machine.remove_memcg(memcg).is_ok() {
+                let removed = world.machine.remove_memcg(memcg).map(Effects::collect);
+                if let Ok(effects) = removed {
+                    world.carry_out(effects);
                     groups.retain(|&other| other != memcg);
                 }
             }

@@ -39,6 +39,7 @@ impl Kernel {
             soft_limit: self.config.soft_limit,
             shrink_priority: self.config.shrink_priority,
             can_age_anon: self.can_age_anon_pages(),
+            ages_by_own_lists: self.era.ages_by_own_lists,
         }
     }
 
