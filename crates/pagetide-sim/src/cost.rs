@@ -100,6 +100,7 @@ macro_rules! priced {
             PageScan pages_scanned,
             PageSkip pages_skipped,
             RmapWalk rmap_walks,
+            PteWalk ptes_walked,
             LruMove lru_moves,
             Refault refaults,
             LruvecVisit lruvecs_visited,
@@ -196,6 +197,9 @@ impl CostModel {
             // One reverse-map walk to one page-table entry: a lock, the mapping, four levels of
             // page table. Two cold lines and 70 ns of instructions; `[dram]`.
             Price::RmapWalk => 250,
+            // One page-table entry read in order, eight to a line, half of them used: a share of its
+            // line, and half a cold line of the page; `[dram]`.
+            Price::PteWalk => 50,
             // One page moved between LRU lists, as a part of a batch of 15 that shares the lock:
             // half a cold line; `[dram]`.
             Price::LruMove => 50,
@@ -359,7 +363,7 @@ impl CostModel {
 }
 
 /// The operations of `work` with their numbers, and the number of bytes that it copied.
-pub(crate) fn counts(work: &Work) -> ([(Price, u32); 39], u32) {
+pub(crate) fn counts(work: &Work) -> ([(Price, u32); 40], u32) {
     macro_rules! pairs {
         ($($price:ident $count:ident,)*) => { [$((Price::$price, work.$count)),*] };
     }
@@ -388,6 +392,7 @@ mod tests {
         pages_scanned: 0,
         pages_skipped: 0,
         rmap_walks: 0,
+        ptes_walked: 0,
         lru_moves: 0,
         refaults: 0,
         lruvecs_visited: 0,

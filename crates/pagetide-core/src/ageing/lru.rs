@@ -10,20 +10,23 @@
 
 use crate::ageing::lruvec::Lru;
 use crate::ageing::pagevec::PAGEVEC_SIZE;
-use crate::ageing::Ageing;
 use crate::frames::page::{PageFlags, Place};
-use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::groups::memcg::ROOT;
 use crate::interface::kernel::Kernel;
 use crate::interface::planted::Defect;
 use crate::stats::vmstat::Event;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
+use alloc::vec::Vec;
 
 impl Kernel {
     /// Adds a new page to the LRU, through the CPU's batch.
     pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
         debug_assert_eq!(self.mem.pages[pfn].place, Place::Allocated);
         self.mem.pages[pfn].place = Place::LruBatch;
+        // Set only under generations: the page has just been used through a page table.
+        if self.step.in_lru_fault {
+            self.mem.pages[pfn].set(PageFlags::ACTIVE);
+        }
         let batch = &mut self.lru_batches[cpu].add;
         batch.push(pfn);
         // A huge page does not wait: a batch of huge pages would hide too much memory from reclaim.
@@ -114,6 +117,9 @@ impl Kernel {
     /// `folio_mark_accessed`). The first use marks the page, the second activates it. A page on the
     /// unevictable list stays where it is, because the order of that list does not matter.
     pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
+        if self.era.generations {
+            return self.count_use(pfn);
+        }
         let page = &mut self.mem.pages[pfn];
         if !page.has(PageFlags::REFERENCED) {
             page.set(PageFlags::REFERENCED);
@@ -186,7 +192,7 @@ impl Kernel {
     pub(crate) fn lruvec_remove(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
-        let Some(lru) = Lru::on(page) else {
+        let Some(lru) = self.groups.memcgs[memcg].lruvecs[node].lru_on(page) else {
             unreachable!("{pfn:?} is not on an LRU list");
         };
         self.groups.memcgs[memcg].lruvecs[node].remove(&mut self.mem.pages, pfn, lru);
@@ -203,6 +209,19 @@ impl Kernel {
         let in_zone = &mut state.zone_lru[zone][lru as usize];
         *in_zone = in_zone.wrapping_add_signed(change);
         self.subtree_sizes_changed(memcg, node, lru, change);
+    }
+
+    /// Counts pages that were added to a list or removed from it.
+    pub(in crate::ageing) fn count_pages(
+        &mut self,
+        memcg: MemcgId,
+        (node, zone): (NodeId, usize),
+        lru: Lru,
+        change: i64,
+    ) {
+        let size = &mut self.groups.memcgs[memcg].lruvecs[node].zone_sizes[zone][lru as usize];
+        *size = size.wrapping_add_signed(change);
+        self.count_lru(memcg, (node, zone), lru, change);
     }
 
     /// Updates the subtree sums of a group and its ancestors below the root.
@@ -271,14 +290,17 @@ impl Kernel {
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            let Ageing::TwoLists(two) = &self.groups.memcgs[at].lruvecs[node].ageing;
+            let Some(two) = self.groups.memcgs[at].lruvecs[node].ageing.two_lists() else {
+                return;
+            };
             if nr + two.costs[0] + two.costs[1] == 0 {
                 // Most batches cost nothing, and adding 0 cannot exceed the limit.
                 at = self.groups.parents[at];
                 continue;
             }
             let sizes = self.lru_sizes_below(at, node);
-            let Ageing::TwoLists(two) = &mut self.groups.memcgs[at].lruvecs[node].ageing;
+            let ageing = &mut self.groups.memcgs[at].lruvecs[node].ageing;
+            let Some(two) = ageing.two_lists_mut() else { return };
             two.costs[usize::from(file)] += nr;
             if two.costs[0] + two.costs[1] > (sizes.anon() + sizes.file()) / 4 {
                 two.costs = two.costs.map(|cost| cost / 2);
@@ -305,7 +327,7 @@ impl Kernel {
     /// `lru_deactivate_fn`).
     pub(crate) fn deactivate_page(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];
-        if !page.has(PageFlags::ACTIVE) {
+        if !page.has(PageFlags::ACTIVE) && !self.era.generations {
             return;
         }
         let (nr, memcg) = (page.nr_pages(), page.memcg);
@@ -330,7 +352,7 @@ impl Kernel {
         self.lruvec_add(pfn);
         if locked {
             self.mem.note_culled(pfn);
-        } else if active {
+        } else if active && !self.era.generations {
             self.groups.workingset_age_nonresident(memcg, node, nr);
         }
     }
@@ -355,26 +377,33 @@ impl Kernel {
     /// Moves the pages of a group on one node to the tails of its parent's lists. Returns their
     /// number.
     pub(crate) fn reparent_lruvec(&mut self, id: MemcgId, parent: MemcgId, node: NodeId) -> u64 {
+        let lruvec = &self.groups.memcgs[id].lruvecs[node];
+        let lists = lruvec.ageing.lists().chain([&lruvec.unevictable]);
+        let moving: Vec<Pfn> = lists.flat_map(|list| list.iter(&self.mem.pages)).collect();
         let mut moved = 0;
-        for (lru, zone) in
-            Lru::ALL.into_iter().flat_map(|lru| (0..MAX_NR_ZONES).map(move |zone| (lru, zone)))
-        {
-            loop {
-                let pages = &mut self.mem.pages;
-                let lruvec = &mut self.groups.memcgs[id].lruvecs[node];
-                let pfn = lruvec.list(lru, zone).head;
-                if pfn.is_none() {
-                    break;
-                }
-                lruvec.remove(pages, pfn, lru);
-                pages[pfn].memcg = parent;
-                let nr = pages[pfn].nr_pages();
-                // The parent's subtree sum already includes these pages. A dying group is still
-                // visited by walks and must not count them.
-                lruvec.subtree[lru as usize] -= nr;
-                self.groups.memcgs[parent].lruvecs[node].add_tail(pages, pfn);
-                moved += nr;
+        for pfn in moving {
+            let page = &self.mem.pages[pfn];
+            let (nr, zone) = (page.nr_pages(), page.zone());
+            let lruvec = &mut self.groups.memcgs[id].lruvecs[node];
+            let Some(lru) = lruvec.lru_on(page) else { continue };
+            let age = lruvec.age_of(page);
+            lruvec.remove(&mut self.mem.pages, pfn, lru);
+            // The parent's subtree sum already includes these pages. A dying group is still
+            // visited by walks and must not count them.
+            lruvec.subtree[lru as usize] -= nr;
+            let page = &mut self.mem.pages[pfn];
+            page.memcg = parent;
+            let lruvec = &mut self.groups.memcgs[parent].lruvecs[node];
+            let new = match age {
+                None => lruvec.add_tail(&mut self.mem.pages, pfn),
+                Some(age) => lruvec.add_aged(&mut self.mem.pages, pfn, age),
+            };
+            // A page that is too old for the generations of the parent becomes younger.
+            if new != lru {
+                self.count_lru(parent, (node, zone), lru, -(nr as i64));
+                self.count_lru(parent, (node, zone), new, nr as i64);
             }
+            moved += nr;
         }
         moved
     }

@@ -8,6 +8,8 @@
 //! Invariant: `zone_sizes[z][l]` is the number of pages of the entries of list `l` in zone `z`;
 //! every entry has this lruvec's group and node.
 
+use crate::ageing::generations::limits::MAX_NR_GENS;
+use crate::ageing::generations::window::{place_of, Departure, ListEnd};
 use crate::ageing::two_lists::TwoLists;
 use crate::ageing::Ageing;
 use crate::frames::list::List;
@@ -56,21 +58,17 @@ impl Lru {
 
     #[inline]
     const fn evictable(page: &Page) -> Lru {
-        match (page.has(PageFlags::SWAPBACKED), page.has(PageFlags::ACTIVE)) {
-            (true, false) => Lru::InactiveAnon,
-            (true, true) => Lru::ActiveAnon,
-            (false, false) => Lru::InactiveFile,
-            (false, true) => Lru::ActiveFile,
-        }
+        Lru::of_kind(!page.has(PageFlags::SWAPBACKED), page.has(PageFlags::ACTIVE))
     }
 
-    /// The list that a page is on; `None` if it is on none.
+    /// The list for pages of a kind that are in use or not.
     #[inline]
-    pub const fn on(page: &Page) -> Option<Lru> {
-        match page.place {
-            Place::Lru => Some(Lru::evictable(page)),
-            Place::Unevictable => Some(Lru::Unevictable),
-            _ => None,
+    pub const fn of_kind(file: bool, active: bool) -> Lru {
+        match (file, active) {
+            (false, false) => Lru::InactiveAnon,
+            (false, true) => Lru::ActiveAnon,
+            (true, false) => Lru::InactiveFile,
+            (true, true) => Lru::ActiveFile,
         }
     }
 
@@ -147,10 +145,10 @@ pub struct Lruvec {
 }
 
 impl Lruvec {
-    /// Empty lists. `by_zone`: each zone has its own (up to 4.7).
-    pub fn new(by_zone: bool) -> Lruvec {
+    /// Empty lists.
+    pub fn new(ageing: Ageing) -> Lruvec {
         Lruvec {
-            ageing: Ageing::TwoLists(TwoLists::new(by_zone)),
+            ageing,
             unevictable: List::new(),
             zone_sizes: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
             nonresident_age: 0,
@@ -162,27 +160,56 @@ impl Lruvec {
         }
     }
 
-    /// The list with the pages of a zone.
+    /// The list in which a page counts; `None` if it is on none.
     #[inline]
-    pub fn list(&self, lru: Lru, zone: usize) -> &List {
-        let Ageing::TwoLists(two) = &self.ageing;
-        two.of_zone(zone).lists.get(lru as usize).unwrap_or(&self.unevictable)
+    pub fn lru_on(&self, page: &Page) -> Option<Lru> {
+        match (page.place, &self.ageing) {
+            (Place::Lru, Ageing::TwoLists(_)) => Some(Lru::evictable(page)),
+            (Place::Lru, Ageing::Generations(generations)) => {
+                let active = generations.is_active(page.generation()?);
+                Some(Lru::of_kind(page.is_file_lru(), active))
+            }
+            (Place::Unevictable, _) => Some(Lru::Unevictable),
+            _ => None,
+        }
     }
 
-    /// Zones with lists of their own; 1 where lists belong to nodes.
-    fn nr_sets(&self) -> usize {
-        let Ageing::TwoLists(two) = &self.ageing;
-        1 + two.upper.len()
+    /// One of the two lists with the pages of a zone, or the list of unevictable pages.
+    #[inline]
+    pub fn list(&self, lru: Lru, zone: usize) -> &List {
+        let set = self.ageing.two_lists().map(|two| &two.of_zone(zone).lists);
+        set.and_then(|lists| lists.get(lru as usize)).unwrap_or(&self.unevictable)
+    }
+
+    /// The list that holds a page, by what the page notes.
+    pub(crate) fn list_of(&self, page: &Page) -> &List {
+        match &self.ageing {
+            Ageing::Generations(generations) if page.place == Place::Lru => {
+                let of_kind = &generations.lists[page.listed_generation()];
+                &of_kind[usize::from(page.is_file_lru())][page.zone()]
+            }
+            _ => self.list(Lru::of(page), page.zone()),
+        }
     }
 
     /// Whether each zone has lists of its own.
     pub(crate) fn has_zone_lists(&self) -> bool {
-        self.nr_sets() > 1
+        self.ageing.two_lists().is_some_and(|two| !two.upper.is_empty())
+    }
+
+    /// How many generations a page is older than the youngest; `None` under the two lists.
+    pub(crate) fn age_of(&self, page: &Page) -> Option<u64> {
+        let (Ageing::Generations(generations), Some(place)) = (&self.ageing, page.generation())
+        else {
+            return None;
+        };
+        let youngest = place_of(generations.max_seq);
+        Some(u64::from(youngest + MAX_NR_GENS as u8 - place) % MAX_NR_GENS as u64)
     }
 
     /// Gives each zone lists of its own, or the node one set of lists. Every list keeps its order.
     pub(crate) fn set_zone_lists(&mut self, pages: &mut PageArray, by_zone: bool) {
-        let Ageing::TwoLists(two) = &mut self.ageing;
+        let Some(two) = self.ageing.two_lists_mut() else { return };
         let mut new =
             TwoLists { costs: two.costs, refaults: two.refaults, ..TwoLists::new(by_zone) };
         for set in [&mut two.first].into_iter().chain(&mut two.upper) {
@@ -200,20 +227,43 @@ impl Lruvec {
 
     /// Number of entries on all lists: a huge page is one.
     pub(crate) fn nr_entries(&self) -> u64 {
-        self.lists().map(|(_, list)| list.len).sum()
+        self.lists().map(|list| list.len).sum()
     }
 
-    /// All lists, each with its name.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = (Lru, &List)> {
-        let evictable = (0..self.nr_sets())
-            .flat_map(|zone| Lru::EVICTABLE.map(|lru| (lru, self.list(lru, zone))));
-        evictable.chain([(Lru::Unevictable, &self.unevictable)])
+    /// All lists, the unevictable one last.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &List> {
+        self.ageing.lists().chain([&self.unevictable])
     }
 
     #[inline]
     fn list_mut(&mut self, lru: Lru, zone: usize) -> &mut List {
-        let Ageing::TwoLists(two) = &mut self.ageing;
-        two.of_zone_mut(zone).lists.get_mut(lru as usize).unwrap_or(&mut self.unevictable)
+        let set = self.ageing.two_lists_mut().map(|two| &mut two.of_zone_mut(zone).lists);
+        set.and_then(|lists| lists.get_mut(lru as usize)).unwrap_or(&mut self.unevictable)
+    }
+
+    /// Adds a page to the generation of a certain age, or to the oldest one.
+    pub(crate) fn add_aged(&mut self, pages: &mut PageArray, pfn: Pfn, age: u64) -> Lru {
+        let Ageing::Generations(generations) = &mut self.ageing else {
+            return self.add_tail(pages, pfn);
+        };
+        let oldest = generations.min_seq[usize::from(pages[pfn].is_file_lru())];
+        let seq = (generations.max_seq - age).max(oldest);
+        let active = generations.add_to(pages, pfn, seq, ListEnd::Tail);
+        let lru = Lru::of_kind(pages[pfn].is_file_lru(), active);
+        self.zone_sizes[pages[pfn].zone()][lru as usize] += pages[pfn].nr_pages();
+        lru
+    }
+
+    /// Adds a page to a generation. Returns the list in which it counts.
+    fn add_young(&mut self, pages: &mut PageArray, pfn: Pfn, end: ListEnd) -> Option<Lru> {
+        let Ageing::Generations(generations) = &mut self.ageing else { return None };
+        if pages[pfn].has(PageFlags::MLOCKED) {
+            return None;
+        }
+        let active = generations.add(pages, pfn, end);
+        let lru = Lru::of_kind(pages[pfn].is_file_lru(), active);
+        self.zone_sizes[pages[pfn].zone()][lru as usize] += pages[pfn].nr_pages();
+        Some(lru)
     }
 
     /// Pages on a list.
@@ -261,6 +311,9 @@ impl Lruvec {
     /// Adds a page at the head of the list that its flags name. Returns that list.
     #[inline]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
+        if let Some(lru) = self.add_young(pages, pfn, ListEnd::Head) {
+            return lru;
+        }
         let page = &pages[pfn];
         let (lru, zone) = (Lru::of(page), page.zone());
         self.zone_sizes[zone][lru as usize] += page.nr_pages();
@@ -271,6 +324,9 @@ impl Lruvec {
     /// Adds a page at the tail, where it is the next to be reclaimed. Returns the list.
     #[inline]
     pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
+        if let Some(lru) = self.add_young(pages, pfn, ListEnd::Tail) {
+            return lru;
+        }
         let page = &pages[pfn];
         let (lru, zone) = (Lru::of(page), page.zone());
         self.zone_sizes[zone][lru as usize] += page.nr_pages();
@@ -284,14 +340,23 @@ impl Lruvec {
         let page = &pages[pfn];
         let zone = page.zone();
         self.zone_sizes[zone][lru as usize] -= page.nr_pages();
-        self.list_mut(lru, zone).remove(pages, pfn);
+        match &mut self.ageing {
+            Ageing::Generations(generations) if lru != Lru::Unevictable => {
+                generations.remove(pages, pfn, Departure::Moved);
+            }
+            _ => self.list_mut(lru, zone).remove(pages, pfn),
+        }
     }
 
     /// Adds a part of a huge page that is being split to the huge page's list, towards the head.
     pub(crate) fn add_split(&mut self, pages: &mut PageArray, head: Pfn, pfn: Pfn) {
-        if let Some(lru) = Lru::on(&pages[head]) {
-            let zone = pages[head].zone();
-            self.list_mut(lru, zone).insert_before(pages, head, pfn, lru.place());
+        let Some(lru) = self.lru_on(&pages[head]) else { return };
+        let zone = pages[head].zone();
+        match &mut self.ageing {
+            Ageing::Generations(generations) if lru != Lru::Unevictable => {
+                generations.add_split(pages, head, pfn);
+            }
+            _ => self.list_mut(lru, zone).insert_before(pages, head, pfn, lru.place()),
         }
     }
 }

@@ -12,16 +12,21 @@
 //!
 //! Invariant: only this room names a list of [`lruvec::Lru`].
 
+pub mod generations;
 pub mod lru;
 pub mod lruvec;
 pub(crate) mod mlock;
 pub mod pagevec;
+pub(crate) mod scan;
 pub mod shadow;
 pub mod sizes;
 pub mod two_lists;
 pub mod workingset;
 
+use crate::frames::list::List;
 use crate::units::digest::State;
+use alloc::boxed::Box;
+use generations::window::Generations;
 use two_lists::TwoLists;
 
 /// How the evictable pages of a [`lruvec::Lruvec`] are ordered by age.
@@ -29,4 +34,36 @@ use two_lists::TwoLists;
 pub enum Ageing {
     /// An active and an inactive list for anonymous memory and for page cache.
     TwoLists(TwoLists),
+    /// Up to four generations of each.
+    Generations(Box<Generations>),
+}
+
+impl Ageing {
+    /// The two lists, unless pages are ordered by generation.
+    #[inline]
+    pub(crate) fn two_lists(&self) -> Option<&TwoLists> {
+        match self {
+            Ageing::TwoLists(two) => Some(two),
+            Ageing::Generations(_) => None,
+        }
+    }
+
+    /// As [`Ageing::two_lists`].
+    #[inline]
+    pub(crate) fn two_lists_mut(&mut self) -> Option<&mut TwoLists> {
+        match self {
+            Ageing::TwoLists(two) => Some(two),
+            Ageing::Generations(_) => None,
+        }
+    }
+
+    /// All lists of pages that can be evicted.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &List> {
+        let sets = self.two_lists().into_iter().flat_map(TwoLists::sets);
+        let generations = match self {
+            Ageing::TwoLists(_) => None,
+            Ageing::Generations(generations) => Some(generations.all_lists()),
+        };
+        sets.flat_map(|set| &set.lists).chain(generations.into_iter().flatten())
+    }
 }

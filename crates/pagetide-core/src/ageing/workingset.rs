@@ -31,6 +31,9 @@ impl Kernel {
     /// The shadow of a page that is being evicted. It uses the clock of the group that is short of
     /// memory, or of the root if the machine is (Linux `workingset_eviction`).
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {
+        if self.era.generations {
+            return self.lru_gen_eviction(pfn);
+        }
         let page = &self.mem.pages[pfn];
         let forgets =
             if page.is_file_lru() { self.era.forgets_files } else { self.era.forgets_anon };
@@ -47,6 +50,9 @@ impl Kernel {
 
     /// Decides whether to activate a page that comes back (Linux `workingset_refault`, 6.1).
     pub(crate) fn workingset_refault(&mut self, pfn: Pfn, shadow: Shadow) {
+        if self.era.generations {
+            return self.lru_gen_refault(pfn, shadow);
+        }
         let Some((evicted_memcg, node, evicted_age, workingset)) = shadow.unpack() else {
             return;
         };

@@ -6,6 +6,7 @@
 pub mod state_digest;
 
 mod compressed;
+mod generations;
 mod groups;
 mod held;
 mod huge;
@@ -59,7 +60,7 @@ impl Kernel {
         for (id, memcg) in self.groups.memcgs.iter().enumerate() {
             for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
                 let mut sizes = [[0u64; NR_LRU_LISTS]; MAX_NR_ZONES];
-                for (lru, list) in lruvec.lists() {
+                for list in lruvec.lists() {
                     let mut previous = Pfn::NONE;
                     let mut entries = 0;
                     for pfn in list.iter(pages) {
@@ -68,30 +69,32 @@ impl Kernel {
                         seen[pfn] = true;
                         check!(page.prev == previous, "{pfn:?}: broken back link");
                         check!(
-                            page.place == lru.place(),
-                            "{pfn:?} on {lru:?} but {:?}",
-                            page.place
-                        );
-                        check!(
                             page.memcg == MemcgId(id as u16) && page.node() == NodeId(node as u8),
                             "{pfn:?} is on the lruvec of another group or node"
                         );
-                        check!(Lru::of(page) == lru, "{pfn:?} on {lru:?}, flags {:?}", page.flags);
-                        let zone = page.zone();
-                        let its = lruvec.list(lru, zone);
-                        check!(core::ptr::eq(its, list), "{pfn:?} is on {lru:?} of another zone");
-                        sizes[zone][lru as usize] += page.nr_pages();
+                        let Some(lru) = lruvec.lru_on(page) else {
+                            return Err(Violation(format!("{pfn:?} is on a list, but {page:?}")));
+                        };
+                        let is_locked = page.has(PageFlags::MLOCKED);
+                        check!(
+                            is_locked == (lru == Lru::Unevictable),
+                            "{pfn:?} on {lru:?}: {page:?}"
+                        );
+                        let its = lruvec.list_of(page);
+                        check!(core::ptr::eq(its, list), "{pfn:?} is on another list: {page:?}");
+                        sizes[page.zone()][lru as usize] += page.nr_pages();
                         entries += 1;
                         previous = pfn;
                     }
-                    check!(list.tail == previous, "{lru:?}: tail is not the last page");
-                    check!(list.len == entries, "{lru:?}: wrong length");
+                    check!(list.tail == previous, "{list:?}: tail is not the last page");
+                    check!(list.len == entries, "{list:?}: wrong length");
                 }
                 check!(
                     lruvec.zone_sizes == sizes,
                     "sizes {:?}, but the lists have {sizes:?} pages",
                     lruvec.zone_sizes
                 );
+                self.audit_generations(lruvec)?;
                 check!(
                     lruvec.has_zone_lists() == self.era.lists_by_zone,
                     "the lists of zones do not follow the era"
@@ -211,7 +214,9 @@ impl<O: Owners> Manager<O> {
             let stat = &mut stats[page.node()];
             let nr = page.nr_pages();
             let mut count = |which: NodeStat, is: bool| stat[which as usize] += u64::from(is) * nr;
-            if let Some(lru) = Lru::on(page) {
+            let lruvec = self.groups.memcgs.get(page.memcg.idx());
+            let lruvec = lruvec.and_then(|group| group.lruvecs.get(page.node().idx()));
+            if let Some(lru) = lruvec.and_then(|lruvec| lruvec.lru_on(page)) {
                 count(lru.stat(), true);
             }
             let (anon, file) = (page.is_anon(), page.has(PageFlags::FILE));

@@ -67,6 +67,10 @@ era! {
         let lru_4_5 = lru_3_3 || config.lru == LruPolicy::Linux45;
         let lru_5_4 = lru_4_5 || config.lru == LruPolicy::Linux54;
         let lru_5_8 = lru_5_4 || config.lru == LruPolicy::Linux58;
+        let generations = config.lru == LruPolicy::Mglru
+            && config.lru_gen_enabled & 1 != 0
+            && !lists_by_zone;
+        let mglru_6_12 = config.mglru == MglruRules::Linux612;
         let compaction_4_5 = config.compaction == CompactionPolicy::Linux45;
     }
 
@@ -182,6 +186,30 @@ era! {
     /// A swapped-in page is activated when it is mapped (4.8 to 5.8). Linux 6.1, and before 4.8:
     /// it starts inactive.
     activates_swapped_in: bool = lru_5_8 && !lru_4_5;
+    /// Pages are ordered by generation (`lru_gen.enabled`). Linux 6.1, as Debian configures it: by
+    /// the two lists.
+    generations: bool = generations;
+    /// Reclaimers age a group when they evict from it, and kswapd begins at a priority that suits
+    /// the shortage (since 6.3). Linux 6.1: kswapd ages all groups before a round.
+    ages_in_eviction: bool = generations && mglru_6_12;
+    /// Eviction takes pages that are dirty or being written, and wakes the flusher for them (since
+    /// 6.8). Linux 6.1: it moves them to the next generation.
+    evicts_unwritten: bool = generations && mglru_6_12;
+    /// A page that returns counts as a refault, however old it is; it counts as activated if its
+    /// generation is recent (since 6.7). Linux 6.1: it counts only if its generation is recent.
+    counts_old_refaults: bool = generations && mglru_6_12;
+    /// Eviction looks at the entries around a used one (`lru_gen_look_around`).
+    looks_around: bool = generations && config.mglru_look_around == MglruLookAround::On;
+    /// Ageing walks over page tables.
+    walks_tables: bool = generations
+        && config.mglru_page_table_walks == MglruPageTableWalks::On
+        && config.lru_gen_enabled & 2 != 0;
+    /// Walks read only tables that were worth it before.
+    filters_tables: bool = generations && config.mglru_bloom_filter == MglruBloomFilter::On;
+    /// Walks see in the upper table whether a table was used.
+    reads_table_use: bool = generations && config.lru_gen_enabled & 4 != 0;
+    /// Refaults protect tiers of pages.
+    protects_tiers: bool = generations && config.mglru_tiers == MglruTiers::On;
     /// Each group's own lists decide whether its active pages are deactivated (up to 5.7). Linux
     /// 6.1: the lists of the target group decide, once per pass.
     ages_by_own_lists: bool = lru_5_4;
@@ -210,7 +238,7 @@ era! {
     forgets_files: bool = lru_3_3;
     /// References through mappings with advice random do not count (since 6.3). Linux 6.1: only
     /// references through mappings with advice sequential do not count.
-    forgets_random: bool = config.lru == LruPolicy::Linux612;
+    forgets_random: bool = config.lru == LruPolicy::Linux612 || generations && mglru_6_12;
     /// A fault that drops its lock and is retried counts once (since 6.4). Linux 6.1: each attempt
     /// counts.
     counts_faults_once: bool = config.faults == FaultPolicy::Linux612;

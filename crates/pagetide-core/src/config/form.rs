@@ -299,7 +299,7 @@ impl Sysctl {
         let name = self.name();
         match self {
             Sysctl::FaultAroundBytes => Some("/sys/kernel/debug/fault_around_bytes".into()),
-            _ if name.starts_with("transparent_hugepage.") => {
+            _ if name.starts_with("transparent_hugepage.") || name.starts_with("lru_gen.") => {
                 Some(format!("/sys/kernel/mm/{}", name.replace('.', "/")))
             }
             _ if name.starts_with("vm.") => {

@@ -179,6 +179,14 @@ tunables! {
             /// never.
             VfsCachePressure = "vm.vfs_cache_pressure", from(0), "per cent", Linux("2.6")
                 => vfs_cache_pressure: u32 = 100;
+            /// Parts of the multi-generational LRU that are on: 1 generations, 2 walks over page
+            /// tables, 4 the used bit of upper tables. Without 1 the machine has the two lists.
+            LruGenEnabled = "lru_gen.enabled", sysfs(0, 7), "sum of bits", Linux("6.1")
+                => lru_gen_enabled: u32 = 7, special LruGenEnabled;
+            /// Pages used so recently are not evicted; if there are no others, the OOM killer
+            /// kills. 0 is off.
+            LruGenMinTtlMs = "lru_gen.min_ttl_ms", sysfs(0, UINT_MAX), "ms", Linux("6.1")
+                => lru_gen_min_ttl_ms: u32 = 0;
         }
         policies {
             /// How kswapd balances a node.
@@ -247,6 +255,9 @@ tunables! {
                 /// Linux 6.12 (since 6.3): as 6.1, but references through mappings with random
                 /// advice are ignored.
                 Linux612 = 3, "linux-6.12";
+                /// The multi-generational LRU (since Linux 6.1), unless lru_gen.enabled turns it
+                /// off. Needs policy kswapd = linux-6.1.
+                Mglru = 7, "mglru", linux;
             }
             /// How global reclaim respects soft limits (memory.soft_limit_in_bytes).
             SoftLimit = "soft_limit" => soft_limit: SoftLimitPolicy = Tree {
@@ -340,6 +351,47 @@ tunables! {
                 /// group at `memory.zswap.max` has its own pages written. A page that is read
                 /// leaves the pool.
                 Linux612 = 1, "linux-6.12";
+            }
+            /// The release whose multi-generational LRU it is. For policy lru = mglru.
+            MglruRules = "mglru" => mglru: MglruRules = Linux61 {
+                /// Linux 6.1: kswapd ages all groups before a round. Eviction passes over pages
+                /// that are dirty or being written.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 6.12: a reclaimer ages a group when it finds too few old pages in it, and
+                /// then leaves it. kswapd begins at a priority that suits the shortage, and stops
+                /// when all zones are above their high watermarks. Dirty pages wake the flusher.
+                Linux612 = 1, "linux-6.12";
+            }
+            /// Whether eviction looks at the page-table entries around a used one
+            /// (lru_gen_look_around). For policy lru = mglru.
+            MglruLookAround = "mglru_look_around" => mglru_look_around: MglruLookAround = On {
+                /// It does, and used pages among them become young.
+                On = 0, "on", linux;
+                /// It looks at the entries of the evicted page only.
+                Off = 1, "off";
+            }
+            /// Whether ageing walks over page tables (walk_mm). For policy lru = mglru.
+            MglruPageTableWalks = "mglru_page_table_walks"
+                => mglru_page_table_walks: MglruPageTableWalks = On {
+                /// It does, if lru_gen.enabled has bit 2.
+                On = 0, "on", linux;
+                /// A new generation begins without a walk.
+                Off = 1, "off";
+            }
+            /// Which page tables a walk reads (test_bloom_filter). For policy lru = mglru.
+            MglruBloomFilter = "mglru_bloom_filter" => mglru_bloom_filter: MglruBloomFilter = On {
+                /// Tables in which the last walk or eviction found many used entries.
+                On = 0, "on", linux;
+                /// All.
+                Off = 1, "off";
+            }
+            /// Whether refaults protect tiers of pages that read() and write() use often
+            /// (get_tier_idx). For policy lru = mglru.
+            MglruTiers = "mglru_tiers" => mglru_tiers: MglruTiers = On {
+                /// They do.
+                On = 0, "on", linux;
+                /// Eviction takes every page of the oldest generation that is not in use.
+                Off = 1, "off";
             }
             /// Version of the cgroup interface, which changes a few decisions of reclaim.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {

@@ -9,7 +9,6 @@
 use super::error::{quoted, ControlError};
 use crate::config::era::Era;
 use crate::config::{Policy, PolicyChoice};
-use crate::frames::page_alloc::Memory;
 use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effects;
 use crate::interface::kernel::Kernel;
@@ -36,6 +35,22 @@ impl Kernel {
     /// ENOENT for an unknown policy.
     pub fn policy(&self, name: &str) -> Result<&'static str, ControlError> {
         Ok(self.config.policy(find(name)?).name())
+    }
+}
+
+impl Kernel {
+    /// Derives the era from the configuration, and orders pages as it wants. Returns the era before.
+    pub(super) fn era_changed(&mut self) -> Era {
+        let before = core::mem::replace(&mut self.era, Era::of(&self.config));
+        if before.generations != self.era.generations {
+            self.switch_ageing();
+        } else if before.lists_by_zone != self.era.lists_by_zone {
+            let by_zone = self.era.lists_by_zone;
+            for lruvec in self.groups.memcgs.iter_mut().flat_map(|group| &mut group.lruvecs) {
+                lruvec.set_zone_lists(&mut self.mem.pages, by_zone);
+            }
+        }
+        before
     }
 }
 
@@ -91,19 +106,11 @@ impl<O: Owners> Manager<O> {
             }
             _ => self.config.choose(choice),
         }
-        let before = core::mem::replace(&mut self.kernel.era, Era::of(&self.kernel.config));
+        let before = self.kernel.era_changed();
         if before.counts_memory_and_swap != self.era.counts_memory_and_swap {
             self.recount_cached_swap();
         }
         self.mem.spreads_over_zones = self.era.spreads_over_zones;
-        if before.lists_by_zone != self.era.lists_by_zone {
-            let by_zone = self.era.lists_by_zone;
-            let Memory { pages, .. } = &mut self.kernel.mem;
-            for lruvec in self.kernel.groups.memcgs.iter_mut().flat_map(|group| &mut group.lruvecs)
-            {
-                lruvec.set_zone_lists(pages, by_zone);
-            }
-        }
         if !before.no_group_writeback && self.era.no_group_writeback {
             for id in 1..self.groups.memcgs.len() {
                 O::group_removed(self, MemcgId(id as u16), ROOT);

@@ -67,6 +67,9 @@ macro_rules! page_flags {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 let mut list = f.debug_list();
                 $(if self.has(Self::$const) { list.entry(&stringify!($const)); })*
+                if let Some(gen) = self.generation() {
+                    list.entry(&format_args!("generation {gen}, {} uses", self.uses()));
+                }
                 list.finish()
             }
         }
@@ -137,12 +140,42 @@ impl PageFlags {
         self.0 & other.0 != 0
     }
 
+    /// Generation of a page under the multi-generational LRU, as its place in the window of
+    /// generations (Linux `folio_lru_gen`). `None`: the page is on no list of a generation.
+    #[inline]
+    pub const fn generation(self) -> Option<u8> {
+        match (self.0 & GENERATION) >> GENERATION_SHIFT {
+            0 => None,
+            next => Some(next as u8 - 1),
+        }
+    }
+
+    /// Uses by read() and write() beyond the second (Linux `LRU_REFS_MASK`), at most [`MAX_USES`].
+    #[inline]
+    pub const fn uses(self) -> u32 {
+        self.0 >> USES_SHIFT
+    }
+
     /// Both sets together.
     #[inline]
     pub const fn with(self, other: PageFlags) -> PageFlags {
         PageFlags(self.0 | other.0)
     }
 }
+
+/// Generation plus 1, in the flags; 0: none.
+const GENERATION: u32 = 7 << GENERATION_SHIFT;
+const GENERATION_SHIFT: u32 = 25;
+
+/// Generation of the list that the page is on, in the flags. Ageing changes the generation of a
+/// page, and eviction moves the page when it meets it.
+const LISTED: u32 = 3 << LISTED_SHIFT;
+const LISTED_SHIFT: u32 = 28;
+
+const USES_SHIFT: u32 = 30;
+
+/// The largest count of [`PageFlags::uses`].
+pub const MAX_USES: u32 = 3;
 
 /// The descriptor of one frame.
 #[derive(Clone, Debug, State, FromZeros)]
@@ -229,6 +262,46 @@ impl Page {
         let was = self.flags.has(flag);
         self.flags.0 &= !flag.0;
         was
+    }
+
+    /// Place of the page's generation ([`PageFlags::generation`]).
+    #[inline]
+    pub const fn generation(&self) -> Option<u8> {
+        self.flags.generation()
+    }
+
+    /// Sets the generation; `None` for a page that leaves the lists.
+    #[inline]
+    pub(crate) const fn set_generation(&mut self, generation: Option<u8>) {
+        let next = match generation {
+            None => 0,
+            Some(generation) => generation as u32 + 1,
+        };
+        self.flags.0 = self.flags.0 & !GENERATION | next << GENERATION_SHIFT;
+    }
+
+    /// Generation of the list that the page is on.
+    #[inline]
+    pub(crate) const fn listed_generation(&self) -> usize {
+        ((self.flags.0 & LISTED) >> LISTED_SHIFT) as usize
+    }
+
+    /// Sets the generation of the list that the page is on.
+    #[inline]
+    pub(crate) const fn set_listed_generation(&mut self, generation: u8) {
+        self.flags.0 = self.flags.0 & !LISTED | (generation as u32) << LISTED_SHIFT;
+    }
+
+    /// Sets the count of uses beyond the second.
+    #[inline]
+    pub(crate) const fn set_uses(&mut self, uses: u32) {
+        self.flags.0 = self.flags.0 & !(MAX_USES << USES_SHIFT) | uses << USES_SHIFT;
+    }
+
+    /// Forgets all uses that ageing has noted (Linux `LRU_REFS_MASK | LRU_REFS_FLAGS`).
+    pub(crate) const fn forget_uses(&mut self) {
+        self.set_uses(0);
+        self.clear(PageFlags::REFERENCED.with(PageFlags::WORKINGSET));
     }
 
     /// Number of pages that the descriptor stands for: 512 at the first frame of a huge page (Linux

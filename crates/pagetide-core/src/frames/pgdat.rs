@@ -29,6 +29,8 @@ pub struct NodeState {
     pub writeback: bool,
     /// Direct reclaimers should wait (Linux `LRUVEC_CONGESTED` of the root).
     pub congested: bool,
+    /// kswapd's last walk over page tables looked at anonymous pages, too (Linux `pgdat->mm_walk`).
+    pub mm_walk_can_swap: bool,
     /// Number of tasks that sleep until writes complete.
     pub nr_writeback_throttled: u32,
     /// Pages written since the first of these tasks fell asleep.
@@ -48,6 +50,7 @@ impl NodeState {
             dirty: false,
             writeback: false,
             congested: false,
+            mm_walk_can_swap: false,
             nr_writeback_throttled: 0,
             nr_written_while_throttled: 0,
             nr_reserve_throttled: 0,

@@ -19,6 +19,7 @@ mod percpu;
 mod tree;
 
 use crate::ageing::lruvec::Lruvec;
+use crate::ageing::Ageing;
 use crate::groups::memcg_stock::CpuEvents;
 use crate::groups::page_counter::{PageCounter, UNLIMITED};
 use crate::slab::cached::CachedLists;
@@ -147,8 +148,8 @@ pub struct Memcg {
 pub const ROOT: MemcgId = MemcgId(0);
 
 impl Memcg {
-    /// An empty group with lists on `nr_nodes` nodes; `by_zone`: each zone has its own.
-    pub fn new(name: String, parent: MemcgId, nr_nodes: usize, by_zone: bool) -> Memcg {
+    /// An empty group with lists of this kind on `nr_nodes` nodes.
+    pub fn new(name: String, parent: MemcgId, nr_nodes: usize, ageing: Ageing) -> Memcg {
         Memcg {
             name,
             online: true,
@@ -159,7 +160,7 @@ impl Memcg {
             last_child: MemcgId::NONE,
             prev_sibling: MemcgId::NONE,
             next_sibling: MemcgId::NONE,
-            lruvecs: alloc::vec![Lruvec::new(by_zone); nr_nodes].into(),
+            lruvecs: alloc::vec![Lruvec::new(ageing); nr_nodes].into(),
             charged: 0,
             memory: PageCounter::default(),
             swap: PageCounter::default(),

@@ -10,6 +10,7 @@ pub(crate) mod memcg_stock;
 pub(crate) mod memory_high;
 pub mod page_counter;
 
+use crate::ageing::Ageing;
 use crate::groups::memcg::Memcg;
 use crate::groups::memcg_stock::Stock;
 use crate::reclaim::quiet::IdleGroups;
@@ -42,8 +43,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    pub(crate) fn new(nr_nodes: usize, nr_cpus: u16, by_zone: bool) -> Groups {
-        let root = Memcg::new("root".into(), MemcgId::NONE, nr_nodes, by_zone);
+    pub(crate) fn new(nr_nodes: usize, nr_cpus: u16, ageing: Ageing) -> Groups {
+        let root = Memcg::new("root".into(), MemcgId::NONE, nr_nodes, ageing);
         Groups {
             memcgs: alloc::vec![root].into(),
             parents: alloc::vec![MemcgId::NONE].into(),

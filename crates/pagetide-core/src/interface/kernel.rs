@@ -9,6 +9,7 @@
 
 use crate::ageing::lruvec::LruSizes;
 use crate::ageing::pagevec::LruBatches;
+use crate::ageing::Ageing;
 use crate::compaction::Compactions;
 use crate::config::era::Era;
 use crate::config::Config;
@@ -155,7 +156,7 @@ impl Kernel {
             era,
             mem,
             config,
-            groups: Groups::new(nr_nodes, nr_cpus, era.lists_by_zone),
+            groups: Groups::new(nr_nodes, nr_cpus, Ageing::new(era.generations, era.lists_by_zone)),
             slabs,
             swap: SwapAreas::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),

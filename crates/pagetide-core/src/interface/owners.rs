@@ -11,6 +11,8 @@
 //! Invariant: methods that take `self` change no page, list or counter of the page level; methods
 //! that take the whole manager are named after the change they make.
 
+use crate::ageing::generations::neighbours::LookAround;
+use crate::ageing::generations::table_walk::TableWalk;
 use crate::ageing::shadow::Shadow;
 use crate::audit::violation::Violation;
 use crate::frames::page::Page;
@@ -111,6 +113,21 @@ pub trait Owners: State + Sized {
         huge: bool,
         within: ReclaimScope,
     ) -> PageReferences;
+
+    /// As [`Owners::referenced`], and looks at the entries around each used one.
+    fn referenced_around(
+        &mut self,
+        at: OwnerSlot,
+        mapcount: u16,
+        huge: bool,
+        within: ReclaimScope,
+        _around: &mut LookAround<'_>,
+    ) -> PageReferences {
+        self.referenced(at, mapcount, huge, within)
+    }
+
+    /// Walks the page tables of a group's tasks.
+    fn walk_tables(&mut self, _walk: &mut TableWalk<'_>) {}
 
     /// Removes the page's entries. If any entry remains afterwards, the page is pinned.
     fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult;

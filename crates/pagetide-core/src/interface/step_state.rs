@@ -22,9 +22,16 @@ pub(crate) struct StepState {
     pub need_resched: bool,
     /// Throttle queue whose sleeper count includes the daemon, by [`Daemon::idx`].
     pub daemon_sleeps: Vec<ThrottleQueue>,
+    /// The step is a fault, under generations, in a mapping with neither random nor sequential
+    /// advice (Linux `in_lru_fault`).
+    pub in_lru_fault: bool,
+    /// The reclaimer has an open walk over page tables: whether it looks at anonymous pages (Linux
+    /// `reclaim_state::mm_walk`).
+    pub mm_walk: Option<bool>,
     /// Buffers that steps reuse, so that a step does not allocate.
     pub scratch: Vec<Pfn>,
     pub scratch_free: Vec<Pfn>,
+    pub scratch_retry: Vec<Pfn>,
     /// A planted defect, which tests should find.
     #[cfg(debug_assertions)]
     pub planted: Option<crate::interface::planted::PlantedDefect>,
@@ -38,8 +45,11 @@ impl StepState {
             plugged: false,
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
+            in_lru_fault: false,
+            mm_walk: None,
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),
+            scratch_retry: Vec::new(),
             #[cfg(debug_assertions)]
             planted: None,
         }

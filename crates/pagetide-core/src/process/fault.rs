@@ -206,6 +206,21 @@ impl Kernel {
 }
 
 impl Machine {
+    /// As [`Machine::fault_step`], under generations: pages that the fault adds are young, unless
+    /// the mapping has random or sequential advice (Linux `lru_gen_enter_fault`).
+    pub(crate) fn young_fault_step(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        let vma = self.owners.vmas.get(fault.vma.idx());
+        self.step.in_lru_fault = vma.is_some_and(|vma| vma.advice.has_recency());
+        let step = self.fault_step(fault, slow, ctx);
+        self.step.in_lru_fault = false;
+        step
+    }
+
     pub(crate) fn fault_step(
         &mut self,
         fault: &mut Fault,

@@ -34,6 +34,7 @@ pub mod psi;
 pub mod readahead;
 mod request;
 mod rmap;
+mod table_walk;
 mod tree_nodes;
 pub mod writeback;
 mod zap;

@@ -180,6 +180,12 @@ pub enum Advice {
 }
 
 impl Advice {
+    /// Whether the order of uses matters in a mapping with this advice (Linux `lru_gen_enter_fault`,
+    /// 6.1).
+    pub(crate) fn has_recency(self) -> bool {
+        !matches!(self, Advice::Sequential | Advice::Random)
+    }
+
     /// Whether references through a mapping with this advice count for this kind of reclaim.
     pub(crate) fn counts_references(self, by: &ReclaimScope<'_>) -> bool {
         by.has_recency(self == Advice::Sequential, self == Advice::Random)

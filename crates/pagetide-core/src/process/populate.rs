@@ -69,7 +69,11 @@ impl Machine {
     ) -> Step<Outcome> {
         let PopulateMode::Faults(fault, write) = &mut populate.how else { return Step::Continue };
         if let Some(under_way) = fault {
-            match self.fault_step(under_way, slow, ctx) {
+            let step = match self.era.generations {
+                true => self.young_fault_step(under_way, slow, ctx),
+                false => self.fault_step(under_way, slow, ctx),
+            };
+            match step {
                 Step::Done(Outcome::Got(got)) => {
                     if let Some(slow) = slow.take() {
                         self.abandon_slow_request(&slow, ctx.asker, ctx.cpu);

@@ -11,6 +11,8 @@ use super::page_table::Pte;
 use super::policy::OomPolicy;
 use super::request::ProcessRequest;
 use super::{Machine, Processes};
+use crate::ageing::generations::neighbours::LookAround;
+use crate::ageing::generations::table_walk::TableWalk;
 use crate::ageing::shadow::Shadow;
 use crate::audit::Violation;
 use crate::frames::page_request::SlowRequest;
@@ -65,6 +67,9 @@ impl RequestOwners for Processes {
             return Step::Done(outcome);
         }
         match request {
+            ProcessRequest::Fault(fault) if machine.era.generations => {
+                machine.young_fault_step(fault, slow, ctx)
+            }
             ProcessRequest::Fault(fault) => machine.fault_step(fault, slow, ctx),
             ProcessRequest::Read(read) => machine.read_step(read, slow, ctx),
             ProcessRequest::Write(write) => machine.write_step(write, slow, ctx),
@@ -118,6 +123,21 @@ impl Owners for Processes {
             }
         }
         references
+    }
+
+    fn referenced_around(
+        &mut self,
+        at: OwnerSlot,
+        mapcount: u16,
+        huge: bool,
+        within: ReclaimScope,
+        around: &mut LookAround<'_>,
+    ) -> PageReferences {
+        self.look_around(at, mapcount, huge, within, around)
+    }
+
+    fn walk_tables(&mut self, walk: &mut TableWalk<'_>) {
+        self.walk_tables_of_group(walk);
     }
 
     fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult {

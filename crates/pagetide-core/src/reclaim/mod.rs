@@ -30,7 +30,9 @@ pub(crate) mod soft_limit_tree;
 mod vmpressure;
 mod write_2_6_37;
 
+use crate::ageing::generations::window::GenerationFindings;
 use crate::ageing::two_lists::findings::ListFindings;
+use crate::compaction::suitable::compact_gap;
 use crate::frames::gfp::Gfp;
 use crate::groups::memcg::ROOT;
 use crate::units::digest::State;
@@ -94,6 +96,11 @@ impl ReclaimGoal {
         self.target.is_none_or(|target| target == ROOT)
     }
 
+    /// Pages wanted, at least as many as compaction needs for a block (Linux 6.12).
+    pub(crate) fn nr_with_gap(&self) -> u64 {
+        self.nr_to_reclaim.max(compact_gap(self.order))
+    }
+
     /// Whether this counts as reclaim for a group (Linux `cgroup_reclaim`).
     pub fn is_for_group(&self) -> bool {
         self.target.is_some()
@@ -131,6 +138,8 @@ pub struct ReclaimFindings {
     pub skipped_ageing: bool,
     /// Findings about the lists of the current node.
     pub lists: ListFindings,
+    /// Findings about the generations.
+    pub generations: GenerationFindings,
     /// A group was skipped for its `memory.low`.
     pub memcg_low_skipped: bool,
     /// A plug-in has spared a group that the built-in rules would have taken.

@@ -59,7 +59,7 @@ impl GroupRule for Protection {
 impl Kernel {
     /// Effective protection of a group under reclaim of `root` (Linux
     /// `mem_cgroup_calculate_protection`).
-    pub(super) fn calculate_protection(&mut self, root: MemcgId, memcg: MemcgId) {
+    pub(crate) fn calculate_protection(&mut self, root: MemcgId, memcg: MemcgId) {
         if memcg == root {
             return;
         }

@@ -31,6 +31,7 @@ struct IdleRules {
     shrink_priority: ShrinkPriorityPolicy,
     can_age_anon: bool,
     ages_by_own_lists: bool,
+    generations: bool,
 }
 
 /// How much may change before a group's byte is invalid.
@@ -177,6 +178,7 @@ mod tests {
             shrink_priority: ShrinkPriorityPolicy::default(),
             can_age_anon: true,
             ages_by_own_lists: false,
+            generations: false,
         });
         machine.groups.idle_groups.places = alloc::vec![0, 1].into();
         let margins = alloc::vec![IdleMargin { arrivals: u32::MAX, departures: u32::MAX }; 2];

@@ -10,8 +10,8 @@
 //! overlap).
 
 use super::ScanControl;
+use crate::ageing::scan::EvictionBatch;
 use crate::ageing::shadow::Shadow;
-use crate::ageing::two_lists::scan::EvictionBatch;
 use crate::frames::gfp::Gfp;
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::MemoryEvent;
@@ -39,6 +39,19 @@ pub(super) struct ReclaimStat {
     ref_keep: u64,
     /// Frames of huge pages that were freed.
     pub(super) freed_huge: u64,
+    /// The place of a page that stays.
+    stays: StayingPage,
+}
+
+/// The place of a page that reclaim leaves in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum StayingPage {
+    /// It returns to the list that its flags name.
+    #[default]
+    Returns,
+    /// Under generations: it becomes young, unless it waits for a write or may be freed at a second
+    /// look.
+    BecomesYoung { may_retry: bool },
 }
 
 enum ShrinkVerdict {
@@ -102,6 +115,48 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Puts back a page that stays in memory (Linux `evict_folios`).
+    fn put_back(&mut self, pfn: Pfn, stays: StayingPage) {
+        let StayingPage::BecomesYoung { may_retry } = stays else {
+            return self.putback_page(pfn);
+        };
+        let page = &mut self.mem.pages[pfn];
+        let unwritten = page.flags.any(PageFlags::DIRTY.with(PageFlags::WRITEBACK));
+        if page.has(PageFlags::MLOCKED) {
+            // It goes to the unevictable list.
+        } else if page.has(PageFlags::RECLAIM) && unwritten {
+            // Its uses were forgotten when it was isolated.
+            if page.has(PageFlags::WORKINGSET) {
+                page.set(PageFlags::REFERENCED);
+            }
+        } else if may_retry
+            && !unwritten
+            && page.mapcount == 0
+            && !page
+                .flags
+                .any(PageFlags::ACTIVE.with(PageFlags::REFERENCED).with(PageFlags::LOCKED))
+        {
+            self.step.scratch_retry.push(pfn);
+            return;
+        } else {
+            page.forget_uses();
+            page.set(PageFlags::ACTIVE);
+        }
+        self.putback_page(pfn);
+    }
+
+    /// Marks a page as used. Returns the number of pages that count as activated.
+    fn mark_active(&mut self, pfn: Pfn) -> u64 {
+        let page = &mut self.mem.pages[pfn];
+        if page.has(PageFlags::MLOCKED) {
+            return 0;
+        }
+        page.set(PageFlags::ACTIVE);
+        page.nr_pages()
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Decides about each page of a batch from the lists of `memcg`; returns how many were freed
     /// (Linux `shrink_inactive_list`).
@@ -125,7 +180,11 @@ impl<O: Owners> Manager<O> {
             self.step.scratch = taken;
             return 0;
         }
+        let by_generation = self.era.generations;
         let mut stat = ReclaimStat::default();
+        if by_generation {
+            stat.stays = StayingPage::BecomesYoung { may_retry: true };
+        }
         let mut freed = core::mem::take(&mut self.step.scratch_free);
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
@@ -138,6 +197,15 @@ impl<O: Owners> Manager<O> {
                     self.judge_page(Pfn(tail), file, sc, &mut stat, &mut freed, ctx);
                 }
             }
+        }
+        if by_generation {
+            // Some may have been written since the first look.
+            stat.stays = StayingPage::BecomesYoung { may_retry: false };
+            let mut again = core::mem::take(&mut self.step.scratch_retry);
+            for pfn in again.drain(..) {
+                self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
+            }
+            self.step.scratch_retry = again;
         }
         if self.mem.work.rmap_walks != unmapped_before {
             self.mem.work.tlb_flushes += 1;
@@ -164,6 +232,10 @@ impl<O: Owners> Manager<O> {
         self.mem
             .vmstat
             .add(if file { Event::PgstealFile } else { Event::PgstealAnon }, nr_reclaimed);
+        if by_generation && !self.era.evicts_unwritten {
+            // Linux 6.1 neither records such a batch nor draws conclusions from it.
+            return nr_reclaimed;
+        }
         self.lru_note_cost(memcg, node, file, stat.pageout);
         let zone = sc.rules.only_zone.unwrap_or(0);
         self.note_recent(memcg, (node, zone), file, nr_taken, stat.activate);
@@ -220,7 +292,7 @@ impl<O: Owners> Manager<O> {
                 stat.freed_huge += nr;
             }
             ShrinkVerdict::Freed => freed.push(pfn),
-            ShrinkVerdict::Keep => self.putback_page(pfn),
+            ShrinkVerdict::Keep => self.put_back(pfn, stat.stays),
             ShrinkVerdict::Activate => {
                 // A page that stays releases its swap slot if swap is short or if the page cannot
                 // be swapped.
@@ -232,7 +304,14 @@ impl<O: Owners> Manager<O> {
                     self.delete_from_swap_cache(pfn, Default::default(), ctx.cpu);
                     self.mem.pages[pfn].set(PageFlags::DIRTY);
                 }
-                stat.activate += self.putback_active(pfn);
+                stat.activate += match stat.stays {
+                    StayingPage::Returns => self.putback_active(pfn),
+                    StayingPage::BecomesYoung { .. } => {
+                        let nr = self.mark_active(pfn);
+                        self.put_back(pfn, stat.stays);
+                        nr
+                    }
+                };
             }
         }
     }
@@ -283,6 +362,14 @@ impl<O: Owners> Manager<O> {
         if !sc.may.unmap && page.mapcount > 0 {
             return ShrinkVerdict::Keep;
         }
+        // Ageing has found it in use while it was isolated.
+        if self.era.generations
+            && !sc.may.ignore_references
+            && page.mapcount > 0
+            && page.has(PageFlags::REFERENCED)
+        {
+            return ShrinkVerdict::Keep;
+        }
         // Anonymous pages become "dirty file-backed" only once they are in the swap cache.
         let has_backing = page.is_file_lru() || page.has(PageFlags::SWAPCACHE);
         let dirty = has_backing && file && page.has(PageFlags::DIRTY);
@@ -320,7 +407,7 @@ impl<O: Owners> Manager<O> {
             }
             return self.spared_for_write();
         }
-        let references = self.check_references(pfn, sc);
+        let references = self.check_references(pfn, sc, ctx);
         match references {
             PageVerdict::Activate => return ShrinkVerdict::Activate,
             PageVerdict::Keep => {
@@ -400,11 +487,11 @@ impl<O: Owners> Manager<O> {
 
     /// Linux `folio_check_references`.
     #[inline]
-    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl) -> PageVerdict {
+    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl, ctx: &Ctx) -> PageVerdict {
         if sc.may.ignore_references {
             return PageVerdict::Reclaim;
         }
-        let (referenced_ptes, executable) = self.page_referenced(pfn, sc.goal.target);
+        let (referenced_ptes, executable) = self.page_referenced(pfn, sc.goal.target, ctx);
         let referenced_page = self.mem.pages[pfn].test_clear(PageFlags::REFERENCED);
         let page = &mut self.kernel.mem.pages[pfn];
         if referenced_ptes > 0 {

@@ -14,7 +14,7 @@
 mod walk;
 
 use super::soft_limit_tree::SoftReclaim;
-use crate::ageing::two_lists::scan::LruvecScan;
+use crate::ageing::scan::LruvecScan;
 use crate::groups::memcg::MemcgPosition;
 use crate::interface::effect::Sleep;
 use crate::slab::shrinker::ShrinkSlab;

@@ -17,7 +17,7 @@
 
 pub(crate) mod reclaim;
 
-use crate::ageing::two_lists::scan::LruvecScan;
+use crate::ageing::scan::LruvecScan;
 use crate::groups::memcg::MemcgPosition;
 use crate::reclaim::ScanControl;
 use crate::units::digest::State;

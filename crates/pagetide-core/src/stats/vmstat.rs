@@ -9,6 +9,7 @@
 //! Invariant: the events of groups are in the order of the kernel's memory.stat.
 
 use crate::units::digest::State;
+use crate::units::MAX_NR_ZONES;
 
 /// Which change of a counter or of another metric is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -347,4 +348,10 @@ impl Vmstat {
             + self.get(Event::AllocstallNormal)
             + self.get(Event::AllocstallMovable)
     }
+}
+
+impl Event {
+    /// Counters of pages that reclaim skipped because their zone is too high, by zone.
+    pub(crate) const SKIPPED_IN_ZONE: [Event; MAX_NR_ZONES] =
+        [Event::PgskipDma, Event::PgskipDma32, Event::PgskipNormal, Event::PgskipMovable];
 }

@@ -82,6 +82,8 @@ work! {
     pages_skipped,
     /// Reverse-map walks (reference check or unmap of one page-table entry).
     rmap_walks,
+    /// Page-table entries read by walks over tables and by looks around used entries.
+    ptes_walked,
     /// Pages moved between LRU lists.
     lru_moves,
     /// Returning pages checked for a refault.

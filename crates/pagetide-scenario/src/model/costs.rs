@@ -108,6 +108,8 @@ prices! {
     PageSkip page_skip,
     /// Walk the reverse map to one page-table entry.
     RmapWalk rmap_walk,
+    /// Read one page-table entry among many, and if it was used, give its page a new generation.
+    PteWalk pte_walk,
     /// Move a page between LRU lists as part of a batch.
     LruMove lru_move,
     /// Test a refaulting page against the sizes of the lists: was it evicted too early?

@@ -52,13 +52,7 @@ impl Kernel {
             lruvec.remove(pages, pfn, lru);
             pages[pfn].place = Place::Isolated;
             if zone > reclaim_idx {
-                let event = [
-                    Event::PgskipDma,
-                    Event::PgskipDma32,
-                    Event::PgskipNormal,
-                    Event::PgskipMovable,
-                ][zone];
-                self.mem.vmstat.add(event, nr_pages);
+                self.mem.vmstat.add(Event::SKIPPED_IN_ZONE[zone], nr_pages);
                 skipped.push(pfn);
             } else {
                 self.mem.pgdat[node].zone_lru[zone][lru as usize] -= nr_pages;

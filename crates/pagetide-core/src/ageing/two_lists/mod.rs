@@ -83,6 +83,11 @@ impl TwoLists {
         zone.checked_sub(1).and_then(|at| self.upper.get(at)).unwrap_or(&self.first)
     }
 
+    /// The lists of the node, or of each zone.
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &ListSet> {
+        [&self.first].into_iter().chain(&self.upper)
+    }
+
     /// As [`TwoLists::of_zone`].
     #[inline]
     pub(crate) fn of_zone_mut(&mut self, zone: usize) -> &mut ListSet {

@@ -26,13 +26,18 @@ impl Kernel {
     /// Whether a walk has to age a group's anonymous memory even if it takes no page: its active
     /// list has outgrown its inactive one.
     pub(crate) fn must_age_anon(&self, memcg: MemcgId, node: NodeId, zone: Option<usize>) -> bool {
-        self.can_age_anon_pages() && self.inactive_is_low(memcg, node, zone, false)
+        self.can_age_anon_pages()
+            && !self.era.generations
+            && self.inactive_is_low(memcg, node, zone, false)
     }
 }
 
 impl<O: Owners> Manager<O> {
     /// Ages a node in the background of kswapd, also while only page cache is taken.
-    pub(crate) fn kswapd_age_node(&mut self, sc: &ScanControl, ctx: &Ctx) {
+    pub(crate) fn kswapd_age_node(&mut self, sc: &mut ScanControl, ctx: &Ctx) {
+        if self.era.generations {
+            return self.lru_gen_age_node(sc, ctx);
+        }
         let node = ctx.node;
         let each = self.era.ages_by_own_lists;
         if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, None, false)) {
@@ -56,10 +61,21 @@ impl<O: Owners> Manager<O> {
     /// Counts and clears the references of a page's entries. Returns how many entries were
     /// referenced, and whether one of them is executable (Linux `folio_referenced`). Reclaim for a
     /// group counts only references from within it.
-    pub(crate) fn page_referenced(&mut self, pfn: Pfn, target: Option<MemcgId>) -> (u32, bool) {
+    pub(crate) fn page_referenced(
+        &mut self,
+        pfn: Pfn,
+        target: Option<MemcgId>,
+        ctx: &Ctx,
+    ) -> (u32, bool) {
         let page = &self.mem.pages[pfn];
         if page.mapcount == 0 {
             return (0, false);
+        }
+        if self.era.looks_around {
+            let PageReferences { nr, executable, nr_entries_read } =
+                self.references_around(pfn, target, ctx);
+            self.mem.work.rmap_walks += nr_entries_read;
+            return (nr, executable);
         }
         let mut within = ReclaimScope::new(&self.kernel.groups.memcgs, target);
         if self.era.forgets_random {
@@ -98,7 +114,7 @@ impl<O: Owners> Manager<O> {
                 self.putback_page(pfn);
                 continue;
             }
-            let (referenced, executable) = self.page_referenced(pfn, sc.goal.target);
+            let (referenced, executable) = self.page_referenced(pfn, sc.goal.target, ctx);
             let page = &self.mem.pages[pfn];
             let nr_pages = page.nr_pages();
             nr_referenced += if referenced > 0 { nr_pages } else { 0 };

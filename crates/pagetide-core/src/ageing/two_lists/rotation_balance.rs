@@ -10,7 +10,6 @@
 //! Invariant: used only with these policies. With them the costs of 6.1 are not kept.
 
 use super::scan_count::ScanBalance;
-use crate::ageing::Ageing;
 use crate::interface::kernel::Kernel;
 use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::ScanControl;
@@ -27,7 +26,8 @@ impl Kernel {
         rotated: u64,
     ) {
         if self.era.balances_by_rotation {
-            let Ageing::TwoLists(two) = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
+            let ageing = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
+            let Some(two) = ageing.two_lists_mut() else { return };
             let recent = &mut two.of_zone_mut(zone).recent;
             recent.recent_scanned[usize::from(file)] += scanned;
             recent.recent_rotated[usize::from(file)] += rotated;
@@ -72,7 +72,8 @@ impl Kernel {
         {
             return ScanBalance::File;
         }
-        let Ageing::TwoLists(two) = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
+        let ageing = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
+        let Some(two) = ageing.two_lists_mut() else { return ScanBalance::Equal };
         let recent = &mut two.of_zone_mut(zone.unwrap_or(0)).recent;
         for (kind, pages) in [sizes.anon(), sizes.file()].into_iter().enumerate() {
             if recent.recent_scanned[kind] > pages / 4 {
@@ -99,9 +100,9 @@ impl Kernel {
     ) -> bool {
         let lruvec = self.groups.lruvec(memcg, node);
         let kind = usize::from(file);
-        let Ageing::TwoLists(two) = &lruvec.ageing;
+        let seen = lruvec.ageing.two_lists().map(|two| two.refaults[kind]);
         let has_refaults = !self.era.ages_without_refaults
-            && lruvec.workingset_activate[kind] != two.refaults[kind];
+            && seen.is_some_and(|seen| lruvec.workingset_activate[kind] != seen);
         has_refaults || self.inactive_is_low(memcg, node, zone, file)
     }
 }

@@ -5,11 +5,9 @@
 //! or anonymous memory) stops: the one with fewer pages left to scan. The target of the other kind
 //! is lowered to the same share.
 //!
-//! Invariant: [`LruvecScan`] holds the whole state between two batches.
+//! Invariant: [`ListScan`] holds the whole state between two batches.
 
 mod batch;
-
-pub(crate) use batch::{EvictionBatch, ScanBatch};
 
 use crate::ageing::lruvec::{Lru, NR_EVICTABLE_LISTS};
 use crate::units::digest::State;
@@ -17,7 +15,7 @@ use crate::units::SWAP_CLUSTER_MAX;
 
 /// Scan of one group's lists in progress.
 #[derive(Clone, Debug, State)]
-pub(crate) struct LruvecScan {
+pub(crate) struct ListScan {
     nr: [u64; NR_EVICTABLE_LISTS],
     targets: [u64; NR_EVICTABLE_LISTS],
     /// Pages freed so far.
@@ -35,7 +33,7 @@ pub(crate) struct LruvecScan {
     priority: i8,
 }
 
-impl LruvecScan {
+impl ListScan {
     /// Whether no list has a page to scan.
     pub fn is_empty(&self) -> bool {
         self.nr == [0; NR_EVICTABLE_LISTS]

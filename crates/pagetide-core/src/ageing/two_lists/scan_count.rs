@@ -7,7 +7,6 @@
 //! the kernel's order.
 
 use crate::ageing::lruvec::{Lru, LruSizes, Lruvec, NR_EVICTABLE_LISTS};
-use crate::ageing::Ageing;
 use crate::frames::gfp::Watermark;
 use crate::frames::page_alloc::Memory;
 use crate::frames::zone::Zone;
@@ -59,8 +58,9 @@ impl Groups {
         let lruvec = &mut self.memcgs[target].lruvecs[node];
         // The root's flag is the node's; kswapd clears it when the node is balanced.
         lruvec.congested = false;
-        let Ageing::TwoLists(two) = &mut lruvec.ageing;
-        two.refaults = lruvec.workingset_activate;
+        if let Some(two) = lruvec.ageing.two_lists_mut() {
+            two.refaults = lruvec.workingset_activate;
+        }
     }
 }
 
@@ -124,7 +124,7 @@ impl Kernel {
     pub(crate) fn prepare_scan_count(&mut self, node: NodeId, sc: &mut ScanControl) {
         let target = sc.goal.target.unwrap_or(ROOT);
         let lruvec = self.groups.lruvec(target, node);
-        let Ageing::TwoLists(two) = &lruvec.ageing;
+        let Some(two) = lruvec.ageing.two_lists() else { return };
         let found = &mut sc.found.lists;
         found.costs = two.costs;
         let (activated, seen) = (lruvec.workingset_activate, two.refaults);
@@ -221,7 +221,8 @@ impl Kernel {
             counts = balance.share_out(scans);
         }
         if self.era.saves_scans {
-            let Ageing::TwoLists(two) = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
+            let ageing = &mut self.groups.memcgs[memcg].lruvecs[node].ageing;
+            let Some(two) = ageing.two_lists_mut() else { return counts };
             let saved = &mut two.of_zone_mut(sc.rules.only_zone.unwrap_or(0)).saved_scan;
             for (count, saved) in counts.iter_mut().zip(saved) {
                 *saved += *count;

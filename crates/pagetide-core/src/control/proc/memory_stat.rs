@@ -216,7 +216,7 @@ impl Kernel {
         let pages = &self.mem.pages;
         let groups = self.groups.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
         let lists = groups.flat_map(|(group, _)| &group.lruvecs).flat_map(|lruvec| lruvec.lists());
-        for pfn in lists.flat_map(|(_, list)| list.iter(pages)) {
+        for pfn in lists.flat_map(|list| list.iter(pages)) {
             f(&pages[pfn]);
         }
         let in_batches = self.lru_batches.iter().flat_map(|batches| &batches.add).copied();

@@ -5,6 +5,7 @@
 
 use super::{Memcg, MemcgEvents, MemcgPosition, MemoryEvent, ReclaimScope, ROOT};
 use crate::ageing::lruvec::Lruvec;
+use crate::ageing::Ageing;
 use crate::config::SlabAccounting;
 use crate::groups::page_counter::UNLIMITED;
 use crate::groups::Groups;
@@ -139,8 +140,8 @@ impl Kernel {
             return Err(Errno::Enospc);
         }
         let nr_nodes = self.mem.pgdat.len();
-        let by_zone = self.era.lists_by_zone;
-        let mut group = Memcg::new(name, parent, nr_nodes, by_zone);
+        let ageing = Ageing::new(self.era.generations, self.era.lists_by_zone);
+        let mut group = Memcg::new(name, parent, nr_nodes, ageing);
         group.swappiness = self.groups.memcgs[parent].swappiness;
         let id = match self.groups.free_memcgs.pop() {
             Some(id) => {
@@ -231,7 +232,7 @@ impl Kernel {
         self.groups.memcgs[id] = Memcg {
             online: false,
             generation,
-            ..Memcg::new(String::new(), MemcgId::NONE, 0, false)
+            ..Memcg::new(String::new(), MemcgId::NONE, 0, Ageing::new(false, false))
         };
         self.groups.parents[id] = MemcgId::NONE;
         self.groups.memcgs[parent].removed_events.add_all(&events);

@@ -479,8 +479,10 @@ impl<O: Owners> Manager<O> {
             .sum();
         let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
         kswapd.needs_compaction = compacts;
-        let sc = *self.mem.pgdat[ctx.node].kswapd.sc;
-        self.kswapd_age_node(&sc, ctx);
+        let mut sc = *self.mem.pgdat[ctx.node].kswapd.sc;
+        self.kswapd_age_node(&mut sc, ctx);
+        self.mem.pgdat[ctx.node].kswapd.sc.found.generations = sc.found.generations;
+        self.mem.pgdat[ctx.node].kswapd.sc.goal.priority = sc.goal.priority;
         if compacts {
             let has_block = self.mem.node_has_block(node, order, zoneidx, zoneidx);
             self.mem.pgdat[node].kswapd.needs_compaction = !has_block;

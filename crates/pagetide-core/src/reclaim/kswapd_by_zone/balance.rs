@@ -406,7 +406,7 @@ impl<O: Owners> Manager<O> {
             }
             let mut sc = *self.mem.pgdat[node].kswapd.sc;
             sc.rules.only_zone = Some(index);
-            self.kswapd_age_node(&sc, ctx);
+            self.kswapd_age_node(&mut sc, ctx);
             let zone = &self.mem.nodes[node].zones[index];
             if !self.zone_balanced(zone, order, false, 0, 0) {
                 end = Some(index);

@@ -40,6 +40,7 @@ impl Kernel {
             shrink_priority: self.config.shrink_priority,
             can_age_anon: self.can_age_anon_pages(),
             ages_by_own_lists: self.era.ages_by_own_lists,
+            generations: self.era.generations,
         }
     }
 
@@ -93,11 +94,13 @@ impl Kernel {
     /// Whether walks of this kind may skip groups at all.
     fn may_pass(&self, goal: &ReclaimGoal) -> bool {
         // Old kernels age their counts of a group at each visit. The first of two passes records
-        // which groups it skips. Plug-ins are asked about each group.
+        // which groups it skips. Plug-ins are asked about each group. Generations have no rule yet for
+        // a visit without work.
         self.groups.idle_groups.rules == Some(self.rules_of_walks())
             && goal.priority >= 0
             && !self.era.balances_by_rotation
             && !self.era.lists_by_zone
+            && !self.era.generations
             && self.config.soft_limit != SoftLimitPolicy::TwoPass
             && self.plugin.policy.is_none()
     }
@@ -136,7 +139,7 @@ impl Kernel {
 
     /// A visit has found nothing. Records the least priority at which the next one finds nothing.
     pub(in crate::reclaim) fn note_idle_group(&mut self, memcg: MemcgId, node: NodeId) {
-        if self.groups.idle_groups.rules.is_none() {
+        if self.groups.idle_groups.rules.is_none() || self.era.generations {
             return;
         }
         let (largest, departures) = self.idle_lists(memcg, node).unwrap_or((u64::MAX, 0));

@@ -5,7 +5,7 @@
 //! 6.1).
 
 use super::{NodePassStage, NodeStep, ShrinkNode, VISITS_A_STEP};
-use crate::ageing::two_lists::scan::{LruvecScan, ScanBatch};
+use crate::ageing::scan::{LruvecScan, ScanBatch};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::config::era::CongestionNap;
@@ -349,11 +349,11 @@ impl<O: Owners> Manager<O> {
                 NodePassStage::Shrink(at, lruvec) => {
                     // A removed group passes its lists to its parent.
                     let Some(memcg) = self.groups.at_position_in_walk(*at) else {
-                        sc.found.nr_reclaimed += lruvec.nr_reclaimed;
+                        sc.found.nr_reclaimed += lruvec.nr_reclaimed();
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
                     if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
-                        sc.found.nr_reclaimed += lruvec.nr_reclaimed;
+                        sc.found.nr_reclaimed += lruvec.nr_reclaimed();
                         let position = *at;
                         let priority = self.slab_priority(memcg, sc);
                         pass.stage =
@@ -380,7 +380,8 @@ impl<O: Owners> Manager<O> {
         self.mem.events.priority = scan.priority();
         match self.next_batch(scan, memcg, node, sc, ctx) {
             ScanBatch::Evict(batch) => {
-                scan.nr_reclaimed += self.shrink_batch(batch, memcg, node, sc, ctx);
+                let nr = self.shrink_batch(batch, memcg, node, sc, ctx);
+                scan.add_reclaimed(nr);
             }
             ScanBatch::Aged => {}
             ScanBatch::Done => return true,

@@ -250,9 +250,9 @@ impl<O: Owners> Manager<O> {
         loop {
             if let Some((at, lruvec)) = &mut state.victim {
                 let Some(victim) = self.groups.at_position(*at) else {
-                    state.total += lruvec.nr_reclaimed;
+                    state.total += lruvec.nr_reclaimed();
                     state.nr_scanned += state.sc.found.nr_scanned;
-                    let (memcg, nr_reclaimed) = (at.id, lruvec.nr_reclaimed);
+                    let (memcg, nr_reclaimed) = (at.id, lruvec.nr_reclaimed());
                     self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
                         memcg,
                         nr_reclaimed,
@@ -263,9 +263,9 @@ impl<O: Owners> Manager<O> {
                 if self.shrink_lruvec_step(lruvec, victim, state.node, &mut state.sc, ctx) {
                     self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
                         memcg: victim,
-                        nr_reclaimed: lruvec.nr_reclaimed,
+                        nr_reclaimed: lruvec.nr_reclaimed(),
                     });
-                    state.total += lruvec.nr_reclaimed;
+                    state.total += lruvec.nr_reclaimed();
                     state.nr_scanned += state.sc.found.nr_scanned;
                     state.victim = None;
                     if self.soft_reclaim_victim_ended(state, victim) {

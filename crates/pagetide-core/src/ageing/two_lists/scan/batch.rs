@@ -1,11 +1,11 @@
 //! Planning a scan, and taking its batches.
 //!
 //! Linux: `shrink_lruvec`, `shrink_list` (mm/vmscan.c, 6.1).
-//!
-//! Invariant: the pages of an [`EvictionBatch`] are isolated; the same step decides about them.
 
-use super::LruvecScan;
+use super::ListScan;
+use crate::ageing::generations::scan::GenerationScan;
 use crate::ageing::lruvec::Lru;
+use crate::ageing::scan::{EvictionBatch, LruvecScan, ScanBatch};
 use crate::ageing::two_lists::isolate::IsolatedBatch;
 use crate::interface::ctx::Ctx;
 use crate::interface::kernel::Kernel;
@@ -13,30 +13,7 @@ use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
 use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::ScanControl;
-use crate::units::{MemcgId, NodeId, Pfn, DEF_PRIORITY, SWAP_CLUSTER_MAX};
-use alloc::vec::Vec;
-
-/// Pages of one kind, isolated for a decision about each.
-pub(crate) struct EvictionBatch {
-    /// File pages; else anonymous.
-    pub file: bool,
-    /// Pages taken, and those of zones above the highest usable zone.
-    pub nr_scanned: u64,
-    /// Pages taken.
-    pub nr_taken: u64,
-    /// First frames of the pages. The buffer goes back to `scratch`.
-    pub taken: Vec<Pfn>,
-}
-
-/// Result of a step of a scan.
-pub(crate) enum ScanBatch {
-    /// Decide about these pages.
-    Evict(EvictionBatch),
-    /// Pages were aged, and none taken.
-    Aged,
-    /// The scan is over.
-    Done,
-}
+use crate::units::{MemcgId, NodeId, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
 impl Kernel {
     /// Plans the scan of one group's lists, to free `nr_to_reclaim` pages.
@@ -48,10 +25,14 @@ impl Kernel {
         plan: GroupPlan,
         nr_to_reclaim: u64,
     ) -> LruvecScan {
+        if self.era.generations {
+            let is_empty = self.has_nothing_to_evict(memcg, node, plan.priority);
+            return LruvecScan::Generations(GenerationScan::new(plan.priority, is_empty));
+        }
         let nr = self.get_scan_count(memcg, node, sc, plan);
         let until_enough = self.era.scans_until_enough;
         let spares_none = until_enough || !sc.goal.is_kswapd() && sc.goal.target.is_none();
-        LruvecScan {
+        LruvecScan::TwoLists(ListScan {
             nr,
             targets: nr,
             nr_reclaimed: 0,
@@ -60,7 +41,7 @@ impl Kernel {
             until_enough,
             at: 0,
             priority: plan.priority,
-        }
+        })
     }
 }
 
@@ -74,6 +55,12 @@ impl<O: Owners> Manager<O> {
         sc: &mut ScanControl,
         ctx: &Ctx,
     ) -> ScanBatch {
+        let scan = match scan {
+            LruvecScan::TwoLists(scan) => scan,
+            LruvecScan::Generations(scan) => {
+                return self.next_batch_of_generations(scan, memcg, node, sc, ctx)
+            }
+        };
         let Some((lru, nr)) = scan.next() else {
             // Keep the anonymous lists in balance, even without inactive pages to scan.
             if self.must_age_anon(memcg, node, sc.rules.only_zone) {
