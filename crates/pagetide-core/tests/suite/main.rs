@@ -10,6 +10,7 @@ mod corpus;
 mod door;
 mod embed;
 mod fields;
+mod generations;
 mod groups;
 mod held;
 mod huge;

@@ -82,7 +82,7 @@ const CONTROLS: [&str; 9] = [
     "memory.reclaim",
 ];
 const SIZES: [&str; 7] = ["0", "11", "64k", "512K", "1M", "4M", "max"];
-const POLICIES: [(&str, &str); 15] = [
+const POLICIES: [(&str, &str); 18] = [
     ("soft_limit", "tree"),
     ("soft_limit", "hierarchical"),
     ("soft_limit", "two-pass"),
@@ -98,6 +98,9 @@ const POLICIES: [(&str, &str); 15] = [
     ("cgroup", "v1"),
     ("lru", "linux-5.4"),
     ("lru", "linux-6.1"),
+    ("lru", "mglru"),
+    ("mglru_look_around", "off"),
+    ("mglru_tiers", "off"),
 ];
 
 struct Side {

@@ -126,6 +126,30 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
     }
 }
 
+/// Every second storm orders pages by generation, with some mechanisms off, and tasks that turn
+/// generations off and on. Uses a separate generator.
+pub fn use_generations(setup: &mut Setup, seed: u64) {
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x006d_676c_7275));
+    if draw.one_in(2) {
+        return;
+    }
+    setup.policies.choose(choice("lru", "mglru"));
+    for name in ["mglru_look_around", "mglru_page_table_walks", "mglru_bloom_filter", "mglru_tiers"]
+    {
+        setup.policies.choose(choice(name, draw.of(&["on", "on", "off"])));
+    }
+    let enabled = ["7", "7", "7", "3", "1", "0"];
+    setup.sysctls.push(sysctl("lru_gen.enabled", draw.of(&enabled)));
+    setup.sysctls.push(sysctl("lru_gen.min_ttl_ms", draw.of(&["0", "0", "0", "1", "100"])));
+    for task in &mut setup.tasks {
+        if draw.one_in(4) {
+            let write = write_control(None, "lru_gen.enabled", draw.of(&enabled));
+            let at = draw.below(task.phases.len() as u64 + 1) as usize;
+            task.phases.insert(at, Phase { name: "switch".into(), workload: write });
+        }
+    }
+}
+
 /// Group controls and values to write.
 const GROUP_WRITES: [(&str, &[&str]); 9] = [
     ("memory.max", &["0", "1M", "3M", "8M", "max"]),

@@ -99,7 +99,7 @@ const SIGHTS: [CoverageItem; 20] = [
     sight("a group used up its CPU time", AtLeast, 72, |it| {
         in_groups(it, "cpu.stat.nr_throttled") > 0.0
     }),
-    sight("pages were compacted", AtLeast, 426, |it| count(it, "compact_migrate_scanned") > 0.0),
+    sight("pages were compacted", AtLeast, 415, |it| count(it, "compact_migrate_scanned") > 0.0),
     sight("faults got huge pages", AtLeast, 125, |it| count(it, "thp_fault_alloc") > 0.0),
     sight("a huge page was split", AtLeast, 49, |it| count(it, "thp_split_page") > 0.0),
     sight("slabs were shrunk", AtLeast, 381, |it| count(it, "slabs_scanned") > 0.0),

@@ -210,6 +210,7 @@ pub fn setup(seed: u64) -> Setup {
     more::enlarge_pages(&mut setup, seed);
     more::compact(&mut setup, seed);
     more::advise_and_lock(&mut setup, seed);
+    more::use_generations(&mut setup, seed);
     more::write_to_groups(&mut setup, seed);
     follow_a_kernel(&mut setup, seed);
     cut_short(&mut setup);

@@ -1,0 +1,159 @@
+//! The multi-generational LRU. Audits after every step. (The first 15 pages of a CPU's batch are on
+//! no list yet, so tests that count pages make whole batches.)
+
+use crate::world::TestWorld;
+use pagetide_core::config::{Config, LruPolicy, MglruLookAround, MglruPageTableWalks, MglruRules};
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
+use pagetide_core::stats::vmstat::Event;
+use pagetide_core::units::{FileId, NodeId, PAGE_SIZE};
+
+fn config() -> Config {
+    Config { lru: LruPolicy::Mglru, ..Config::default() }
+}
+
+fn world(config: Config) -> TestWorld {
+    TestWorld::of(16, 1, config, 1 << 14)
+}
+
+fn resident(world: &TestWorld, vma: VmaId) -> usize {
+    let len = world.machine.vma(vma).unwrap().len();
+    (0..len).filter(|&page| world.machine.is_resident(vma, page)).count()
+}
+
+/// Anonymous and file pages of the root's generations, oldest first.
+fn sizes(world: &TestWorld) -> Vec<[u64; 2]> {
+    let text = world.machine.lru_gen(world.now);
+    let of_root = text.lines().skip(2).take_while(|line| !line.starts_with("memcg"));
+    let number = |line: &str, at: usize| line.split_whitespace().nth(at).unwrap().parse().unwrap();
+    of_root.map(|line| [number(line, 2), number(line, 3)]).collect()
+}
+
+fn read_all(world: &mut TestWorld, mm: MmId, vma: VmaId, pages: std::ops::Range<u64>) {
+    for page in pages {
+        world.access(mm, vma, page, false);
+    }
+}
+
+fn read_file(world: &mut TestWorld, mm: MmId, file: FileId, first: u64, nr: u64) {
+    for page in first..first + nr {
+        let (from, len) = (page * PAGE_SIZE, PAGE_SIZE);
+        world.drive(&mut ProcessCall::read(mm, NodeId(0), file, from, len, Default::default()));
+    }
+}
+
+fn file(world: &mut TestWorld, mm: MmId, pages: u64, advice: Advice) -> VmaId {
+    let file = world.create_file(pages * PAGE_SIZE, true);
+    world.map(mm, Backing::File(file), pages, advice)
+}
+
+#[test]
+fn pages_of_a_fault_are_young_and_read_ones_are_old() {
+    let mut world = world(config());
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let mapped = file(&mut world, mm, 75, Advice::Normal);
+    read_all(&mut world, mm, mapped, 0..75);
+    let random = file(&mut world, mm, 30, Advice::Random);
+    read_all(&mut world, mm, random, 0..30);
+    let found = sizes(&world);
+    assert_eq!(found.len(), 4);
+    assert_eq!(found[3], [0, 75], "faults make pages young");
+    assert_eq!(found[1], [0, 30], "faults with random advice do not");
+}
+
+#[test]
+fn a_hot_set_survives_a_scan() {
+    for config in [config(), Config { mglru: MglruRules::Linux612, ..config() }] {
+        let mut world = world(config);
+        let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+        let hot = file(&mut world, mm, 1000, Advice::Normal);
+        let cold = file(&mut world, mm, 20_000, Advice::Random);
+        read_all(&mut world, mm, hot, 0..1000);
+        for page in 0..20_000 {
+            world.access(mm, cold, page, false);
+            world.access(mm, hot, page % 1000, false);
+        }
+        assert!(world.count(Event::PgstealKswapd) + world.count(Event::PgstealDirect) > 10_000);
+        assert!(resident(&world, hot) > 980, "{}", resident(&world, hot));
+    }
+}
+
+#[test]
+fn eviction_finds_used_neighbours() {
+    let run = |look_around| {
+        let mut world = world(Config {
+            mglru_look_around: look_around,
+            mglru_page_table_walks: MglruPageTableWalks::Off,
+            ..config()
+        });
+        let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+        let data = file(&mut world, mm, 6000, Advice::Normal);
+        for page in (0..6000).cycle().take(12_000) {
+            world.access(mm, data, page, false);
+        }
+        world.machine.take_work()
+    };
+    let (with, without) = (run(MglruLookAround::On), run(MglruLookAround::Off));
+    assert!(with.ptes_walked > 0 && without.ptes_walked == 0);
+    assert!(
+        with.rmap_walks < without.rmap_walks,
+        "{} with, {} without",
+        with.rmap_walks,
+        without.rmap_walks
+    );
+}
+
+#[test]
+fn refaults_protect_pages_that_are_read_often() {
+    let mut world = world(config());
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let often = world.create_file(500 * PAGE_SIZE, true);
+    let once = world.create_file(40_000 * PAGE_SIZE, true);
+    for round in 0..80 {
+        for _ in 0..4 {
+            read_file(&mut world, mm, often, 0, 500);
+        }
+        read_file(&mut world, mm, once, round * 500, 500);
+    }
+    // Each page that is read often is protected once; then a newer generation has it.
+    assert_eq!(world.count(Event::WorkingsetActivateFile), 500);
+    assert!(world.count(Event::PgscanFile) > 30_000);
+}
+
+#[test]
+fn a_switch_keeps_every_page() {
+    let mut world = world(config());
+    let (mm, heap) = world.heap(600, Advice::Normal);
+    for page in 0..600 {
+        world.access(mm, heap, page, true);
+    }
+    let data = file(&mut world, mm, 1200, Advice::Normal);
+    read_all(&mut world, mm, data, 0..1200);
+    let total = |world: &TestWorld| {
+        let sizes = world.machine.mem.global_lru_sizes();
+        sizes.anon() + sizes.file()
+    };
+    let before = total(&world);
+    for (bits, generations) in [("0", 0), ("7", 4), ("1", 4), ("0", 0)] {
+        world.machine.write_control("lru_gen.enabled", bits).unwrap().discard();
+        world.machine.audit().unwrap();
+        assert_eq!(total(&world), before);
+        assert!(sizes(&world).len() <= generations, "{bits}");
+        read_all(&mut world, mm, data, 0..100);
+    }
+}
+
+#[test]
+fn a_time_to_live_that_cannot_be_met_kills() {
+    let mut world = world(config());
+    world.machine.write_control("lru_gen.min_ttl_ms", "1000000").unwrap().discard();
+    let (mm, heap) = world.heap(8000, Advice::Normal);
+    for page in 0..8000 {
+        if world.machine.is_exited(mm) {
+            break;
+        }
+        world.access(mm, heap, page, true);
+    }
+    assert!(world.machine.is_exited(mm));
+    assert_eq!(world.count(Event::OomKill), 1);
+}
