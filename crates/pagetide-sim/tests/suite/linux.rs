@@ -6,8 +6,10 @@
 //! differ by more than half are listed with a bound on the factor and the reason; an unnecessary
 //! entry fails. `cargo test -p pagetide-sim --test linux -- --nocapture` prints every counter.
 
+use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
+use pagetide_testing::scenarios::Sets;
 use pagetide_testing::{experiment, root};
 use std::collections::BTreeMap;
 
@@ -56,21 +58,32 @@ pub fn simulated(records: &[RunRecord], key: &str) -> Option<f64> {
 /// 1000, by phase and name.
 fn ratios(case: &str, variant: Option<&str>) -> BTreeMap<String, f64> {
     let scenario = experiment(&format!("truth/{case}"), &[]);
+    let name = variant.map_or(case.to_owned(), |variant| format!("{case}.{variant}"));
+    ratios_of(case, &scenario, variant, ("linux-6.1.csv", &name))
+}
+
+/// The same for a scenario, with the file and the name of its counters.
+fn ratios_of(
+    case: &str,
+    scenario: &Scenario,
+    variant: Option<&str>,
+    (csv, name): (&str, &str),
+) -> BTreeMap<String, f64> {
     let chosen = match variant {
         None => &scenario.variants[0],
         Some(name) => scenario.variants.iter().find(|variant| variant.name == name).unwrap(),
     };
     // Linux's figures are means of three runs.
     let records = SEEDS.map(|seed| run(case, chosen, seed, &RunOptions::default()).unwrap());
-    let csv = std::fs::read_to_string(root().join("experiments/truth/linux-6.1.csv")).unwrap();
-    let name = variant.map_or(case.to_owned(), |variant| format!("{case}.{variant}"));
+    let csv = std::fs::read_to_string(root().join("experiments/truth").join(csv)).unwrap();
     let mut found = BTreeMap::new();
     for line in csv.lines() {
         let fields: Vec<&str> = line.split(',').collect();
         if fields[0] != name || !JUDGED.contains(&fields[4]) {
             continue;
         }
-        let (phase, counter) = (fields[3], fields[4]);
+        // A file that is read has other names of its phases in the recordings.
+        let (phase, counter) = (fields[3].replace("readfile.", "stream."), fields[4]);
         let ours = simulated(&records, &format!("{phase}.{counter}"));
         let linux: f64 = fields[6].parse().unwrap();
         let Some(ours) = ours else { continue };
@@ -120,7 +133,24 @@ pub fn is_outdated(bound: f64, reached: f64) -> bool {
 }
 
 fn check(case: &str, variant: Option<&str>, bounds: CaseErrors, named: &[CounterBound]) {
-    let ratios = ratios(case, variant);
+    judge(case, ratios(case, variant), bounds, named);
+}
+
+/// Runs a case with the multi-generational LRU and further settings.
+fn check_generations(
+    case: &str,
+    name: &str,
+    sets: Sets<'_>,
+    bounds: CaseErrors,
+    named: &[CounterBound],
+) {
+    let sets: Vec<(&str, &str)> = sets.iter().copied().chain([("policy.lru", "mglru")]).collect();
+    let scenario = experiment(&format!("truth/{case}"), &sets);
+    let ratios = ratios_of(case, &scenario, None, ("mglru-6.1.csv", &format!("{name}.mglru")));
+    judge(name, ratios, bounds, named);
+}
+
+fn judge(case: &str, ratios: BTreeMap<String, f64>, bounds: CaseErrors, named: &[CounterBound]) {
     let mut errors: Vec<f64> = ratios.values().map(|ratio| (ratio - 1.0).abs()).collect();
     errors.sort_by(f64::total_cmp);
     let bound_of = |key: &str| named.iter().find(|(name, ..)| *name == key);
@@ -136,7 +166,7 @@ fn check(case: &str, variant: Option<&str>, bounds: CaseErrors, named: &[Counter
         up(median * 100.0, 10.0),
         up(worst, 100.0)
     );
-    println!("{case} {variant:?}: {reached}");
+    println!("{case}: {reached}");
     assert!(
         bounds.counters == errors.len()
             && !is_outdated(bounds.median_percent / 100.0, median)
@@ -158,22 +188,22 @@ const fn reached(counters: usize, median_percent: f64, worst: f64) -> CaseErrors
 
 #[test]
 fn a_sequential_mapped_scan() {
-    check("seq2x", None, reached(11, 0.6, 1.02), &[]);
+    check("seq2x", None, reached(11, 0.1, 1.01), &[]);
 }
 
 #[test]
 fn a_hot_and_cold_file() {
-    check("file2.0", None, reached(53, 1.5, 1.31), &[]);
+    check("file2.0", None, reached(53, 1.0, 1.31), &[]);
 }
 
 #[test]
 fn hot_and_cold_anonymous_and_file_memory() {
-    check("mix_sw60", None, reached(83, 3.1, 1.22), &[]);
+    check("mix_sw60", None, reached(83, 1.7, 1.12), &[]);
 }
 
 #[test]
 fn hot_and_cold_anonymous_memory() {
-    check("anon1.5", None, reached(59, 2.8, 1.21), &[]);
+    check("anon1.5", None, reached(59, 1.5, 1.20), &[]);
 }
 
 #[test]
@@ -184,4 +214,56 @@ fn a_writer_and_a_stream_at_narrow_watermarks() {
 #[test]
 fn a_writer_and_a_stream_at_wide_watermarks() {
     check("watermarks", Some("wsf200"), reached(15, 1.2, 1.19), &[]);
+}
+
+#[test]
+fn generations_of_a_sequential_mapped_scan() {
+    check_generations("seq2x", "seq2x", &[], reached(12, 0.4, 1.05), &[]);
+}
+
+#[test]
+fn generations_of_a_file_that_is_read_twice() {
+    let sets = [("task.stream.phase.pass.workload", "file-read")];
+    check_generations("seq2x", "read2x", &sets, reached(9, 0.3, 1.01), &[]);
+}
+
+#[test]
+fn generations_of_a_hot_and_cold_file() {
+    let sets = [("file.data.sparse", "true")];
+    check_generations("file2.0", "file2.0s", &sets, reached(42, 0.3, 1.15), &[]);
+}
+
+#[test]
+fn generations_of_hot_and_cold_anonymous_memory() {
+    check_generations("anon1.5", "anon1.5", &[], reached(52, 1.0, 1.09), &[]);
+}
+
+/// Of this recording alone: a walk over page tables finds anonymous pages in use that no program has
+/// used since the walk before, so Linux takes file pages instead. The same load on the same kernel
+/// under `pagetide verify` agrees with the simulation (docs/mglru.md).
+const UNEXPLAINED: &str = "anonymous pages are found in use twice";
+
+#[test]
+fn generations_of_hot_and_cold_anonymous_and_file_memory() {
+    let sets = [("file.data.sparse", "true")];
+    let named = [
+        ("wset.populate.anon_cold_resident", 2.0),
+        ("wset.populate.anon_hot_resident", 2.0),
+        ("wset.populate.pgsteal_file", 46.0),
+        ("wset.acc0.pgscan_anon", 1.7),
+        ("wset.acc0.pgsteal_anon", 1.6),
+        ("wset.acc0.pswpout", 1.6),
+        ("wset.acc0.workingset_refault_file", 9.0),
+        ("wset.acc1.pgscan_anon", 165.0),
+        ("wset.acc1.pgscan_file", 1.6),
+        ("wset.acc1.pgscan_total", 1.95),
+        ("wset.acc1.pgsteal_anon", 80.0),
+        ("wset.acc1.pswpout", f64::INFINITY),
+        ("wset.acc1.workingset_refault_anon", 250.0),
+        ("wset.acc3.pgscan_anon", 3.4),
+        ("wset.acc3.pgsteal_anon", 22.0),
+        ("wset.acc3.pswpout", 4.7),
+    ];
+    let named = named.map(|(key, bound)| (key, bound, UNEXPLAINED));
+    check_generations("mix_sw60", "mix_sw60s", &sets, reached(69, 7.5, 1.5), &named);
 }
