@@ -209,6 +209,8 @@ class Costs(_Table):
     """Clear 4 KiB."""
     pte: Time | None = None
     """Write a page-table entry, and update the map count of the page."""
+    pte_walk: Time | None = None
+    """Read one page-table entry among many, and if it was used, give its page a new generation."""
     refault: Time | None = None
     """Test a refaulting page against the sizes of the lists: was it evicted too early?"""
     rmap_walk: Time | None = None
@@ -436,8 +438,21 @@ class Policy(_Table):
     """How kswapd balances a node. Default: linux-6.1."""
     lru: Literal[
         "linux-6.1", "linux-5.8", "linux-5.4", "linux-4.5", "linux-3.3", "linux-2.6.37", "linux-6.12",
+        "mglru",
     ] | None = None
     """How pages age, and how page cache and anonymous memory share the pressure. Default: linux-6.1."""
+    mglru: Literal["linux-6.1", "linux-6.12"] | None = None
+    """The release whose multi-generational LRU it is. For policy lru = mglru. Default: linux-6.1."""
+    mglru_bloom_filter: Literal["on", "off"] | None = None
+    """Which page tables a walk reads (test_bloom_filter). For policy lru = mglru. Default: on."""
+    mglru_look_around: Literal["on", "off"] | None = None
+    """Whether eviction looks at the page-table entries around a used one (lru_gen_look_around). For policy
+    lru = mglru. Default: on."""
+    mglru_page_table_walks: Literal["on", "off"] | None = None
+    """Whether ageing walks over page tables (walk_mm). For policy lru = mglru. Default: on."""
+    mglru_tiers: Literal["on", "off"] | None = None
+    """Whether refaults protect tiers of pages that read() and write() use often (get_tier_idx). For policy
+    lru = mglru. Default: on."""
     per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None
     """How large per-CPU lists are, and how fast they drain. Default: linux-6.1."""
     shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None
@@ -1128,8 +1143,9 @@ class WriteControl(_Workload, workload="write-control"):
         "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster", "vm.fault_around_bytes",
         "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes",
         "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs", "vm.dirty_expire_centisecs",
-        "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold", "vm.compact_unevictable_allowed",
-        "vm.compaction_proactiveness", "vm.defrag_mode", "transparent_hugepage.khugepaged.defrag",
+        "vm.laptop_mode", "vm.vfs_cache_pressure", "lru_gen.enabled", "lru_gen.min_ttl_ms",
+        "vm.extfrag_threshold", "vm.compact_unevictable_allowed", "vm.compaction_proactiveness",
+        "vm.defrag_mode", "transparent_hugepage.khugepaged.defrag",
         "transparent_hugepage.khugepaged.pages_to_scan",
         "transparent_hugepage.khugepaged.scan_sleep_millisecs",
         "transparent_hugepage.khugepaged.alloc_sleep_millisecs",

@@ -9,7 +9,7 @@ use crate::perform::{disk_path, file_path};
 use crate::report::line;
 use crate::sys::memory::{drop_cached_pages, MemoryMapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
-use pagetide_core::config::Sysctl;
+use pagetide_core::config::{LruPolicy, Sysctl};
 use pagetide_core::control::{cache_and_file, ControlWrite};
 use pagetide_scenario::model::switches::{needed, of_patches, NeededSwitch};
 use pagetide_scenario::model::{swap_serial, Setup};
@@ -127,7 +127,7 @@ fn special_knob(name: &str) -> Option<Vec<PathBuf>> {
             let queues = entries.flatten().map(|entry| entry.path().join("queue/read_ahead_kb"));
             Some(queues.collect())
         }
-        _ if name.starts_with("transparent_hugepage.") => {
+        _ if name.starts_with("transparent_hugepage.") || name.starts_with("lru_gen.") => {
             Some(vec![Path::new("/sys/kernel/mm").join(name.replace('.', "/"))])
         }
         _ => {
@@ -149,14 +149,15 @@ pub fn write_knob(name: &str, text: &str) -> io::Result<()> {
     paths.iter().try_for_each(|path| write_existing(path, text))
 }
 
-/// Writes the scenario's knobs, and those that configure the kernel as simulated: classic LRU
-/// lists, and huge pages only where the scenario requests them.
+/// Writes the scenario's knobs, and those that configure the kernel as simulated: the two lists
+/// unless the scenario has generations, and huge pages only where it requests them.
 pub fn sysctls(setup: &Setup) {
     // Large anonymous regions are mapped, but never touched completely.
     let _ = fs::write("/proc/sys/vm/overcommit_memory", "1");
     let generations = Path::new("/sys/kernel/mm/lru_gen/enabled");
     if generations.exists() {
-        let _ = fs::write(generations, "0");
+        let is_on = setup.policies.of() == Some(LruPolicy::Mglru);
+        let _ = fs::write(generations, if is_on { "7" } else { "0" });
     }
     policies(setup);
     let refused =

@@ -4,7 +4,8 @@
 //! Invariant: a setup is rejected if and only if its run, or the whole process, would fail.
 
 use crate::run::{
-    caches_of, choose_policies, file_caches_of, files_of_groups, mm_stat_file, tune_cache, SimError,
+    caches_of, choose_policies, file_caches_of, files_of_groups, has_generations, mm_stat_file,
+    tune_cache, SimError, LRU_GEN,
 };
 use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
@@ -98,7 +99,8 @@ pub fn files_of_setup(setup: &Setup) -> Vec<String> {
     let of_zrams = (0..nr_zrams).map(mm_stat_file);
     let names = || files_of_groups(setup);
     let of_groups = paths.iter().flat_map(|path| names().map(move |name| format!("{path}/{name}")));
-    of_groups.chain(of_zrams).collect()
+    let of_generations = has_generations(setup).then(|| LRU_GEN.to_owned());
+    of_groups.chain(of_zrams).chain(of_generations).collect()
 }
 
 /// Names of the files in a record that do not depend on the setup.

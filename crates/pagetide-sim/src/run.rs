@@ -18,7 +18,7 @@ use crate::world::objects::SimObjects;
 use crate::world::observing::decisions::DecisionHashes;
 use crate::world::{Decisions, SimWorld, WorldError};
 use pagetide_core::config::{
-    CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,
+    CgroupVersion, Config, KmemAccounting, KswapdPolicy, LruPolicy, MemoryProtection,
 };
 use pagetide_core::control::ControlError;
 use pagetide_core::frames::boot::SetupError;
@@ -642,6 +642,14 @@ fn node_spec((index, node): (usize, &model::NodeSetup), page_size: PageSize) -> 
     spec
 }
 
+/// The file with the generations of each group.
+pub(crate) const LRU_GEN: &str = "/sys/kernel/debug/lru_gen";
+
+/// Whether a setup may order pages by generation.
+pub(crate) fn has_generations(setup: &Setup) -> bool {
+    setup.policies.of() == Some(LruPolicy::Mglru)
+}
+
 /// The file with the statistics of a zram device.
 pub(crate) fn mm_stat_file(nr: usize) -> String {
     format!("/sys/block/zram{nr}/mm_stat")
@@ -661,6 +669,9 @@ fn files(world: &SimWorld, setup: &Setup) -> Vec<(String, String)> {
         ("/proc/swaps".to_owned(), machine.proc_swaps()),
         ("/proc/pressure/memory".to_owned(), machine.proc_pressure_memory(world.now)),
     ];
+    if has_generations(setup) {
+        files.push((LRU_GEN.to_owned(), machine.lru_gen(world.now)));
+    }
     let zrams = (0..).zip(machine.swap().zrams());
     files.extend(zrams.map(|(nr, zram)| (mm_stat_file(nr), zram.mm_stat())));
     let mut paths = BTreeMap::from([(ROOT, "/sys/fs/cgroup".to_owned())]);

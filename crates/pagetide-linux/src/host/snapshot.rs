@@ -94,6 +94,11 @@ impl HostSnapshot {
             ..HostSnapshot::default()
         };
         for &sysctl in Sysctl::ALL.iter().filter(|sysctl| !sysctl.file().form.is_action()) {
+            let is_of_generations =
+                matches!(sysctl, Sysctl::LruGenEnabled | Sysctl::LruGenMinTtlMs);
+            if is_of_generations && host.multi_gen_lru.is_none() {
+                continue;
+            }
             let Some(place) = sysctl.path() else { continue };
             let Some(text) = files.read(&place, &mut notes) else { continue };
             match sysctl::parse(sysctl, &text) {

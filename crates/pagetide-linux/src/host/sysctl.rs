@@ -28,7 +28,7 @@ pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, ImportNote> {
             known.ok_or_else(|| refuse(format!("left out: not one of {}", names.join(", "))));
         return known.map(|word| Some(word.to_owned()));
     }
-    let numbers: Option<Vec<i64>> = words.iter().map(|word| decimal(word)).collect();
+    let numbers: Option<Vec<i64>> = words.iter().map(|word| number(sysctl, word)).collect();
     let numbers = numbers.filter(|numbers| !numbers.is_empty());
     let numbers = numbers.ok_or_else(|| refuse("left out: not a number".to_owned()))?;
     let Some((min, max)) = form.bounds(PageSize::default()) else {
@@ -44,6 +44,14 @@ pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, ImportNote> {
         [value] if (min..=max).contains(&(*value).into()) => Ok(Some(value.to_string())),
         [_] => Err(refuse(format!("left out: a scenario accepts {min} to {max}"))),
         _ => Err(refuse("left out, several numbers".to_owned())),
+    }
+}
+
+/// The number of a word. The bits of the multi-generational LRU are printed in hexadecimal.
+fn number(sysctl: Sysctl, word: &str) -> Option<i64> {
+    match (sysctl, word.strip_prefix("0x")) {
+        (Sysctl::LruGenEnabled, Some(digits)) => i64::from_str_radix(digits, 16).ok(),
+        _ => decimal(word),
     }
 }
 

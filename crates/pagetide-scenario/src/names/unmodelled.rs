@@ -39,9 +39,6 @@ macro_rules! features {
 }
 
 features! {
-    ["mglru" "lru-gen" "multi-gen-lru" "lru-gen.enabled"]
-        "The multi-generational LRU",
-        "the two lists of four kernels (policy.lru)";
     ["fork" "cow" "copy-on-write" "vfork" "clone"]
         "A child that shares its parent's pages until one of the two writes",
         "a task that touches as much memory as would be copied, at the time of the writes";
@@ -111,8 +108,8 @@ mod tests {
             }
         }
         let first = |name: &str| UnmodelledFeature::named(name).map(|it| it.names[0]);
-        assert_eq!(first("lru_gen"), Some("mglru"));
-        assert_eq!(first("MGLRU"), Some("mglru"));
+        assert_eq!(first("/dev/shm"), Some("tmpfs"));
+        assert_eq!(first("KSM"), Some("ksm"));
         assert_eq!(first("group.web.memory.swap.high"), Some("memory.swap.high"));
         assert_eq!(first("memory.high"), None);
         assert_eq!(first("sync-me"), None);

@@ -33,6 +33,9 @@ pub(super) fn write(
     }
     for (sysctl, text) in &host.sysctls {
         let name = sysctl.name();
+        if name.starts_with("lru_gen.") && !has_generations(set) {
+            continue;
+        }
         let is_excluded = match sysctl {
             Sysctl::DirtyRatio => host.sysctl(Sysctl::DirtyBytes).is_some(),
             Sysctl::DirtyBackgroundRatio => host.sysctl(Sysctl::DirtyBackgroundBytes).is_some(),
@@ -85,23 +88,27 @@ pub(super) fn policies(
     page.line("[policy]");
     page.line(&format!("kernel = \"{set}\""));
     note.into_iter().for_each(|note| page.comment_note(note));
-    let unmodelled = [
-        (
-            &host.multi_gen_lru,
-            LRU_GEN,
-            "the multi-generational LRU is on; the scenario has two lists",
-        ),
-        (
-            &host.zone_reclaim,
-            ZONE_RECLAIM,
-            "a node is reclaimed before another is used; a run does not",
-        ),
-    ];
-    for (text, place, message) in unmodelled {
-        if let Some(text) = text {
-            page.comment_note(ImportNote { text: shown(text), ..ImportNote::new(place, message) });
+    match &host.multi_gen_lru {
+        Some(_) if has_generations(set) => {
+            page.line(&format!("lru = \"mglru\" # {LRU_GEN} is on"));
         }
+        Some(text) => {
+            let message = "the multi-generational LRU is on; the scenario has two lists";
+            let note = ImportNote::new(LRU_GEN, message);
+            page.comment_note(ImportNote { text: shown(text), ..note });
+        }
+        None => page.comment(&format!("the two lists: {LRU_GEN} is off or not there")),
     }
+    if let Some(text) = &host.zone_reclaim {
+        let message = "a node is reclaimed before another is used; a run does not";
+        let note = ImportNote::new(ZONE_RECLAIM, message);
+        page.comment_note(ImportNote { text: shown(text), ..note });
+    }
+}
+
+/// Whether the kernel may have the multi-generational LRU.
+fn has_generations(set: PolicySet) -> bool {
+    matches!(set, PolicySet::Linux61 | PolicySet::Linux612)
 }
 
 /// Whether the number suits the size of the system's pages. It was read as if they had 4 KiB.

@@ -11,7 +11,7 @@ use crate::load::PluginNames;
 use crate::load::BUILT_IN;
 use crate::model::policies::PolicyChoices;
 use pagetide_core::config::{
-    BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, Policy,
+    BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, LruPolicy, Policy,
     PolicyChoice, PolicySet, Sysctl, WatermarkPolicy,
 };
 use pagetide_core::control::{
@@ -27,6 +27,14 @@ const MARKS: [Sysctl; 3] =
 /// scenario names them, because most have no groups.
 const ALWAYS: [Policy; 4] =
     [Policy::Watermarks, Policy::Kswapd, Policy::DirectReclaim, Policy::PerCpuLists];
+
+/// Policies that turn off a mechanism of the multi-generational LRU.
+const MECHANISMS: [Policy; 4] = [
+    Policy::MglruLookAround,
+    Policy::MglruPageTableWalks,
+    Policy::MglruBloomFilter,
+    Policy::MglruTiers,
+];
 
 /// `is_bad`: the table itself could not be read.
 pub(super) fn policies(
@@ -54,7 +62,34 @@ pub(super) fn policies(
             sink.hinted(at.span, message, "add kswapd = \"linux-4.5\"");
         }
     }
+    generations(given, &policies, sink);
     policies
+}
+
+/// The policies of the multi-generational LRU: it needs one set of lists for each node, and its
+/// mechanisms need it.
+fn generations(given: &[Spanned<PolicyChoice>], policies: &PolicyChoices, sink: &mut ProblemSink) {
+    let kswapd: KswapdPolicy = policies.of().unwrap_or_default();
+    for at in given {
+        if at.value == LruPolicy::Mglru.into() && kswapd != KswapdPolicy::Linux61 {
+            let message = format!(
+                "the multi-generational LRU needs kswapd = \"linux-6.1\", not \"{}\"",
+                kswapd.name()
+            );
+            sink.hinted(at.span, message, "choose kernel = \"linux-6.1\" or a later one");
+        }
+        if MECHANISMS.contains(&at.value.policy()) && !has_generations(policies) {
+            let message = format!(
+                "{} is a mechanism of the multi-generational LRU",
+                at.value.policy().name()
+            );
+            sink.hinted(at.span, message, "add lru = \"mglru\" to [policy]");
+        }
+    }
+}
+
+fn has_generations(policies: &PolicyChoices) -> bool {
+    policies.of() == Some(LruPolicy::Mglru)
 }
 
 /// The registered policy that the scenario chooses; its name must be known.
@@ -92,6 +127,14 @@ pub(super) fn sysctls(
         check_lasting(write, find_machine_file(&write.name.value), sink);
         let read = machine_write(&write.name, &write.text, sink);
         checked.extend(read.map(|checked| (checked, write.text.span)));
+    }
+    for sysctl in [Sysctl::LruGenEnabled, Sysctl::LruGenMinTtlMs] {
+        let write = writes.iter().find(|write| write.name.value == sysctl.name());
+        if let Some(write) = write.filter(|_| !has_generations(policies)) {
+            let message =
+                format!("there is no {} without the multi-generational LRU", sysctl.name());
+            sink.hinted(write.name.span, message, "add lru = \"mglru\" to [policy]");
+        }
     }
     let mut last: Option<(Sysctl, i128, SourceSpan)> = None;
     for mark in MARKS {
