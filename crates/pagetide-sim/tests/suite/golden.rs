@@ -200,6 +200,11 @@ const SMALL_NODE: Sets = &[
     ("task.leak.start", "2s"),
     ("task.leak.phase.grow.rate", "100MiB/s"),
 ];
+const SHORT_LOADS: Sets = &[
+    ("task.scan.phase.read.passes", "1"),
+    ("task.heap.phase.use.passes", "1"),
+    ("task.both.phase.use.accesses", "100000"),
+];
 const SHORT_SERVICE: Sets = &[("task.web.start", "3s"), ("task.web.duration", "5s")];
 
 experiments! {
@@ -235,6 +240,7 @@ experiments! {
     oomd_or_earlyoom: "oomd-or-earlyoom", WHOLE;
     evict_before_oom: "evict-before-oom", WHOLE;
     high_or_reclaim_loop: "high-or-reclaim-loop", &[("task.web.duration", "20s")];
+    mglru_or_classic: "mglru-or-classic", SHORT_LOADS;
     truth_anon: "truth/anon1.5", WHOLE;
     truth_file: "truth/file2.0", WHOLE;
     truth_mix: "truth/mix_sw60", WHOLE;
