@@ -12,6 +12,7 @@ mod knobs;
 mod machine;
 mod page;
 mod request;
+mod watchers;
 
 use super::error::HostError;
 use super::note::ImportNote;
@@ -131,18 +132,20 @@ pub fn write(
     knobs::policies(&mut page, host, set, set_note);
     knobs::write(&mut page, host, set, &marks);
     let memory = size.bytes_of(managed);
-    let mut names = NameAllocator::new(&[TASK, request::TASK]);
+    let reserved = [TASK, request::TASK, watchers::POD].into_iter().chain(watchers::NAMES);
+    let mut names = NameAllocator::new(&reserved.collect::<Vec<_>>());
     let groups = groups::write(&mut page, host, memory, nodes.len(), options, &mut names);
     if options.as_is {
         idle::write(&mut page, host, &nodes, &groups, options.report, &mut names);
     }
     match options.report {
-        None => task(&mut page, free, !groups.is_empty()),
+        None => task(&mut page, free, !groups.is_empty(), watchers::needs_pod(host)),
         Some(report) => {
             let group = groups.last().filter(|_| report.request.is_of_group);
             request::write(&mut page, &report.request, group.map(|(_, name)| name.as_str()));
         }
     }
+    watchers::write(&mut page, host, memory, &groups);
     if !groups.is_empty() {
         summary += &format!(", {}", plural(groups.len(), "group"));
     }
@@ -155,16 +158,22 @@ pub fn write(
     Ok(ImportedScenario { text, summary, notes })
 }
 
-fn task(page: &mut ScenarioText, free: u64, has_groups: bool) {
+fn task(page: &mut ScenarioText, free: u64, has_groups: bool, is_pod: bool) {
     let pages = page.size.pages_in(TASK_BYTES_MAX).min(free / 4).max(1);
     page.line("");
     page.comment(
         "A placeholder, so that the scenario runs: it writes once to each page of some memory.",
     );
     page.comment("Replace it with your workload; docs/scenario.md describes all workloads.");
+    if is_pod {
+        page.line("[[group]]");
+        page.line(&format!("name = \"{}\"", watchers::POD));
+    }
     page.line("[[task]]");
     page.line(&format!("name = \"{TASK}\""));
-    if has_groups {
+    if is_pod {
+        page.line(&format!("group = \"{}\"", watchers::POD));
+    } else if has_groups {
         page.line("# group = \"...\" # one of the groups above");
     }
     page.line("workload = \"touch\"");

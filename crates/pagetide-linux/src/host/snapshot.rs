@@ -6,6 +6,8 @@
 use super::block::{self, BlockDevice};
 use super::buddyinfo::{self, BuddyInfo};
 use super::cgroup::HostGroup;
+use super::compressed_swap::{self, HostZram, HostZswap};
+use super::daemons::HostDaemons;
 use super::error::HostError;
 use super::files::HostFiles;
 use super::group_tree;
@@ -50,6 +52,12 @@ pub struct HostSnapshot {
     pub slabs: Vec<SlabCache>,
     /// /proc/swaps
     pub swaps: Vec<HostSwap>,
+    /// The zram devices of /sys/block
+    pub zrams: Vec<HostZram>,
+    /// The parameters of zswap, if it is on
+    pub zswap: Option<HostZswap>,
+    /// The configuration of kubelet, systemd-oomd and earlyoom
+    pub daemons: HostDaemons,
     /// Control files that a scenario accepts, with the text to write.
     pub sysctls: Vec<(Sysctl, String)>,
     /// /sys/block
@@ -115,6 +123,9 @@ impl HostSnapshot {
             host.disks.push(device);
             notes.extend(strange);
         }
+        host.zrams = compressed_swap::zrams(&files, &mut notes);
+        host.zswap = compressed_swap::zswap(&files, &mut notes);
+        host.daemons = HostDaemons::read(&files, &mut notes);
         host.groups = group_tree::read(&files, &mut notes);
         host.notes = notes;
         Ok(host)

@@ -5,7 +5,7 @@
 
 use super::idle;
 use super::page::{quoted, ScenarioText};
-use super::HostImportOptions;
+use super::{watchers, HostImportOptions};
 use crate::host::cgroup::HostGroup;
 use crate::host::note::{EscapedChar, ImportNote};
 use crate::host::number::{plural, show_bytes};
@@ -108,8 +108,9 @@ fn controls(host: &HostSnapshot, index: usize) -> Vec<(GroupControl, Option<u64>
     controls
 }
 
-/// The groups to keep: those that set something, and their ancestors. The top group becomes the
-/// scenario's root, unless it sets something, which is possible in a container.
+/// The groups to keep: those that set something or that a watcher needs, and their ancestors. The
+/// top group becomes the scenario's root, unless it sets something, which is possible in a
+/// container.
 fn kept(
     host: &HostSnapshot,
     controls: &[Vec<(GroupControl, Option<u64>)>],
@@ -119,6 +120,7 @@ fn kept(
         (0..host.groups.len()).map(|index| sets_something(host, controls, index)).collect();
     for (index, group) in host.groups.iter().enumerate() {
         is_kept[index] |= options.all_groups && group.parent.is_some();
+        is_kept[index] |= group.parent.is_some() && watchers::is_watched(host, &group.path);
     }
     // Visit children before their parents.
     for (index, group) in host.groups.iter().enumerate().rev() {

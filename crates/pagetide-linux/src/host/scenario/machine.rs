@@ -6,15 +6,17 @@
 use super::page::ScenarioText;
 use super::HostImportOptions;
 use crate::host::block::BlockDevice;
+use crate::host::compressed_swap::HostZswap;
 use crate::host::free::ZoneUsage;
 use crate::host::layout::{NodeLayout, ZoneLayout};
 use crate::host::marks::{HostWatermarks, ReadMarks, WatermarkRule};
 use crate::host::note::{shown, ImportNote};
-use crate::host::number::plural;
+use crate::host::number::{plural, show_bytes};
 use crate::host::pagetypeinfo::CMA;
 use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::swaps::HostSwap;
+use pagetide_core::swap::compressor::Compressor;
 use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::{DiskModel, NameSet, ZoneName};
 
@@ -36,7 +38,8 @@ pub(super) fn write(
 ) -> u64 {
     let free = zones(page, host, nodes, marks, notes, options);
     let names = disks(page, &host.disks);
-    swap(page, &host.swaps, &names);
+    let has_disk_swap = swap(page, host, &names);
+    zswap(page, host.zswap.as_ref(), has_disk_swap);
     free
 }
 
@@ -283,13 +286,15 @@ fn disks<'h>(page: &mut ScenarioText, all: &'h [BlockDevice]) -> Vec<(&'h BlockD
     kept
 }
 
-fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, String)]) {
+/// Writes the swap areas; returns whether one of them is on a disk.
+fn swap(page: &mut ScenarioText, host: &HostSnapshot, disks: &[(&BlockDevice, String)]) -> bool {
     let of = |area: &HostSwap| {
         let device = area.device()?;
         disks.iter().find(|(disk, _)| disk.contains_device(device)).map(|(_, name)| name.as_str())
     };
-    let areas: Vec<&HostSwap> =
-        areas.iter().filter(|area| area.size_kb >= page.size.kbytes_of(1)).collect();
+    let areas = host.swaps.iter().filter(|area| area.size_kb >= page.size.kbytes_of(1));
+    let areas: Vec<&HostSwap> = areas.collect();
+    let mut has_disk_swap = false;
     let mut left = SWAP_PAGES_MAX;
     for area in &areas {
         let name = shown(&area.name);
@@ -313,10 +318,10 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
             page.line(&format!("priority = {}", area.priority.clamp(-highest, highest)));
         }
         if area.is_zram() {
-            let message = format!("{name}: its algorithm is unknown; lzo-rle is used");
-            page.comment_note(ImportNote::new("/proc/swaps", message));
+            zram(page, host, area);
             continue;
         }
+        has_disk_swap = true;
         match of(area) {
             Some(disk) => page.line(&format!("disk = \"{disk}\"")),
             None if disks.len() > 1 => {
@@ -326,4 +331,68 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
             None => {}
         }
     }
+    has_disk_swap
+}
+
+/// Writes the algorithm of the device of a swap area, and the most memory that it takes.
+fn zram(page: &mut ScenarioText, host: &HostSnapshot, area: &HostSwap) {
+    let name = area.device().unwrap_or_default();
+    let device = host.zrams.iter().find(|device| device.name == name);
+    let algorithm = device.and_then(|device| device.algorithm.as_deref());
+    match algorithm.map(|algorithm| (algorithm, is_compressor(algorithm))) {
+        Some((algorithm, true)) => page.line(&format!("algorithm = \"{algorithm}\"")),
+        Some((algorithm, false)) => {
+            let place = format!("/sys/block/{}/comp_algorithm", shown(name));
+            let message = "a scenario does not have this algorithm; lzo-rle is used";
+            let text = shown(algorithm);
+            page.comment_note(ImportNote { text, ..ImportNote::new(place, message) });
+        }
+        None => {
+            let message =
+                format!("{}: its algorithm is unknown; lzo-rle is used", shown(&area.name));
+            page.comment_note(ImportNote::new("/proc/swaps", message));
+        }
+    }
+    if let Some(limit) = device.and_then(|device| device.mem_limit) {
+        page.line(&format!("mem_limit = {limit} # {}", show_bytes(limit)));
+    }
+    if let Some(backing) = device.and_then(|device| device.backing.as_deref()) {
+        let place = format!("/sys/block/{}/backing_dev", shown(name));
+        let text = shown(backing);
+        let message = "pages that are written back to a disk are left out";
+        page.comment_note(ImportNote { text, ..ImportNote::new(place, message) });
+    }
+}
+
+fn is_compressor(name: &str) -> bool {
+    Compressor::ALL.iter().any(|one| one.name() == name)
+}
+
+fn zswap(page: &mut ScenarioText, zswap: Option<&HostZswap>, has_disk_swap: bool) {
+    let Some(zswap) = zswap else { return };
+    let place = "/sys/module/zswap/parameters";
+    page.line("");
+    if !has_disk_swap {
+        let message = "zswap is on, but no swap area is on a disk: it is left out";
+        page.comment_note(ImportNote::new(place, message));
+        return;
+    }
+    page.line("[machine.zswap]");
+    let percents = [
+        ("max_pool_percent", zswap.max_pool_percent),
+        ("accept_threshold_percent", zswap.accept_threshold_percent),
+    ];
+    for (key, percent) in percents {
+        percent.into_iter().for_each(|percent| page.line(&format!("{key} = {percent}")));
+    }
+    match zswap.compressor.as_deref() {
+        Some(name) if is_compressor(name) => page.line(&format!("compressor = \"{name}\"")),
+        Some(name) => {
+            let message = "a scenario does not have this algorithm; lzo is used";
+            let note = ImportNote::new(format!("{place}/compressor"), message);
+            page.comment_note(ImportNote { text: shown(name), ..note });
+        }
+        None => {}
+    }
+    zswap.is_shrinker_on.into_iter().for_each(|is_on| page.line(&format!("shrinker = {is_on}")));
 }
