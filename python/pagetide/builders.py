@@ -273,6 +273,10 @@ class Swap(_Table):
     """A swap area as a table."""
     algorithm: Literal["lzo", "lzo-rle", "lz4", "zstd"] | None = None
     """Algorithm of the zram device (default lzo-rle)."""
+    backing: str | None = None
+    """Disk behind the zram device, to which a task can write its pages (default: none)."""
+    backing_size: Size | None = None
+    """Size of the part of the disk that is behind the zram device (default: as large as the device)."""
     disk: str | None = None
     """Disk that holds it (default: the first)."""
     full_after: Size | None = None
@@ -1153,7 +1157,8 @@ class WriteControl(_Workload, workload="write-control"):
         "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.zswap.max",
         "memory.zswap.writeback", "memory.oom.group", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes",
         "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "cpu.weight",
-        "cpu.max", "memory.reclaim", "memory.force_empty",
+        "cpu.max", "memory.reclaim", "memory.force_empty", "zram.idle", "zram.writeback",
+        "zram.writeback_limit", "zram.writeback_limit_enable",
     ] | Value
     """Name of the file, as the kernel spells it."""
     text: Sequence[int] | int | str

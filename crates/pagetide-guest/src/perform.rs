@@ -293,6 +293,11 @@ impl<'a> Performer<'a> {
                 let control = write.name();
                 (write_knob(&control, &write.to_string()), format!("{write} to {control}"))
             }
+            // The guest has no zram device.
+            Some(Workload::WriteControl(WriteControl { write: TargetWrite::Zram(write) })) => {
+                let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+                (Err(missing), format!("a write to {}", write.name()))
+            }
             Some(Workload::WriteControl(WriteControl {
                 write: TargetWrite::Group(group, write),
             })) => {

@@ -4,8 +4,8 @@
 //! Invariant: a setup is rejected if and only if its run, or the whole process, would fail.
 
 use crate::run::{
-    caches_of, choose_policies, file_caches_of, files_of_groups, has_generations, mm_stat_file,
-    tune_cache, SimError, LRU_GEN,
+    bd_stat_file, caches_of, choose_policies, file_caches_of, files_of_groups, has_generations,
+    mm_stat_file, tune_cache, SimError, LRU_GEN,
 };
 use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
@@ -95,8 +95,10 @@ pub fn files_of_setup(setup: &Setup) -> Vec<String> {
         paths.push(format!("{above}/{}", group.name));
     }
     paths.push("/sys/fs/cgroup".to_owned());
-    let nr_zrams = setup.machine.swap.iter().filter(|area| area.zram.is_some()).count();
-    let of_zrams = (0..nr_zrams).map(mm_stat_file);
+    let zrams = setup.machine.swap.iter().filter_map(|area| area.zram.as_ref());
+    let of_zrams = zrams.enumerate().flat_map(|(nr, zram)| {
+        [Some(mm_stat_file(nr)), zram.backing.map(|_| bd_stat_file(nr))].into_iter().flatten()
+    });
     let names = || files_of_groups(setup);
     let of_groups = paths.iter().flat_map(|path| names().map(move |name| format!("{path}/{name}")));
     let of_generations = has_generations(setup).then(|| LRU_GEN.to_owned());

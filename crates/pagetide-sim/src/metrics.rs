@@ -75,6 +75,10 @@ fn of_machine(
         machine.put(declared::ZRAM_USED_MAX, levels.max_used_bytes as f64);
         machine.put(declared::ZRAM_COMPACTED, levels.pages_compacted as f64);
         machine.put(declared::ZRAM_FAILED, levels.failed_writes as f64);
+        if let Some(backing) = levels.backing {
+            machine.put(declared::ZRAM_BD_READS, backing.reads as f64);
+            machine.put(declared::ZRAM_BD_WRITES, backing.writes as f64);
+        }
     }
     // The task may not have started.
     let measured = setup.measure.map(|task| &world.tasks[task]);

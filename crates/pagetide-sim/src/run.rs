@@ -427,12 +427,13 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
                     .mem_limit
                     .filter(|limit| *limit > 0)
                     .map(|limit| limit.div_ceil(page_size.bytes())),
+                backing_pages: zram.backing.map(|size| size / page_size.bytes()),
             }),
         });
         assert!(added, "the loader limits swap");
         let base = &mut next_base[area.disk];
         swap_base.push((area.disk, *base));
-        if area.zram.is_none() {
+        if area.zram.as_ref().is_none_or(|zram| zram.backing.is_some()) {
             *base += u64::from(pages);
         }
     }
@@ -655,6 +656,11 @@ pub(crate) fn mm_stat_file(nr: usize) -> String {
     format!("/sys/block/zram{nr}/mm_stat")
 }
 
+/// The file with the statistics of the disk behind a zram device.
+pub(crate) fn bd_stat_file(nr: usize) -> String {
+    format!("/sys/block/zram{nr}/bd_stat")
+}
+
 fn files(world: &SimWorld, setup: &Setup) -> Vec<(String, String)> {
     let machine = &world.machine;
     let mut files = vec![
@@ -672,8 +678,9 @@ fn files(world: &SimWorld, setup: &Setup) -> Vec<(String, String)> {
     if has_generations(setup) {
         files.push((LRU_GEN.to_owned(), machine.lru_gen(world.now)));
     }
-    let zrams = (0..).zip(machine.swap().zrams());
-    files.extend(zrams.map(|(nr, zram)| (mm_stat_file(nr), zram.mm_stat())));
+    let zrams = || (0..).zip(machine.swap().zrams());
+    files.extend(zrams().filter_map(|(nr, zram)| Some((bd_stat_file(nr), zram.bd_stat()?))));
+    files.extend(zrams().map(|(nr, zram)| (mm_stat_file(nr), zram.mm_stat())));
     let mut paths = BTreeMap::from([(ROOT, "/sys/fs/cgroup".to_owned())]);
     for memcg in machine.memcg_ids() {
         let group = &machine.memcgs()[memcg];

@@ -153,7 +153,10 @@ pub(crate) fn compressed_levels(machine: &Machine) -> impl Iterator<Item = Phase
             (declared::ZSWAP_SAME, stats.same_filled_pages),
         ]
     });
-    let of_zrams = machine.zram_levels().map(of).into_iter().flatten();
+    let levels = machine.zram_levels();
+    let backing = levels.and_then(|levels| levels.backing);
+    let of_backing = backing.map(|backing| (declared::ZRAM_BD_COUNT, backing.nr_blocks));
+    let of_zrams = levels.map(of).into_iter().flatten().chain(of_backing);
     of_zrams.chain(of_zswap.into_iter().flatten())
 }
 

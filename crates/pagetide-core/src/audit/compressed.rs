@@ -24,6 +24,9 @@ impl Kernel {
             }
             let (counted, nr_objects) = zram.count();
             check!(counted == zram.stats(), "zram{at}: {:?}, {counted:?} found", zram.stats());
+            let (marked, writes, fits) = zram.count_writeback();
+            check!(marked == writes, "zram{at}: {marked} pages under writeback, {writes} writes");
+            check!(fits, "zram{at}: more pages on the disk than it has blocks");
             let pool = zram.pool();
             check!(pool.nr_objects() == nr_objects, "zram{at}: an object without a slot");
         }

@@ -28,6 +28,7 @@ mod marks;
 mod parse;
 mod policy;
 mod write;
+mod zram;
 
 pub use cache::{cache_and_file, CacheControl};
 pub use error::ControlError;

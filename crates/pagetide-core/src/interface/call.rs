@@ -24,6 +24,8 @@ use crate::interface::outcome::Outcome;
 use crate::interface::owners::Owners;
 use crate::interface::throttle::Throttle;
 use crate::slab::call::KmemAlloc;
+use crate::swap::zram::writeback::ZramWriteback;
+use crate::swap::zram::ZramWritebackMode;
 use crate::units::{CacheId, Cpu, Nanos, NodeId, Requester};
 use alloc::boxed::Box;
 use core::fmt::Debug;
@@ -70,6 +72,7 @@ pub(crate) enum RequestKind<R> {
     GroupWrite(Box<GroupWrite>),
     KmemAlloc(KmemAlloc),
     CompactMemory(CompactMemory),
+    ZramWriteback(ZramWriteback),
 }
 
 impl<R> Call<R> {
@@ -111,6 +114,12 @@ impl<R> Call<R> {
         Call::new(RequestKind::CompactMemory(CompactMemory::default()), asker, node)
     }
 
+    /// A write to `writeback` of the zram devices: ends when all such pages are on their disks, or as
+    /// [`Outcome::Refused`].
+    pub fn zram_writeback(asker: Requester, node: NodeId, mode: ZramWritebackMode) -> Call<R> {
+        Call::new(RequestKind::ZramWriteback(ZramWriteback::new(mode)), asker, node)
+    }
+
     fn new(kind: RequestKind<R>, asker: Requester, node: NodeId) -> Call<R> {
         Call {
             kind,
@@ -134,7 +143,10 @@ impl<R> Call<R> {
             (None, RequestKind::KmemAlloc(_)) => Outcome::NoObject,
             (
                 None,
-                RequestKind::Owner(_) | RequestKind::GroupWrite(_) | RequestKind::CompactMemory(_),
+                RequestKind::Owner(_)
+                | RequestKind::GroupWrite(_)
+                | RequestKind::CompactMemory(_)
+                | RequestKind::ZramWriteback(_),
             ) => Outcome::NoMemory,
         }
     }
@@ -269,6 +281,9 @@ impl<O: RequestOwners> Manager<O> {
             RequestKind::GroupWrite(write) => self.group_write_step(write, &ctx),
             RequestKind::CompactMemory(state) => self.compact_memory_step(state, &ctx),
             RequestKind::KmemAlloc(wanted) => self.kmem_alloc_step(wanted, &mut call.slow, &ctx),
+            RequestKind::ZramWriteback(state) => {
+                self.zram_writeback_step(state, &mut call.slow, &ctx)
+            }
         };
         let Step::Done(outcome) = step else { return step };
         match self.begin_over_high(&ctx) {
@@ -314,7 +329,10 @@ impl<O: RequestOwners> Manager<O> {
         match kind {
             RequestKind::CompactMemory(state) => self.cancel_compact_memory(&state, asker, cpu),
             // These requests hold no resources between two steps.
-            RequestKind::Owner(_) | RequestKind::GroupWrite(_) | RequestKind::KmemAlloc(_) => {}
+            RequestKind::Owner(_)
+            | RequestKind::GroupWrite(_)
+            | RequestKind::KmemAlloc(_)
+            | RequestKind::ZramWriteback(_) => {}
         }
         let Some((outcome, paying)) = over_high else { return };
         self.owners.note_over_high(asker, paying.nr_pages());

@@ -158,6 +158,12 @@ impl SwapAreas {
         self.zswap.as_ref().is_some_and(|zswap| zswap.entry_of(slot).is_some())
     }
 
+    /// Whether the page of a slot is on the disk behind its zram device.
+    pub fn is_written_back(&self, slot: SwapSlot) -> bool {
+        let area = &self[slot];
+        area.zram().is_some_and(|zram| zram.is_on_disk(slot.0 - area.first))
+    }
+
     /// The pools of compressed pages, each with its name.
     pub(crate) fn pools(&self) -> impl Iterator<Item = (ZsPoolId, &ZsPool)> {
         let of_zrams = (0..)

@@ -81,6 +81,7 @@ impl<O: Owners> Manager<O> {
         match io {
             Io::SwapIn { slot, pfn } if !self.mem.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
             Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
+            Io::SwapOut { slot, pfn, nr: 1 } if self.block_written(slot, pfn, ok, cpu) => {}
             Io::SwapOut { slot, pfn, nr } => {
                 // A huge page ends whole, unless a fault has split it during the write.
                 let is_huge =

@@ -4,7 +4,8 @@
 //! (block/bdev.c, 6.1). An area on a disk stores and loads by I/O, which the world carries out,
 //! unless zswap in front of it stores or has the page. A zram area stores and loads at once
 //! (`SWP_SYNCHRONOUS_IO`). There a single page goes around the block layer (`rw_page`). If that fails,
-//! it is tried again as a request, and so is a huge page.
+//! it is tried again as a request, and so is a huge page. A page on the disk behind a zram device is
+//! loaded by I/O.
 //!
 //! Invariant: a page stored on a disk is under writeback and a page loaded from one is locked until
 //! the I/O ends. A page that was not stored is dirty.
@@ -131,8 +132,8 @@ impl Kernel {
             return;
         }
         self.mem.vmstat.count(Event::Pswpin);
-        if self.swap[slot].is_synchronous() {
-            self.zram_read(slot);
+        // A page on the disk behind zram is read like one of a swap area on that disk.
+        if self.swap[slot].is_synchronous() && self.zram_read(slot) {
             self.step.effects.push_contents(Effect::LoadPage { slot, pfn });
             self.end_read(pfn, true);
             return;

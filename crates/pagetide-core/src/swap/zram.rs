@@ -7,10 +7,15 @@
 //!
 //! Differences from Linux: the table of the device (16 bytes a slot) takes no memory of the machine;
 //! that is 0.4 % of the device's size. A slot's object is freed with the slot; Linux frees up to 64
-//! slots of a CPU together, later. There is no backing device (`backing_dev`), so no writeback.
+//! slots of a CPU together, later. [`writeback`] has what concerns a disk behind the device.
 //!
-//! Invariant: a slot has an object only while the slot is in use, and has one if its page is not in
-//! the swap cache. The statistics are sums over the slots.
+//! Invariant: a slot has an object or a block only while the slot is in use, and has one if its page
+//! is not in the swap cache. The statistics are sums over the slots.
+
+mod backing;
+pub(crate) mod writeback;
+
+pub use backing::{ZramWrite, ZramWritebackMode};
 
 use super::compressor::Compressor;
 use super::content::PageContent;
@@ -24,6 +29,7 @@ use crate::units::page_size::PageSize;
 use crate::units::{Cpu, Pfn, SwapSlot};
 use alloc::string::String;
 use alloc::vec::Vec;
+use backing::ZramBacking;
 
 /// Description of a zram device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
@@ -32,6 +38,8 @@ pub struct ZramOptions {
     pub compressor: Compressor,
     /// Most pages of the pool (`mem_limit`); `None`: no limit.
     pub mem_limit: Option<u64>,
+    /// Pages of the disk behind it (`backing_dev`); `None`: there is none.
+    pub backing_pages: Option<u64>,
 }
 
 /// The entry of a slot in the device's table.
@@ -43,6 +51,18 @@ enum ZramEntry {
     Same,
     /// An object of the pool; of the size of a page: not compressed (`ZRAM_HUGE`).
     Object { handle: ZsHandle, size: u32 },
+    /// A block of the disk behind the device (`ZRAM_WB`).
+    OnDisk,
+}
+
+/// A slot of the table: its entry, and the flags of its page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
+struct ZramSlot {
+    entry: ZramEntry,
+    /// Not used since it was marked (`ZRAM_IDLE`).
+    idle: bool,
+    /// It is being written to the disk (`ZRAM_UNDER_WB`).
+    under_writeback: bool,
 }
 
 /// Statistics of a device (Linux `struct zram_stats`; `mm_stat`, `io_stat`).
@@ -56,6 +76,8 @@ pub struct ZramStats {
     pub same_pages: u64,
     /// Pages that were not compressed.
     pub huge_pages: u64,
+    /// Pages on the disk behind the device.
+    pub bd_pages: u64,
     /// Pages that were not compressed, since the start.
     pub huge_pages_since: u64,
     /// Most pages of the pool so far.
@@ -76,9 +98,10 @@ pub struct Zram {
     options: ZramOptions,
     #[state(skip)] // fixed
     page_bytes: u64,
-    table: Vec<ZramEntry>,
+    table: Vec<ZramSlot>,
     pub(super) pool: ZsPool,
     stats: ZramStats,
+    backing: Option<ZramBacking>,
 }
 
 impl ZramStats {
@@ -91,6 +114,7 @@ impl ZramStats {
         match entry {
             ZramEntry::Nothing => return,
             ZramEntry::Same => count(&mut self.same_pages, 1),
+            ZramEntry::OnDisk => count(&mut self.bd_pages, 1),
             ZramEntry::Object { size, .. } => {
                 count(&mut self.compr_data_size, size.into());
                 count(&mut self.huge_pages, u64::from(u64::from(size) == page_bytes));
@@ -119,6 +143,19 @@ pub struct ZramLevels {
     pub pages_compacted: u64,
     /// Writes that have failed so far.
     pub failed_writes: u64,
+    /// Pages on the disks behind the devices, and reads and writes of them so far (`bd_stat`).
+    pub backing: Option<BackingLevels>,
+}
+
+/// Levels of the disks behind all devices, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackingLevels {
+    /// Blocks in use (`bd_count`).
+    pub nr_blocks: u64,
+    /// Pages read so far (`bd_reads`).
+    pub reads: u64,
+    /// Pages written so far (`bd_writes`).
+    pub writes: u64,
 }
 
 impl Zram {
@@ -129,6 +166,7 @@ impl Zram {
             table: Vec::new(),
             pool: ZsPool::new(page_size),
             stats: ZramStats::default(),
+            backing: options.backing_pages.map(ZramBacking::new),
         }
     }
 
@@ -175,6 +213,12 @@ impl Zram {
         levels.huge_pages += self.stats.huge_pages;
         levels.pages_compacted += self.stats.pages_compacted;
         levels.failed_writes += self.stats.failed_writes;
+        if let Some((reads, writes)) = self.backing_counts() {
+            let backing = levels.backing.get_or_insert_default();
+            backing.nr_blocks += self.nr_blocks_used();
+            backing.reads += reads;
+            backing.writes += writes;
+        }
     }
 
     /// Compacts the pool. Appends the pages that are free; returns the bytes moved.
@@ -185,7 +229,14 @@ impl Zram {
     }
 
     fn entry(&self, at: u32) -> ZramEntry {
-        self.table.get(at as usize).copied().unwrap_or_default()
+        self.table.get(at as usize).map_or(ZramEntry::Nothing, |slot| slot.entry)
+    }
+
+    /// Notes a use of a page (Linux `zram_accessed`).
+    fn accessed(&mut self, at: u32) {
+        if let Some(slot) = self.table.get_mut(at as usize) {
+            slot.idle = false;
+        }
     }
 
     /// Whether something is stored at this slot of the device.
@@ -199,9 +250,10 @@ impl Zram {
         self.stats.count(old, self.page_bytes, false);
         self.stats.count(entry, self.page_bytes, true);
         if self.table.len() <= at as usize {
-            self.table.resize(at as usize + 1, ZramEntry::Nothing);
+            self.table.resize(at as usize + 1, ZramSlot::default());
         }
-        self.table[at as usize] = entry;
+        let slot = &mut self.table[at as usize];
+        (slot.entry, slot.idle) = (entry, false);
         old
     }
 
@@ -212,10 +264,11 @@ impl Zram {
             compr_data_size: 0,
             same_pages: 0,
             huge_pages: 0,
+            bd_pages: 0,
             ..self.stats
         };
-        self.table.iter().for_each(|&entry| stats.count(entry, self.page_bytes, true));
-        let is_object = |entry: &&ZramEntry| matches!(entry, ZramEntry::Object { .. });
+        self.table.iter().for_each(|slot| stats.count(slot.entry, self.page_bytes, true));
+        let is_object = |slot: &&ZramSlot| matches!(slot.entry, ZramEntry::Object { .. });
         let nr_objects = self.table.iter().filter(is_object).count() as u64;
         (stats, nr_objects)
     }
@@ -278,10 +331,12 @@ impl Kernel {
         }
     }
 
-    /// Reads the page of a slot: counts the work of it.
-    pub(super) fn zram_read(&mut self, slot: SwapSlot) {
+    /// Reads the page of a slot: counts the work of it. Returns false if the page is on the disk
+    /// behind the device.
+    pub(super) fn zram_read(&mut self, slot: SwapSlot) -> bool {
         let (id, at) = self.swap.place_of(slot);
-        let Some(zram) = self.swap.zram_mut(id.0 as usize) else { return };
+        let Some(zram) = self.swap.zram_mut(id.0 as usize) else { return true };
+        zram.accessed(at);
         let work = &mut self.mem.work;
         work.cache_ops += 1;
         match zram.entry(at) {
@@ -290,6 +345,25 @@ impl Kernel {
                 work.bytes_copied += size;
             }
             ZramEntry::Object { .. } => zram.options.compressor.count_decompressed(work),
+            ZramEntry::OnDisk => {
+                self.count_block_read(id);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A write to a file of all devices that acts at once. Writeback is a call
+    /// ([`Call::zram_writeback`](crate::interface::call::Call::zram_writeback)).
+    pub fn write_zram(&mut self, write: ZramWrite) {
+        for area in 0..self.swap.areas().len() {
+            let Some(zram) = self.swap.zram_mut(area) else { continue };
+            match write {
+                ZramWrite::Idle => zram.mark_idle(),
+                ZramWrite::Limit(units) => zram.set_writeback_limit(Some(units), None),
+                ZramWrite::LimitEnable(is_on) => zram.set_writeback_limit(None, Some(is_on)),
+                ZramWrite::Writeback(_) => {}
+            }
         }
     }
 

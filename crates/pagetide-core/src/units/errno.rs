@@ -26,6 +26,10 @@ pub enum Errno {
     Eexist,
     /// No such process.
     Esrch,
+    /// The disk has failed, or nothing more may be written to it.
+    Eio,
+    /// The device is not there.
+    Enodev,
     /// The file is too large.
     Efbig,
     /// No memory of the requested kind is free.
@@ -47,6 +51,8 @@ impl Errno {
             Errno::Enospc => 28,
             Errno::Eexist => 17,
             Errno::Esrch => 3,
+            Errno::Eio => 5,
+            Errno::Enodev => 19,
             Errno::Efbig => 27,
             Errno::Enomem => 12,
             Errno::Efault => 14,
@@ -65,6 +71,8 @@ impl Errno {
             Errno::Enospc => "ENOSPC",
             Errno::Eexist => "EEXIST",
             Errno::Esrch => "ESRCH",
+            Errno::Eio => "EIO",
+            Errno::Enodev => "ENODEV",
             Errno::Efbig => "EFBIG",
             Errno::Enomem => "ENOMEM",
             Errno::Efault => "EFAULT",

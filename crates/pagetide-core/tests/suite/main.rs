@@ -36,4 +36,5 @@ mod storm;
 mod strange;
 mod world;
 mod zram;
+mod zram_writeback;
 mod zswap;

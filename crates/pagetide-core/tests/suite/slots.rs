@@ -110,7 +110,8 @@ impl Pool {
         let mut manager =
             Manager::with_owners(Slots::new(), &[node], 3, Config::default()).unwrap();
         let area = SwapOptions::new(8192);
-        let zram = ZramOptions { compressor: Compressor::Lz4, mem_limit: None };
+        let zram =
+            ZramOptions { compressor: Compressor::Lz4, mem_limit: None, backing_pages: None };
         manager.swapon(match seed % 3 {
             0 => area.zram(zram),
             1 => area.rotational(true),

@@ -18,7 +18,7 @@ const PLAIN: ContentMix = ContentMix { zero: 0, same: 0, incompressible: 0, mean
 /// A machine of 16 MiB with a zram device, and a task with a heap of 6000 pages.
 fn world(mem_limit: Option<u64>, mix: ContentMix, config: Config) -> (TestWorld, (MmId, VmaId)) {
     let mut machine = Machine::new(&[NodeSpec::x86_64(16 << 20, 0, 0)], 1, config).unwrap();
-    let zram = ZramOptions { compressor: Compressor::LzoRle, mem_limit };
+    let zram = ZramOptions { compressor: Compressor::LzoRle, mem_limit, backing_pages: None };
     assert!(machine.swapon(SwapOptions::new(8192).zram(zram)));
     machine.set_default_content(1, mix);
     let mut world = TestWorld::new(machine).unaudited();

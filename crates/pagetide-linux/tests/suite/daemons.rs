@@ -21,7 +21,7 @@ const NODE: &[(&str, &str)] = &[
     ("sys/block/zram0/comp_algorithm", "lzo lzo-rle lz4 lz4hc [zstd] deflate 842\n"),
     ("sys/block/zram0/disksize", "1073741824\n"),
     ("sys/block/zram0/mm_stat", "4096 77 12288 536870912 12288 0 0 0 0\n"),
-    ("sys/block/zram0/backing_dev", "none\n"),
+    ("sys/block/zram0/backing_dev", "/dev/vda4\n"),
     ("sys/module/zswap/parameters/enabled", "Y\n"),
     ("sys/module/zswap/parameters/max_pool_percent", "35\n"),
     ("sys/module/zswap/parameters/accept_threshold_percent", "80\n"),
@@ -81,6 +81,7 @@ fn a_node_has_its_swap_and_its_watchers() {
     let (setup, written) = import(|_| true, &[]);
     let zram = setup.machine.swap[0].zram.clone().unwrap();
     assert_eq!((zram.algorithm.name(), zram.mem_limit), ("zstd", Some(536_870_912)));
+    assert_eq!(zram.backing, Some(1_073_737_728), "the device, without its header");
     assert!(setup.machine.swap[1].zram.is_none());
     let zswap = setup.machine.zswap.unwrap();
     assert_eq!((zswap.max_pool_percent, zswap.accept_threshold_percent), (35, 80));

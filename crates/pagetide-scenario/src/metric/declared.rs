@@ -280,6 +280,12 @@ metrics! {
         "pages in zram that are stored without compression, because it hardly makes them smaller";
     ZRAM_USED_MAX = "zram.mem_used_max", Bytes, [Machine], "/sys/block/zram*/mm_stat":
         "largest memory of the pools so far; for several devices, the sum";
+    ZRAM_BD_COUNT = "zram.bd_count", Pages, [Machine Done Phase] Neither, "/sys/block/zram*/bd_stat":
+        "pages of zram devices on the disks behind them";
+    ZRAM_BD_READS = "zram.bd_reads", Pages, [Machine] Work, "/sys/block/zram*/bd_stat":
+        "pages read from the disks behind zram devices";
+    ZRAM_BD_WRITES = "zram.bd_writes", Pages, [Machine] Work, "/sys/block/zram*/bd_stat":
+        "pages written to the disks behind zram devices";
     ZRAM_COMPACTED = "zram.pages_compacted", Count, [Machine] Neither, "/sys/block/zram*/mm_stat":
         "pages of the pools that compaction has freed";
     ZRAM_FAILED = "zram.failed_writes", Count, [Machine], "/sys/block/zram*/io_stat":

@@ -332,7 +332,7 @@ pub fn swap_serial(area: usize) -> String {
 /// A swap area.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Swap {
-    /// Index into [`MachineSetup::disks`].
+    /// Index into [`MachineSetup::disks`]; of a zram device: the disk behind it, if it has one.
     pub disk: usize,
     /// Size in bytes.
     pub size: u64,
@@ -341,7 +341,7 @@ pub struct Swap {
     /// Areas of a higher priority are used first; `None`: as Linux numbers
     /// such areas ([`MachineSetup::swap_priorities`]).
     pub priority: Option<i16>,
-    /// The area is a zram device, and on no disk.
+    /// The area is a zram device.
     pub zram: Option<ZramSetup>,
 }
 
@@ -352,6 +352,8 @@ pub struct ZramSetup {
     pub algorithm: Compressor,
     /// Most memory that it takes, in bytes; `None`: no limit.
     pub mem_limit: Option<u64>,
+    /// Size of the disk behind it, in bytes; `None`: there is none.
+    pub backing: Option<u64>,
 }
 
 /// A memory group.

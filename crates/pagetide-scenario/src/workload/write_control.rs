@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::load::raw::{ControlName, ControlText};
 use pagetide_core::control::{ControlError, ControlWrite, GroupControlWrite};
+use pagetide_core::swap::zram::ZramWrite;
 use pagetide_core::units::page_size::PageSize;
 
 table! {
@@ -23,6 +24,8 @@ pub enum TargetWrite {
     Machine(ControlWrite),
     /// To a file of a group (index into [`Setup::groups`](crate::model::Setup::groups)).
     Group(usize, GroupControlWrite),
+    /// To a file of all zram devices.
+    Zram(ZramWrite),
 }
 
 impl TargetWrite {
@@ -35,7 +38,10 @@ impl TargetWrite {
         page_size: PageSize,
     ) -> Result<TargetWrite, ControlError> {
         Ok(match group {
-            None => TargetWrite::Machine(ControlWrite::read(name, text, page_size)?),
+            None => match ZramWrite::read(name, text) {
+                Some(write) => TargetWrite::Zram(write?),
+                None => TargetWrite::Machine(ControlWrite::read(name, text, page_size)?),
+            },
             Some(group) => TargetWrite::Group(group, GroupControlWrite::read(name, text)?),
         })
     }

@@ -69,3 +69,56 @@ fn levels_are_those_of_the_end_of_a_phase() {
     assert_eq!(at(zeroes, "zram.mem_used_total"), 0.0);
     assert_eq!(at(zeroes, "zram.same_pages") * 4096.0, at(zeroes, "zram.orig_data_size"));
 }
+
+const WITH_BACKING: &str = r#"
+[machine]
+cpus = 2
+memory = "64MiB"
+swap = { zram = "64MiB", backing = "disk", backing_size = "32MiB" }
+[machine.content]
+incompressible = "20%"
+[[machine.disk]]
+name = "disk"
+model = "ssd"
+[[task]]
+name = "t"
+phase = [
+  { name = "fill", workload = "touch", size = "80MiB" },
+  { name = "mark", workload = "write-control", control = "zram.idle", text = "all" },
+  { name = "hot", workload = "touch", size = "4MiB" },
+  { name = "enable", workload = "write-control", control = "zram.writeback_limit_enable", text = "1" },
+  { name = "limit", workload = "write-control", control = "zram.writeback_limit", text = "1000" },
+  { name = "idle", workload = "write-control", control = "zram.writeback", text = "idle" },
+  { name = "off", workload = "write-control", control = "zram.writeback_limit_enable", text = "0" },
+  { name = "huge", workload = "write-control", control = "zram.writeback", text = "huge" },
+  { name = "again", workload = "touch", size = "80MiB" },
+]
+[[variant]]
+name = "with"
+[[variant]]
+name = "without"
+set."machine.swap" = [{ zram = "64MiB" }]
+"#;
+
+#[test]
+fn pages_go_to_the_disk_behind_a_device_and_are_read_from_there() {
+    let options = RunOptions { audit_every: 50, want_files: true, ..RunOptions::default() };
+    let of = |variant| run("zram", variant, 1, &options).unwrap();
+    let records: Vec<RunRecord> = scenario(WITH_BACKING).variants.iter().map(of).collect();
+    let [with, without] = &records[..] else { unreachable!() };
+    let of = |key: &str| value(with, key);
+    // The task waits for the disk at each page, 45 us long.
+    assert_eq!(of("t.idle.zram.bd_count"), 1000.0);
+    assert!(of("t.idle.walltime") > 0.045, "{}", of("t.idle.walltime"));
+    let huge = of("t.huge.zram.bd_count") - 1000.0;
+    assert!(huge > 300.0 && of("t.huge.zram.huge_pages") == 0.0, "{huge}");
+    assert!(of("zram.bd_reads") > 1000.0 && of("zram.bd_writes") >= 1000.0 + huge);
+    assert_eq!(of("pgpgin"), 4.0 * of("zram.bd_reads"));
+    let file = with.files.iter().find(|(name, _)| name.ends_with("/zram0/bd_stat")).unwrap();
+    assert_eq!(file.1.split_whitespace().count(), 3);
+    let refused =
+        |record: &RunRecord, errno: &str| record.notes.iter().any(|it| it.contains(errno));
+    assert!(refused(with, "to zram.writeback was refused with EIO"), "{:?}", with.notes);
+    assert!(refused(without, "to zram.writeback was refused with ENODEV"), "{:?}", without.notes);
+    assert!(!without.metrics.contains_key("zram.bd_count") && value(without, "pgpgin") == 0.0);
+}

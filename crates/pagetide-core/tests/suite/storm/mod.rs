@@ -19,6 +19,7 @@ use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::swap::compressor::Compressor;
 use pagetide_core::swap::content::ContentMix;
 use pagetide_core::swap::zram::ZramOptions;
+use pagetide_core::swap::zram::{ZramWrite, ZramWritebackMode};
 use pagetide_core::swap::zswap::ZswapOptions;
 use pagetide_core::swap::SwapOptions;
 use pagetide_core::units::{FileId, MemcgId, NodeId, Pfn, PAGE_SIZE};
@@ -102,7 +103,9 @@ impl Storm {
             let mem_limit = [None, None, Some(150), Some(0)][dice.draw(4) as usize];
             let area = SwapOptions::new([5000, 600][dice.draw(2) as usize]);
             let priority = [None, Some(-2), Some(5)][dice.draw(3) as usize];
-            let zram = ZramOptions { compressor, mem_limit };
+            let backing_pages =
+                seed.is_multiple_of(2).then_some([4000, 200][seed as usize / 2 % 2]);
+            let zram = ZramOptions { compressor, mem_limit, backing_pages };
             machine.swapon(SwapOptions { priority, ..area.zram(zram) });
             let mix = ContentMix {
                 incompressible: [60, 700][dice.draw(2) as usize],
@@ -368,6 +371,11 @@ impl Storm {
         self.tasks[at].job = Some(Job { call, aim, sleep: None });
     }
 
+    fn has_zram_backing(&self) -> bool {
+        let mut zrams = self.world.machine.swap().zrams();
+        zrams.any(|zram| zram.options().backing_pages.is_some())
+    }
+
     fn rare(&mut self) {
         let at = self.draw(NR_TENANTS as u64) as usize;
         let Tenant { mm, group, .. } = self.tenants[at];
@@ -420,6 +428,20 @@ impl Storm {
                 if let Some(task) = (0..NR_TASKS).find(|&task| self.tasks[task].job.is_none()) {
                     let asker = self.tenants[self.tasks[task].tenant].mm;
                     self.job(task, ProcessCall::compact_memory(asker, NODE), Aim::Other);
+                }
+            }
+            11 if self.has_zram_backing() => {
+                let mode =
+                    [ZramWritebackMode::Idle, ZramWritebackMode::Huge, ZramWritebackMode::HugeIdle]
+                        [self.draw(3) as usize];
+                self.world.machine.write_zram(ZramWrite::Idle);
+                self.world
+                    .machine
+                    .write_zram(ZramWrite::LimitEnable(self.world.now.is_multiple_of(2)));
+                self.world.machine.write_zram(ZramWrite::Limit(300));
+                if let Some(task) = (0..NR_TASKS).find(|&task| self.tasks[task].job.is_none()) {
+                    let asker = self.tenants[self.tasks[task].tenant].mm;
+                    self.job(task, ProcessCall::zram_writeback(asker, NODE, mode), Aim::Other);
                 }
             }
             _ => {

@@ -421,7 +421,8 @@ impl ContentsModel {
             Some(_) => None,
             None => {
                 let swap = machine.swap();
-                let is_stored = swap[slot].zram().is_some() || swap.is_in_zswap(slot);
+                let is_in_zram = swap[slot].zram().is_some() && !swap.is_written_back(slot);
+                let is_stored = is_in_zram || swap.is_in_zswap(slot);
                 let slots = if is_stored { &self.stored } else { &self.slots };
                 Some(slots.get(&slot.0).copied().unwrap_or([1 << 63; 4]))
             }

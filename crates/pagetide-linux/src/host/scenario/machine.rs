@@ -318,7 +318,7 @@ fn swap(page: &mut ScenarioText, host: &HostSnapshot, disks: &[(&BlockDevice, St
             page.line(&format!("priority = {}", area.priority.clamp(-highest, highest)));
         }
         if area.is_zram() {
-            zram(page, host, area);
+            zram(page, host, area, disks);
             continue;
         }
         has_disk_swap = true;
@@ -334,8 +334,13 @@ fn swap(page: &mut ScenarioText, host: &HostSnapshot, disks: &[(&BlockDevice, St
     has_disk_swap
 }
 
-/// Writes the algorithm of the device of a swap area, and the most memory that it takes.
-fn zram(page: &mut ScenarioText, host: &HostSnapshot, area: &HostSwap) {
+/// Writes the algorithm of the device of a swap area, the most memory that it takes, and its disk.
+fn zram(
+    page: &mut ScenarioText,
+    host: &HostSnapshot,
+    area: &HostSwap,
+    disks: &[(&BlockDevice, String)],
+) {
     let name = area.device().unwrap_or_default();
     let device = host.zrams.iter().find(|device| device.name == name);
     let algorithm = device.and_then(|device| device.algorithm.as_deref());
@@ -358,8 +363,17 @@ fn zram(page: &mut ScenarioText, host: &HostSnapshot, area: &HostSwap) {
     }
     if let Some(backing) = device.and_then(|device| device.backing.as_deref()) {
         let place = format!("/sys/block/{}/backing_dev", shown(name));
+        let of_disk = backing.strip_prefix("/dev/").and_then(|part| {
+            disks.iter().find(|(disk, _)| disk.contains_device(part)).map(|(_, name)| name)
+        });
         let text = shown(backing);
-        let message = "pages that are written back to a disk are left out";
+        let message = match of_disk {
+            Some(disk) => {
+                page.line(&format!("backing = \"{disk}\""));
+                "its size is taken to be that of the zram device, and no page is there"
+            }
+            None => "the disk behind it is left out: it is none of the disks",
+        };
         page.comment_note(ImportNote { text, ..ImportNote::new(place, message) });
     }
 }

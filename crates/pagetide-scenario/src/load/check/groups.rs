@@ -13,6 +13,7 @@ use crate::model::policies::PolicyChoices;
 use crate::model::{Group, TargetWrite};
 use crate::names::SubtreeControl;
 use pagetide_core::control::GroupControl;
+use pagetide_core::swap::zram::ZramWrite;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Deepest nesting of groups. A limit, because every charge walks up to the root.
@@ -408,7 +409,8 @@ impl GroupIndex<'_> {
         sink: &mut ProblemSink,
     ) -> Option<TargetWrite> {
         let is_group_s = GroupControl::find(&control.value).is_some();
-        let is_machine_s = find_machine_file(&control.value).is_some();
+        let of_zram = ZramWrite::read(&control.value, &text.value);
+        let is_machine_s = find_machine_file(&control.value).is_some() || of_zram.is_some();
         let shown = clip(&control.value);
         match target {
             None if is_group_s => {
@@ -416,6 +418,13 @@ impl GroupIndex<'_> {
                 sink.hinted(control.span, format!("`{shown}` is a control file of groups"), hint);
                 None
             }
+            None if of_zram.is_some() => match of_zram?.map(TargetWrite::Zram) {
+                Ok(write) => Some(write),
+                Err(error) => {
+                    sink.hinted(text.span, error.message, "the text of `echo TEXT > FILE`");
+                    None
+                }
+            },
             None => {
                 check_mark(control, policies, sink);
                 machine_write(control, text, sink).map(TargetWrite::Machine)

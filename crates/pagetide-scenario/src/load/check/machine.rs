@@ -61,7 +61,7 @@ pub(super) fn check<'a>(
             }
         }
     }
-    checked.zswap = machine.zswap.as_ref().map(check_zswap);
+    checked.zswap = machine.zswap.as_ref().map(|zswap| check_zswap(&zswap.0));
     if let Some(content) = &machine.content {
         checked.content = content.check(ContentMix::DEFAULT, sink);
     }
@@ -84,7 +84,7 @@ pub(super) fn check<'a>(
     let is_known = !machine.bad.contains(&"swap");
     if let Some(zswap) = machine.zswap.as_ref().filter(|_| is_known && !has_disk_swap) {
         let hint = "its pages have slots there: write, for example, swap = \"4GiB\"";
-        sink.hinted(zswap.at, "zswap needs a swap area on a disk", hint);
+        sink.hinted(zswap.0.at, "zswap needs a swap area on a disk", hint);
     }
     (checked, disks)
 }
@@ -329,15 +329,20 @@ fn swap_size<'a>(swap: &'a raw::SwapTable, sink: &mut ProblemSink) -> Option<&'a
     let of_zram = [
         ("algorithm", swap.algorithm.as_ref().map(|it| it.span)),
         ("mem_limit", swap.mem_limit.as_ref().map(|it| it.span)),
+        ("backing", swap.backing.as_ref().map(|it| it.span)),
+        ("backing_size", swap.backing_size.as_ref().map(|it| it.span)),
     ];
     let of_disk = [
         ("size", swap.size.as_ref().map(|it| it.span)),
         ("disk", swap.disk.as_ref().map(|it| it.span)),
     ];
-    let wrong = if is_zram { of_disk } else { of_zram };
-    for (key, span) in wrong.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+    let wrong = if is_zram { &of_disk[..] } else { &of_zram[..] };
+    for (key, span) in wrong.iter().filter_map(|(key, span)| Some((key, (*span)?))) {
         let (what, hint) = match is_zram {
-            true => ("a zram device is on no disk", "write its size as zram = \"4GiB\" only"),
+            true => (
+                "a zram device is on no disk",
+                "write its size as zram = \"4GiB\"; the disk behind it is its `backing`",
+            ),
             false => ("the swap area is on a disk", "for compressed memory write zram = \"4GiB\""),
         };
         sink.hinted(span, format!("`{key}`: {what}"), hint);
@@ -354,7 +359,8 @@ fn check_swap(
     disks: &NameIndex<'_>,
     sink: &mut ProblemSink,
 ) -> Option<Swap> {
-    let disk = swap.disk.as_ref().map_or(Some(0), |disk| disks.find(disk, sink));
+    let disk = swap.disk.as_ref().or(swap.backing.as_ref());
+    let disk = disk.map_or(Some(0), |disk| disks.find(disk, sink));
     let size = swap_size(swap, sink)?;
     let page = sink.page_size.bytes();
     check_pages(size, sink);
@@ -371,9 +377,23 @@ fn check_swap(
     }
     let full_after_pages = swap.full_after.as_ref().map(|size| size.value.0 / page);
     let priority = swap.priority.as_ref().map(|priority| priority.value.0 as i16);
+    if let (Some(size), None) = (&swap.backing_size, &swap.backing) {
+        let hint = "add backing = \"disk\", the name of the disk";
+        sink.hinted(size.span, "`backing_size` needs a disk", hint);
+    }
+    let backing = swap.backing_size.as_ref().unwrap_or(size);
+    if backing.value.0 / page < 2 && swap.backing.is_some() {
+        let hint = "its first block is not used: write at least two pages";
+        sink.hinted(backing.span, "the disk behind the zram device is too small", hint);
+    }
+    if backing.value.0 / page > MACHINE_PAGES_MAX {
+        let limit = show_size(sink.page_size.bytes_of(MACHINE_PAGES_MAX));
+        sink.hinted(backing.span, "`backing_size` is too large", format!("it is at most {limit}"));
+    }
     let zram = swap.zram.as_ref().map(|_| ZramSetup {
         algorithm: swap.algorithm.as_ref().map_or(Compressor::LzoRle, |name| name.value.0),
         mem_limit: swap.mem_limit.as_ref().map(|limit| limit.value.0),
+        backing: swap.backing.as_ref().map(|_| backing.value.0),
     });
     Some(Swap { disk: disk?, size: size.value.0, full_after_pages, priority, zram })
 }

@@ -11,6 +11,7 @@ use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
 use crate::names::SubtreeControl;
 use pagetide_core::config::{Policy, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
+use pagetide_core::swap::zram::ZramWrite;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -196,8 +197,12 @@ impl JsonSchema for ControlName {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let of_groups = GroupControl::ALL.iter().map(|control| control.name());
-        let names: Vec<&str> =
-            Sysctl::ALL.iter().map(|sysctl| sysctl.name()).chain(of_groups).collect();
+        let names: Vec<&str> = Sysctl::ALL
+            .iter()
+            .map(|sysctl| sysctl.name())
+            .chain(of_groups)
+            .chain(ZramWrite::NAMES)
+            .collect();
         let files: Vec<&str> = CacheControl::written().map(|control| control.file().name).collect();
         let of_caches = format!("^slab\\..+\\.({})$", files.join("|"));
         json_schema!({ "type": "string", "anyOf": [{ "enum": names }, { "pattern": of_caches }] })

@@ -37,7 +37,7 @@ table! {
         /// Swap areas: a size, a table, or a list of these.
         swap: RawSwap,
         /// Compressed memory in front of the swap areas on disks (default: none).
-        zswap: ZswapTable,
+        zswap: RawZswap,
         /// Contents of the pages of tasks, for compressed swap.
         content: ContentTable,
         /// Charges kernel objects to groups; false: boot option cgroup.memory=nokmem (default
@@ -324,6 +324,10 @@ table! {
         algorithm: Spanned<AlgorithmName>,
         /// Most memory that the zram device takes; further pages stay in memory (default: no limit).
         mem_limit: Spanned<Size>,
+        /// Disk behind the zram device, to which a task can write its pages (default: none).
+        backing: Spanned<NameKey>,
+        /// Size of the part of the disk that is behind the zram device (default: as large as the device).
+        backing_size: Spanned<Size>,
         /// Areas of a higher priority are used first, and areas of equal priority take turns.
         /// Default: -2 for the first area without a priority, -3 for the next, and so on.
         priority: Spanned<Int<{ i16::MIN as i64 }, { i16::MAX as i64 }>>,
@@ -345,6 +349,36 @@ table! {
         /// Whether reclaim also writes pages of the pool to their disks, as the shrinker of Linux 6.8
         /// (default false).
         shrinker: Spanned<bool>,
+    }
+}
+
+/// zswap as a table.
+#[derive(Clone, Debug)]
+pub(crate) struct RawZswap(pub(crate) ZswapTable);
+
+impl Decode for RawZswap {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        if let TomlValue::Boolean(is_on) = node.value {
+            let hint = match is_on {
+                true => "write zswap = {}, or set its compressor: { compressor = \"zstd\" }",
+                false => "without the key there is no zswap",
+            };
+            expected(node, "a table", hint, sink);
+            return None;
+        }
+        ZswapTable::decode(node, sink).map(RawZswap)
+    }
+}
+
+impl JsonSchema for RawZswap {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "RawZswap".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<ZswapTable>()
     }
 }
 

@@ -209,7 +209,7 @@ fn swap_may_be_compressed_and_pages_have_contents() {
     let text = format!("{text}\n[task.content]\nincompressible = \"50%\"\n");
     let setup = sound(&text).variants.remove(0).setup;
     let areas = &setup.machine.swap;
-    let zram = |algorithm, mem_limit| Some(ZramSetup { algorithm, mem_limit });
+    let zram = |algorithm, mem_limit| Some(ZramSetup { algorithm, mem_limit, backing: None });
     assert_eq!(areas[0].zram, zram(Compressor::Zstd, Some(8 << 20)));
     assert_eq!((areas[1].zram.clone(), areas[1].size), (zram(Compressor::LzoRle, None), 1 << 20));
     assert_eq!((areas[2].zram.clone(), areas[2].size), (None, 4 << 30));

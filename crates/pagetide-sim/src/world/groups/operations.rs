@@ -12,6 +12,7 @@ use crate::world::SimWorld;
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite};
 use pagetide_core::process::ProcessCall;
+use pagetide_core::swap::zram::ZramWrite;
 use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model::costs::Price;
@@ -45,6 +46,21 @@ impl SimWorld {
                         Err(error) => {
                             self.results.note(format!("task `{}`: {error}", self.tasks[id].name));
                         }
+                    }
+                }
+            }
+            Workload::WriteControl(WriteControl { write: TargetWrite::Zram(write) }) => {
+                match write {
+                    _ if self.machine.zram_levels().is_none() => {
+                        self.note_refusal(id, phase, Errno::Enoent);
+                    }
+                    // The writing task waits for each page.
+                    ZramWrite::Writeback(mode) => {
+                        let call = ProcessCall::zram_writeback(mm, node, mode);
+                        self.begin_call(id, call, op, entered);
+                    }
+                    ZramWrite::Idle | ZramWrite::Limit(_) | ZramWrite::LimitEnable(_) => {
+                        self.machine.write_zram(write);
                     }
                 }
             }
@@ -163,6 +179,9 @@ impl SimWorld {
             Workload::WriteControl(WriteControl { write: TargetWrite::Group(at, write) }) => {
                 let name = write.control.name();
                 format!("writing `{write}` to {name} of group `{}`", group(*at))
+            }
+            Workload::WriteControl(WriteControl { write: TargetWrite::Zram(write) }) => {
+                format!("the write to {}", write.name())
             }
             Workload::RemoveGroup(RemoveGroup { group: at }) => {
                 format!("removing group `{}`", group(*at))

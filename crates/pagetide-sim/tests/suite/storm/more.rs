@@ -401,6 +401,7 @@ pub fn compress_swap(setup: &mut Setup, seed: u64) {
         area.zram = Some(ZramSetup {
             algorithm: draw.of(&Compressor::ALL),
             mem_limit: draw.of(&[None, None, Some(0), Some(40 * PAGE)]),
+            backing: None,
         });
     }
     let mix = |draw: &mut RandomDraw| ContentMix {
