@@ -366,7 +366,7 @@ pub fn record(
         version: env!("CARGO_PKG_VERSION").into(),
         page_size: setup.machine.page_size.bytes(),
         metrics: metrics(world, setup, !finished),
-        digest: world.machine.digest(),
+        digest: world.watchers.digest(world.machine.digest()),
         elapsed_ns: world.now,
         notes,
         files: if options.want_files { files(world, setup) } else { Vec::new() },

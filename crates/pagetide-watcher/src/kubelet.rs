@@ -170,6 +170,7 @@ pub struct Kubelet {
     met: Vec<Threshold>,
     pressure_seen: Option<u64>,
     has_pressure: bool,
+    nr_looks: u64,
 }
 
 impl Kubelet {
@@ -183,6 +184,7 @@ impl Kubelet {
             met: Vec::new(),
             pressure_seen: None,
             has_pressure: false,
+            nr_looks: 0,
             options,
         }
     }
@@ -192,12 +194,19 @@ impl Kubelet {
         self.has_pressure
     }
 
+    /// Times that the eviction manager or cAdvisor has read the files of memory. The wait for the end
+    /// of a pod reads none.
+    pub fn nr_looks(&self) -> u64 {
+        self.nr_looks
+    }
+
     pub fn pods(&self) -> &[KubeletPod] {
         &self.options.pods
     }
 
     pub fn wake(&mut self, now_ns: u64, read: &KubeletReading) -> WatcherStep {
         if self.next_housekeeping <= now_ns {
+            self.nr_looks += 1;
             self.figures = read.pods.iter().map(|pod| Some(pod.used)).collect();
             let interval = self.options.housekeeping_interval_ns;
             let jitter = if interval > 0 { read.draw % interval } else { 0 };
@@ -230,6 +239,7 @@ impl Kubelet {
         }
         if self.stage == KubeletStage::Synchronize && self.next_sync <= now_ns {
             self.next_sync = now_ns + self.options.monitoring_interval_ns;
+            self.nr_looks += 1;
             deeds.extend(self.synchronize(now_ns, read));
         }
         let housekeeping = match self.options.housekeeping_interval_ns {

@@ -111,7 +111,18 @@ impl Senpai {
 
     /// Writes a limit. If another program has changed memory.high, begins again at memory.current.
     fn set(&mut self, read: &SenpaiReading, limit: u64, why: String, wake_ns: u64) -> WatcherStep {
-        let limit = if self.limit == Some(read.high) { limit } else { read.current };
+        let is_own = self.limit == Some(read.high);
+        let (limit, why) = match (is_own, self.limit) {
+            (true, _) => (limit, why),
+            (false, None) => (read.current, why),
+            (false, Some(own)) => {
+                let why = format!(
+                    "another program changed its limit of {} MiB: it begins again",
+                    own >> 20
+                );
+                (read.current, why)
+            }
+        };
         let bytes = limit.min(self.options.max_size).max(self.options.min_size) / PAGE * PAGE;
         self.limit = Some(bytes);
         let group = self.options.group;
@@ -222,6 +233,8 @@ mod tests {
         let set = |bytes| Some(WatcherAct::SetHigh { group: 1, bytes });
         assert_eq!(act(senpai.wake(0, &read)), set(200 << 20));
         let read = SenpaiReading { high: 500 << 20, total_us: 1_000_000, ..read };
-        assert_eq!(act(senpai.wake(SECOND, &read)), set(200 << 20));
+        let step = senpai.wake(SECOND, &read);
+        assert!(step.deeds[0].why.contains("begins again"), "{}", step.deeds[0].why);
+        assert_eq!(act(step), set(200 << 20));
     }
 }

@@ -32,6 +32,9 @@ use alloc::vec::Vec;
 const SIZE_QUANTILES: [u64; 17] =
     [38, 582, 664, 715, 756, 816, 866, 891, 916, 971, 1071, 1171, 1253, 1350, 1417, 1578, 2694];
 
+/// Largest mean whose sizes are all below a page.
+const MEAN_UNLIMITED: u16 = (4096 * 1024 / SIZE_QUANTILES[SIZE_QUANTILES.len() - 1]) as u16;
+
 /// The content of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageContent {
@@ -57,7 +60,8 @@ pub struct ContentMix {
     pub same: u16,
     /// Incompressible pages, per mille.
     pub incompressible: u16,
-    /// Mean size of the other pages, compressed by lzo-rle, in bytes of 4096.
+    /// Mean size of the other pages, compressed by lzo-rle, in bytes of 4096, before sizes are
+    /// limited to a page. It is the mean up to 1557; beyond, see [`ContentMix::mean_before_limit`].
     pub mean_size: u16,
 }
 
@@ -71,6 +75,29 @@ impl ContentMix {
     /// Programs as measured (see above). Other pages compress to 4096 / 2.7 bytes.
     pub const DEFAULT: ContentMix =
         ContentMix { zero: 140, same: 30, incompressible: 60, mean_size: 1517 };
+
+    /// The `mean_size` with which sizes have this mean, although none is above a page. The spread
+    /// has a tail of 2.6 times its mean, which a mean above 1557 would cut off.
+    pub fn mean_before_limit(mean: u16) -> u16 {
+        const POINTS: u64 = 1024;
+        let limited = |mean: u16| {
+            let at = |point: u64| (2 * point + 1) << 21;
+            let sizes = (0..POINTS).map(|point| scaled_quantile(at(point), mean.into()).min(4096));
+            sizes.sum::<u64>() / POINTS
+        };
+        if mean <= MEAN_UNLIMITED {
+            return mean;
+        }
+        let (mut low, mut high) = (mean, u16::MAX);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match limited(middle) < mean.into() {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
 
     /// The content at a point of the distribution; `at` is uniform over all values.
     pub fn at(self, at: u64) -> PageContent {
@@ -188,6 +215,18 @@ mod tests {
         assert_eq!(measured(all).0, [0, 0, 1000]);
         let none = ContentMix { incompressible: 0, mean_size: 700, ..all };
         assert_eq!(measured(none).0, [0; 3]);
+    }
+
+    #[test]
+    fn the_mean_is_reached_at_low_ratios_too() {
+        for mean in [300, 1517, 1800, 2400, 3000] {
+            let of = ContentMix { zero: 0, same: 0, incompressible: 0, mean_size: mean };
+            let of = ContentMix { mean_size: ContentMix::mean_before_limit(mean), ..of };
+            let (_, found) = measured(of);
+            assert!(found.abs_diff(mean.into()) * 100 <= u64::from(mean), "{mean}: {found}");
+            assert_eq!(of.mean_size == mean, mean < 1557, "{}", of.mean_size);
+        }
+        assert_eq!(ContentMix::mean_before_limit(4096), u16::MAX);
     }
 
     #[test]

@@ -105,7 +105,8 @@ impl Kernel {
             } else {
                 continue;
             };
-            self.mem.work.bytes_copied += moved as u32;
+            let moved = u32::try_from(moved).unwrap_or(u32::MAX);
+            self.mem.work.bytes_copied = self.mem.work.bytes_copied.saturating_add(moved);
             self.free_pool_pages(&freed, cpu);
             nr_freed += freed.len() as u64;
         }

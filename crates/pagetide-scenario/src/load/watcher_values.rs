@@ -159,7 +159,8 @@ impl EarlyoomPercents {
         let number = |text: &str| units::parse_parts(text.trim(), 100);
         let term = number(term)?;
         let kill = kill.map_or(Some(term / 2), number)?;
-        Some(EarlyoomPercents { term, kill })
+        // A limit for SIGTERM below that for SIGKILL is raised to it, with a warning.
+        Some(EarlyoomPercents { term: term.max(kill), kill })
     }
 }
 
@@ -178,9 +179,16 @@ impl Decode for EarlyoomPercents {
             sink.hinted(node.span, message, EARLYOOM_FORMS);
             return None;
         };
-        if found.kill > found.term || found.term > WHOLE || found.term == 0 {
-            let message = format!("earlyoom refuses `{}`", clip(&text));
-            let hint = "write at most 100, and a limit for SIGKILL that is not above the first";
+        let refused = match found.term {
+            0 => Some((
+                "both limits are 0",
+                "write 10, for example; enabled = false switches it off",
+            )),
+            1..=WHOLE => None,
+            _ => Some(("more than 100 percent", "write at most 100")),
+        };
+        if let Some((why, hint)) = refused {
+            let message = format!("earlyoom refuses `{}`: {why}", clip(&text));
             sink.hinted(node.span, message, hint);
             return None;
         }
@@ -267,6 +275,8 @@ mod tests {
             EarlyoomPercents::parse("4,2.5"),
             Some(EarlyoomPercents { term: 400, kill: 250 })
         );
+        let raised = EarlyoomPercents { term: 1000, kill: 1000 };
+        assert_eq!(EarlyoomPercents::parse("5,10"), Some(raised));
         assert_eq!(EarlyoomPercents::parse("10%"), None);
     }
 }

@@ -72,6 +72,17 @@ pub struct SystemdOomdWatcher {
     pub preferences: Vec<(usize, OomdPreference)>,
 }
 
+/// A duration of pressure: 0 stands for the default, and less than a second is refused
+/// (`config_parse_duration` of systemd 257).
+fn checked_duration(given: Option<&Spanned<Time>>, default: u64, sink: &mut ProblemSink) -> u64 {
+    let Some(at) = given.filter(|at| at.value.0 > 0) else { return default };
+    if at.value.0 < SECOND {
+        let hint = "write \"1s\" or more, or 0 for the default";
+        sink.hinted(at.span, "systemd-oomd refuses a duration below 1 s", hint);
+    }
+    at.value.0
+}
+
 impl WorkloadSpec for SystemdOomdWatcher {
     type Keys = SystemdOomdKeys;
 
@@ -83,7 +94,7 @@ impl WorkloadSpec for SystemdOomdWatcher {
             OomdDefaults::Fedora => (5000, 20 * SECOND),
         };
         let limit = keys.memory_pressure_limit.as_ref().map_or(limit, |at| at.value.0);
-        let duration = keys.memory_pressure_duration.as_ref().map_or(duration, |at| at.value.0);
+        let duration = checked_duration(keys.memory_pressure_duration.as_ref(), duration, sink);
         let units = keys.unit.as_deref().unwrap_or_default();
         if units.is_empty() && !keys.bad.contains(&"unit") {
             let hint = "add [[watcher.unit]] with group, and swap = true or pressure = true";
@@ -130,7 +141,7 @@ impl WorkloadSpec for SystemdOomdWatcher {
                 options.pressure_units.push(PressureWatch {
                     group,
                     limit: own.unwrap_or(limit),
-                    duration_ns: unit.duration.as_ref().map_or(duration, |at| at.value.0),
+                    duration_ns: checked_duration(unit.duration.as_ref(), duration, sink),
                 });
             }
         }

@@ -2,9 +2,10 @@
 //! cgroup version that the watchers need.
 
 use crate::load::raw;
-use crate::load::span::{ProblemSink, SourceSpan};
+use crate::load::span::{clip, ProblemSink, SourceSpan};
 use crate::load::units::show_size;
-use crate::model::{KubeletWatcher, Setup, Workload};
+use crate::model::{KubeletWatcher, ReclaimLoopRule, Setup, TargetWrite, Workload, WriteControl};
+use crate::names::near;
 use crate::workload::WorkloadKeys;
 use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
@@ -32,6 +33,8 @@ pub(super) fn finish(raw: &raw::ScenarioTable, setup: &mut Setup, sink: &mut Pro
             write_pod_files(kubelet, at, setup, sink);
         }
     }
+    report_patterns(raw, setup, sink);
+    report_unlimited(raw, setup, sink);
     if setup.cgroup_version() == CgroupVersion::V1 {
         for keys in raw.workloads() {
             let (at, file) = match keys {
@@ -45,6 +48,56 @@ pub(super) fn finish(raw: &raw::ScenarioTable, setup: &mut Setup, sink: &mut Pro
             let message = format!("cgroup version 1 has no `{file}`, which this watcher needs");
             let hint = "the scenario uses a control file of version 1: leave out that file";
             sink.hinted(at, message, hint);
+        }
+    }
+}
+
+/// Reports names of earlyoom's options that no task has.
+fn report_patterns(raw: &raw::ScenarioTable, setup: &Setup, sink: &mut ProblemSink) {
+    let names = || setup.tasks.iter().map(|task| task.name.as_str());
+    for keys in raw.workloads() {
+        let WorkloadKeys::Earlyoom(keys) = keys else { continue };
+        let lists = [&keys.prefer, &keys.avoid, &keys.ignore];
+        for pattern in lists.into_iter().flatten().flatten() {
+            if names().any(|name| near::matches(&pattern.value, name)) {
+                continue;
+            }
+            let message = format!("no task is called `{}`", clip(&pattern.value));
+            let hint = match near::nearest(&pattern.value, names()) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => {
+                    "a task with copies has the names `NAME.0`, `NAME.1`, ...: write \"NAME.*\""
+                        .into()
+                }
+            };
+            sink.hinted(pattern.span, message, hint);
+        }
+    }
+}
+
+/// Reports loops of koordinator for groups that never have a limit.
+fn report_unlimited(raw: &raw::ScenarioTable, setup: &Setup, sink: &mut ProblemSink) {
+    let is_limit = |control| matches!(control, GroupControl::Max | GroupControl::LimitInBytes);
+    let phases = || setup.tasks.iter().flat_map(|task| &task.phases).map(|phase| &phase.workload);
+    let keys = raw.workloads().filter_map(|keys| match keys {
+        WorkloadKeys::ReclaimLoop(keys) => Some(keys),
+        _ => None,
+    });
+    let loops = phases().filter_map(|workload| match workload {
+        Workload::ReclaimLoop(of) => Some(of),
+        _ => None,
+    });
+    for (of, keys) in loops.zip(keys) {
+        let (ReclaimLoopRule::Koordinator(_), Some(at)) = (of.rule, &keys.target) else { continue };
+        let group = &setup.groups[of.target];
+        let is_written = phases().any(|workload| {
+            matches!(workload, Workload::WriteControl(WriteControl {
+                write: TargetWrite::Group(to, write),
+            }) if *to == of.target && is_limit(write.control))
+        });
+        if !is_written && !group.controls.iter().any(|write| is_limit(write.control)) {
+            let message = format!("koordinator does nothing: `{}` has no memory.max", group.name);
+            sink.hinted(at.span, message, "add memory.max to the group");
         }
     }
 }

@@ -62,7 +62,7 @@ const RATIO_MAX: u32 = 50;
 impl CompressionRatio {
     /// Bytes of a compressed page of 4096.
     fn mean_size(self) -> u16 {
-        (WHOLE * 100 / self.0) as u16
+        ContentMix::mean_before_limit((WHOLE * 100 / self.0) as u16)
     }
 }
 

@@ -12,6 +12,7 @@ mod readings;
 use crate::task::SimTask;
 use crate::world::{SimWorld, SliceEnd};
 use pagetide_core::process::Machine;
+use pagetide_core::units::digest::Digest;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::draws::prng::{sub_seed, SplitMix64};
 use pagetide_scenario::model::{ReclaimLoopRule, Setup, Workload};
@@ -99,6 +100,19 @@ impl SimWatcher {
         matches!(self.program, WatcherProgram::Kubelet(_))
     }
 
+    /// Looks so far, if the program counts them itself.
+    fn nr_looks(&self) -> Option<u64> {
+        match &self.program {
+            WatcherProgram::Kubelet(kubelet) => Some(kubelet.nr_looks()),
+            WatcherProgram::SystemdOomd(_)
+            | WatcherProgram::Earlyoom(_)
+            | WatcherProgram::Lmkd(_)
+            | WatcherProgram::Senpai(_)
+            | WatcherProgram::SenpaiReclaim(_)
+            | WatcherProgram::Koordinator(_) => None,
+        }
+    }
+
     /// Whether it only writes control files.
     pub fn only_writes(&self) -> bool {
         matches!(
@@ -137,6 +151,21 @@ impl SimWatchers {
     /// Time in which no watched task made progress; `None`: nothing watches.
     pub fn frozen_ns(&self) -> Option<Nanos> {
         (!self.of.is_empty()).then_some(self.progress.frozen_ns)
+    }
+
+    /// The digest of the machine and of what the watchers know; that of the machine if nothing
+    /// watches.
+    pub fn digest(&self, machine: u64) -> u64 {
+        if self.of.is_empty() {
+            return machine;
+        }
+        let mut digest = Digest::default();
+        digest.write_u64(machine);
+        // The programs are outside the core, so that their fields have no digest of their own.
+        for byte in format!("{:?}", self.of).bytes() {
+            digest.write_u64(byte.into());
+        }
+        digest.finish()
     }
 
     #[inline]
@@ -180,14 +209,15 @@ impl SimWorld {
         let Some(mut watcher) = self.watchers.of.remove(&id) else { return 0 };
         let now = self.now + elapsed;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
+        let nr_looks = watcher.nr_looks();
         let (step, files) = self.step_watcher(id, &mut watcher, &workload, now);
-        let is_look = files > 0;
+        let is_look = files > 0 && nr_looks.is_none_or(|before| watcher.nr_looks() != Some(before));
         watcher.counts.looks += u64::from(is_look);
         watcher.wake_at = step.wake_ns;
         self.watchers.of.insert(id, watcher);
         let own = workload.watcher().map_or(0, |base| base.compute_ns);
         let cost = files * FILE_NS;
-        self.tasks[id].compute_left = if is_look { own } else { 0 };
+        self.tasks[id].compute_left = if files > 0 { own } else { 0 };
         self.spend_in_kernel(id, cost);
         for deed in step.deeds {
             if deed.act.is_kill() {
