@@ -6,8 +6,7 @@
 //! and kills the process with the largest `oom_score_adj`.
 //!
 //! Not modelled: vmpressure and minfree levels, the framework that changes `oom_score_adj` (it is
-//! constant here), and the real-time priority (give the watcher `nice = -20`). Android's sysctl
-//! `vm.extra_free_kbytes` does not exist in Linux 6.1; `vm.watermark_scale_factor` has its effect.
+//! constant here), and the real-time priority (give the watcher `nice = -20`).
 
 use crate::act::{SentSignal, WatcherAct, WatcherDeed, WatcherStep};
 use crate::meminfo::MeminfoReading;

@@ -44,8 +44,11 @@ impl PsiTrigger {
         self.window_ns / UPDATES_PER_WINDOW
     }
 
-    /// Looks at the stall time so far. Returns whether the reader is notified.
+    /// Looks at the stall time so far. Returns whether the reader is notified. A total below an
+    /// earlier one counts as that: a world can have counted a stall up to the end of a time slice,
+    /// which then ended sooner.
     pub fn look(&mut self, now_ns: u64, total_ns: u64) -> bool {
+        let total_ns = total_ns.max(self.last_total);
         let is_new = total_ns > self.last_total;
         self.last_total = total_ns;
         let was_quiet = self.looks_until.is_none_or(|until| now_ns > until);
@@ -90,6 +93,14 @@ impl PsiTrigger {
 mod tests {
     use super::*;
     use crate::{MS, SECOND};
+
+    #[test]
+    fn a_total_that_falls_counts_as_the_one_before() {
+        let mut trigger = PsiTrigger::new(70 * MS, SECOND, 0, 0);
+        for (look, total) in [(1, 10), (2, 30), (3, 5), (4, 31), (5, 29)] {
+            assert!(!trigger.look(look * 100 * MS, total * MS));
+        }
+    }
 
     #[test]
     fn it_fires_once_per_window_above_the_threshold() {

@@ -239,6 +239,7 @@ experiments! {
     swappiness_with_zram: "swappiness-with-zram", &[("task.journald.phase.write.duration", "45s")];
     oomd_or_earlyoom: "oomd-or-earlyoom", WHOLE;
     evict_before_oom: "evict-before-oom", WHOLE;
+    extra_free_kbytes: "extra-free-kbytes", WHOLE;
     high_or_reclaim_loop: "high-or-reclaim-loop", &[("task.web.duration", "20s")];
     mglru_or_classic: "mglru-or-classic", SHORT_LOADS;
     truth_anon: "truth/anon1.5", WHOLE;
