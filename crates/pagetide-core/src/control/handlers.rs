@@ -10,7 +10,7 @@
 use super::error::ControlError;
 use super::{u32_of, u64_of, write_inputs};
 use crate::config::Config;
-use crate::config::{ControlValue, LruPolicy, Policy, Special, Sysctl, Thp};
+use crate::config::{ControlValue, Policy, Special, Sysctl, Thp};
 use crate::frames::watermark;
 use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
@@ -159,10 +159,6 @@ impl<O: Owners> Manager<O> {
             Special::ReadAheadKb => {
                 self.config.read_ahead_pages = u32_of(number) >> self.mem.page_size.kb_shift();
             }
-            Special::LruGenEnabled if self.config.lru != LruPolicy::Mglru => {
-                let message = format!("{} needs policy lru = mglru", sysctl.name());
-                return Err(ControlError::new(Errno::Enoent, sysctl.name(), message));
-            }
             Special::LruGenEnabled => self.set_lru_gen_enabled(u32_of(number)),
             Special::CompactMemory => self.request_full_compaction(),
             Special::CompactionProactiveness => self.set_compaction_proactiveness(u32_of(number)),
@@ -178,7 +174,8 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// `echo N >/sys/kernel/mm/lru_gen/enabled`: every page goes to the lists of the new state.
+    /// `echo N >/sys/kernel/mm/lru_gen/enabled`: every page goes to the lists of the new state. With
+    /// another policy than lru = mglru the bits have no effect.
     fn set_lru_gen_enabled(&mut self, bits: u32) {
         self.config.lru_gen_enabled = bits;
         self.kernel.era_changed();

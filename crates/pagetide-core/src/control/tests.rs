@@ -626,8 +626,8 @@ fn policies_are_set_by_name() {
         assert!(values.iter().all(|value| error.message.contains(value)), "{error}");
         assert_eq!(machine.digest(), digest);
     }
-    assert_eq!(machine.set_policy("mglru", "x").unwrap_err().errno, Errno::Enoent);
-    assert_eq!(machine.policy("mglru").unwrap_err().errno, Errno::Enoent);
+    assert_eq!(machine.set_policy("damon", "x").unwrap_err().errno, Errno::Enoent);
+    assert_eq!(machine.policy("damon").unwrap_err().errno, Errno::Enoent);
 }
 
 #[test]

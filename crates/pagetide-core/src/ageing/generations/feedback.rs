@@ -127,9 +127,11 @@ mod tests {
 
     #[test]
     fn the_kind_with_fewer_refaults_is_evicted_weighted_by_swappiness() {
-        let mut feedback = RefaultFeedback::default();
-        feedback.evicted = [[1000, 0, 0, 0]; 2];
-        feedback.refaulted = [[100, 0, 0, 0], [200, 0, 0, 0]];
+        let feedback = RefaultFeedback {
+            evicted: [[1000, 0, 0, 0]; 2],
+            refaulted: [[100, 0, 0, 0], [200, 0, 0, 0]],
+            ..RefaultFeedback::default()
+        };
         assert!(!feedback.kind_to_evict(100).0);
         assert!(feedback.kind_to_evict(20).0);
     }
