@@ -59,6 +59,7 @@ impl Kernel {
         page.private = old.private;
         page.memcg = old.memcg;
         page.flags = old.flags;
+        page.set_uses(0);
         page.place = Place::Isolated;
         clear_page(&mut self.mem.pages[from], Place::Allocated);
         if old.has(PageFlags::SWAPCACHE) {

@@ -25,18 +25,24 @@ impl Vma {
             && (can_swap || self.backing != Backing::Anon)
     }
 
-    /// Reads one table. Reports its used pages, and the table if it has many.
-    fn walk_table(&mut self, key: TableKey, walk: &mut TableWalk<'_>) {
+    /// Reads the entry of a huge page, which no filter holds back. Returns whether there is one.
+    fn walk_huge(&mut self, key: TableKey, walk: &mut TableWalk<'_>) -> bool {
         let start = u64::from(key.table) * walk.table_len;
-        let end = (start + walk.table_len).min(self.len());
         let first = self.ptes[start as usize];
-        if is_mapped(&first) && walk.is_huge(first.pfn()) {
+        let is_huge = is_mapped(&first) && walk.is_huge(first.pfn());
+        if is_huge {
             walk.found.nr_entries += 1;
             if walk.takes(first.pfn()) && self.test_clear_young_huge(start) {
                 walk.found.used.push(first.pfn());
             }
-            return;
         }
+        is_huge
+    }
+
+    /// Reads one table. Reports its used pages, and the table if it has many.
+    fn walk_table(&mut self, key: TableKey, walk: &mut TableWalk<'_>) {
+        let start = u64::from(key.table) * walk.table_len;
+        let end = (start + walk.table_len).min(self.len());
         let entries = &mut self.ptes[start as usize..end as usize];
         if walk.skips_unused && !entries.iter().any(|pte| is_mapped(pte) && pte.is_young()) {
             walk.found.nr_entries += 1;
@@ -93,7 +99,10 @@ impl Processes {
         for table in 0..vma.len().div_ceil(walk.table_len) as u32 {
             let key = TableKey { vma: id, table };
             let has_table = vma.tables.get(table as usize).is_none_or(|table| table.is_some());
-            if has_table && walk.reads(key, is_new) {
+            if !has_table || vma.walk_huge(key, walk) {
+                continue;
+            }
+            if walk.reads(key, is_new) {
                 vma.walk_table(key, walk);
             }
         }

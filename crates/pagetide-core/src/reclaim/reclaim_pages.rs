@@ -22,9 +22,15 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn reclaim_pages(&mut self, pages: Vec<Pfn>, ctx: &Ctx) {
         let mut sc = ScanControl::new(Reclaimer::Direct, 0, Gfp::KERNEL, 0);
         sc.may.ignore_references = true;
+        let by_generation = self.era.generations;
         for &pfn in &pages {
             self.lruvec_remove(pfn);
-            self.mem.pages[pfn].place = Place::Isolated;
+            let page = &mut self.mem.pages[pfn];
+            page.place = Place::Isolated;
+            if by_generation {
+                // It was set because the page was young.
+                page.clear(PageFlags::ACTIVE);
+            }
         }
         let mut freed = Vec::new();
         for pfn in pages {

@@ -257,6 +257,9 @@ impl<O: Owners> Manager<O> {
             priority: self.kernel.mem.events.priority,
             file,
         });
+        if by_generation {
+            return nr_reclaimed;
+        }
         let tally = &mut sc.found.tally;
         tally.dirty += stat.dirty;
         tally.congested += stat.congested;

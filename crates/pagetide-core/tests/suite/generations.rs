@@ -2,7 +2,9 @@
 //! no list yet, so tests that count pages make whole batches.)
 
 use crate::world::TestWorld;
-use pagetide_core::config::{Config, LruPolicy, MglruLookAround, MglruPageTableWalks, MglruRules};
+use pagetide_core::config::{
+    Config, LruPolicy, MglruBloomFilter, MglruLookAround, MglruPageTableWalks, MglruRules, Thp,
+};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::stats::vmstat::Event;
@@ -147,13 +149,47 @@ fn a_switch_keeps_every_page() {
 fn a_time_to_live_that_cannot_be_met_kills() {
     let mut world = world(config());
     world.machine.write_control("lru_gen.min_ttl_ms", "1000000").unwrap().discard();
-    let (mm, heap) = world.heap(8000, Advice::Normal);
-    for page in 0..8000 {
+    let (mm, heap) = fill(&mut world, 8000);
+    assert!(world.machine.is_exited(mm), "{heap:?}");
+    assert_eq!(world.count(Event::OomKill), 1);
+}
+
+#[test]
+fn memory_older_than_the_time_to_live_is_taken() {
+    let mut world = world(config());
+    world.machine.write_control("lru_gen.min_ttl_ms", "1000").unwrap().discard();
+    // The machine has been up for an hour.
+    world.now = 3_600_000_000_000;
+    let (mm, _) = fill(&mut world, 4000);
+    assert!(world.count(Event::PgscanKswapd) > 0);
+    assert!(!world.machine.is_exited(mm));
+    assert_eq!(world.count(Event::OomKill), 0);
+}
+
+/// Writes a heap, unless its task is killed.
+fn fill(world: &mut TestWorld, pages: u64) -> (MmId, VmaId) {
+    let (mm, heap) = world.heap(pages, Advice::Normal);
+    for page in 0..pages {
         if world.machine.is_exited(mm) {
             break;
         }
         world.access(mm, heap, page, true);
     }
-    assert!(world.machine.is_exited(mm));
-    assert_eq!(world.count(Event::OomKill), 1);
+    (mm, heap)
+}
+
+#[test]
+fn walks_find_huge_pages_in_use() {
+    for filter in [MglruBloomFilter::On, MglruBloomFilter::Off] {
+        let mut world = world(Config { thp: Thp::Always, mglru_bloom_filter: filter, ..config() });
+        let (mm, hot) = world.heap(1024, Advice::Huge);
+        world.access(mm, hot, 0, true);
+        world.access(mm, hot, 512, true);
+        let cold = file(&mut world, mm, 12_000, Advice::Random);
+        for page in 0..12_000 {
+            world.access(mm, cold, page, false);
+            world.access(mm, hot, page % 2 * 512, false);
+        }
+        assert_eq!(resident(&world, hot), 1024, "{filter:?}");
+    }
 }

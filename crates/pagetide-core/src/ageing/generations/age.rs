@@ -111,7 +111,7 @@ impl Kernel {
         }
         let Some(generations) = self.groups.generations_mut(memcg, node) else { return };
         let (past, next) = (place_of(generations.max_seq - 1), place_of(generations.max_seq + 1));
-        generations.births[usize::from(next)] = Some(ctx.now);
+        generations.births[usize::from(next)] = ctx.now;
         generations.max_seq += 1;
         let sizes = [past, next].map(|place| generations.nr_pages[usize::from(place)]);
         // The second youngest generation stops being active. The place of the new one may hold
@@ -155,14 +155,14 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn age_group(&mut self, memcg: MemcgId, ctx: &Ctx, can_swap: bool, force: bool) {
         if self.era.walks_tables || force {
             self.walk_group(memcg, ctx, can_swap, force);
+            self.step.mm_walk = Some(can_swap);
+            if ctx.asker.is_none() {
+                self.mem.pgdat[ctx.node].mm_walk_can_swap = can_swap;
+            }
         } else if let Some(generations) = self.groups.generations_mut(memcg, ctx.node) {
             generations.walks.first_new = 0;
         }
         self.inc_max_seq(memcg, ctx, can_swap);
-        self.step.mm_walk = Some(can_swap);
-        if ctx.asker.is_none() {
-            self.mem.pgdat[ctx.node].mm_walk_can_swap = can_swap;
-        }
     }
 
     fn walk_group(&mut self, memcg: MemcgId, ctx: &Ctx, can_swap: bool, force: bool) {
@@ -236,7 +236,6 @@ impl<O: Owners> Manager<O> {
         while let Some(memcg) = next {
             next = self.groups.next_memcg(ROOT, memcg);
             self.calculate_protection(ROOT, memcg);
-            self.note_births(memcg, ctx);
             may_take = may_take || self.is_reclaimable(memcg, sc, min_ttl, ctx);
         }
         if !may_take {
@@ -255,7 +254,7 @@ impl<O: Owners> Manager<O> {
         let (size, _) = self.generations_to_scan(memcg, ctx.node, can_swap, sc.goal.priority);
         let Some(generations) = self.groups.generations(memcg, ctx.node) else { return false };
         let birth = generations.births[usize::from(place_of(generations.min_seq[1]))];
-        size > 0 && birth.unwrap_or(ctx.now) + min_ttl < ctx.now
+        size > 0 && birth + min_ttl < ctx.now
     }
 
     /// Ages one group if it needs it. Returns whether the group has memory that may be taken.
@@ -266,15 +265,13 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         let can_swap = self.generations_swappiness(memcg) > 0;
-        self.note_births(memcg, ctx);
         let (nr_to_scan, needs_ageing) =
             self.generations_to_scan(memcg, ctx.node, can_swap, sc.goal.priority);
         if let Some(generations) =
             self.groups.generations(memcg, ctx.node).filter(|_| self.config.lru_gen_min_ttl_ms > 0)
         {
             let oldest = usize::from(place_of(generations.min_seq[1]));
-            let birth = generations.births[oldest].unwrap_or(ctx.now);
-            if birth + min_ttl > ctx.now {
+            if generations.births[oldest] + min_ttl > ctx.now {
                 return false;
             }
             if nr_to_scan == 0 && sc.goal.priority != DEF_PRIORITY {
@@ -301,14 +298,5 @@ impl Kernel {
         let bits = |number: u64| i64::from(u64::BITS - number.leading_zeros());
         let priority = bits(reclaimable) - 1 - bits(sc.goal.nr_to_reclaim - 1);
         sc.goal.priority = priority.clamp(i64::from(DEF_PRIORITY / 2), DEF_PRIORITY.into()) as i8;
-    }
-
-    /// Notes the birth of generations that are as old as the group.
-    pub(super) fn note_births(&mut self, memcg: MemcgId, ctx: &Ctx) {
-        if let Some(generations) = self.groups.generations_mut(memcg, ctx.node) {
-            for birth in &mut generations.births {
-                birth.get_or_insert(ctx.now);
-            }
-        }
     }
 }

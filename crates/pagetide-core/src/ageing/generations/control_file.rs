@@ -41,7 +41,7 @@ impl Kernel {
             }
             let _ = writeln!(text, " node {:5}", node.0);
             for seq in generations.seqs(false) {
-                let born = generations.births[usize::from(place_of(seq))].unwrap_or(0);
+                let born = generations.births[usize::from(place_of(seq))];
                 let age = now.saturating_sub(born) / 1_000_000;
                 let _ = write!(text, " {seq:10} {age:10}");
                 let [anon, file] = [false, true].map(|file| generations.size(file, seq));

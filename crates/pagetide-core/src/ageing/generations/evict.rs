@@ -7,7 +7,7 @@ use super::limits::{MIN_LRU_BATCH, MIN_NR_GENS};
 use super::scan::GenerationScan;
 use super::sort::SortedPages;
 use crate::ageing::scan::{EvictionBatch, ScanBatch};
-use crate::frames::gfp::{AllocFlags, Watermark};
+use crate::frames::gfp::{AllocFlags, Gfp, Watermark};
 use crate::frames::watermark::zone_watermark_ok;
 use crate::interface::ctx::Ctx;
 use crate::interface::kernel::Kernel;
@@ -22,6 +22,14 @@ impl Kernel {
     pub(crate) fn has_nothing_to_evict(&self, memcg: MemcgId, node: NodeId, priority: i8) -> bool {
         let can_swap = self.generations_swappiness(memcg) > 0;
         self.generations_to_scan(memcg, node, can_swap, priority) == (0, false)
+    }
+
+    /// Whether the group has come down to its protection since its scan began.
+    fn is_protected(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
+        let counter = &self.groups.memcgs[memcg].memory;
+        let is_below = |protected: u64| protected > 0 && counter.usage <= protected;
+        let spares_low = !self.era.ages_in_eviction && !sc.may.memcg_low;
+        is_below(counter.emin) || spares_low && is_below(counter.elow)
     }
 
     /// Whether to end the scan although pages are left to scan.
@@ -44,7 +52,8 @@ impl Kernel {
         } else {
             // Each group is aged at most once, to be fair to the others.
             let max_seq = self.groups.generations(memcg, node).map_or(0, |it| it.max_seq);
-            if max_seq - scan.max_seq.unwrap_or(max_seq) > 1 {
+            // After a switch the numbers begin again.
+            if max_seq.saturating_sub(scan.max_seq.unwrap_or(max_seq)) > 1 {
                 return true;
             }
             if nr_reclaimed >= nr_to_reclaim && scan.has_swapped {
@@ -72,7 +81,12 @@ impl Kernel {
 
     /// The same in Linux 6.12: reclaim for a group never stops, another reclaimer when it has freed
     /// enough, and kswapd when all zones are safe.
-    fn should_abort_6_12(&self, nr_reclaimed: u64, node: NodeId, sc: &ScanControl) -> bool {
+    pub(crate) fn should_abort_6_12(
+        &self,
+        nr_reclaimed: u64,
+        node: NodeId,
+        sc: &ScanControl,
+    ) -> bool {
         if !sc.goal.is_global() {
             return false;
         }
@@ -111,6 +125,7 @@ impl Kernel {
             _ if anon < page_cache => false,
             1 => true,
             200 => false,
+            _ if self.era.ages_in_eviction && !sc.goal.gfp.has(Gfp::IO) => true,
             _ => {
                 let (file, last) = generations.feedback.kind_to_evict(swappiness);
                 tier = Some(last);
@@ -142,6 +157,9 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) -> u64 {
         let node = ctx.node;
+        if self.is_protected(memcg, sc) {
+            return 0;
+        }
         let (nr_to_scan, needs_ageing) =
             self.generations_to_scan(memcg, node, can_swap, scan.priority);
         scan.needs_ageing = needs_ageing;
@@ -153,7 +171,6 @@ impl<O: Owners> Manager<O> {
                 return if is_out { 0 } else { nr_to_scan };
             }
             self.age_group(memcg, ctx, can_swap, false);
-            scan.walk = Some(can_swap);
             return 0;
         }
         if !needs_ageing {
@@ -165,7 +182,9 @@ impl<O: Owners> Manager<O> {
                 return 0;
             }
             self.age_group(memcg, ctx, can_swap, false);
-            scan.walk = Some(can_swap);
+            if self.era.walks_tables {
+                scan.walk = Some(can_swap);
+            }
             return nr_to_scan;
         }
         let Some(generations) = self.groups.generations(memcg, node) else { return 0 };
@@ -188,7 +207,6 @@ impl<O: Owners> Manager<O> {
         let ctx = &Ctx { node, ..*ctx };
         if scan.max_seq.is_none() {
             self.lru_add_drain(ctx.cpu);
-            self.note_births(memcg, ctx);
             scan.max_seq = self.groups.generations(memcg, node).map(|it| it.max_seq);
             if sc.goal.is_kswapd() {
                 scan.walk = Some(self.mem.pgdat[node].mm_walk_can_swap);

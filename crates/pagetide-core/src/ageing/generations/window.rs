@@ -40,9 +40,8 @@ pub struct Generations {
     pub max_seq: u64,
     /// Number of the oldest generation, as [anonymous, file].
     pub min_seq: ByKind<u64>,
-    /// Birth of each generation, by place. `None`: the generation is as old as the group, and
-    /// reclaim has not met the group yet.
-    pub births: [Option<Nanos>; MAX_NR_GENS],
+    /// Birth of each generation, by place; 0: it is as old as the group.
+    pub births: [Nanos; MAX_NR_GENS],
     /// The lists, by place, kind and zone.
     pub lists: [ByKind<[List; MAX_NR_ZONES]>; MAX_NR_GENS],
     /// Pages of each generation, by place, kind and zone.
@@ -71,7 +70,7 @@ impl Generations {
         Generations {
             max_seq: MIN_NR_GENS + 1,
             min_seq: [0; 2],
-            births: [None; MAX_NR_GENS],
+            births: [0; MAX_NR_GENS],
             lists: [[[List::new(); MAX_NR_ZONES]; 2]; MAX_NR_GENS],
             nr_pages: [[[0; MAX_NR_ZONES]; 2]; MAX_NR_GENS],
             feedback: RefaultFeedback::default(),

@@ -64,7 +64,9 @@ impl Kernel {
     fn should_continue_reclaim(&self, pass: &ShrinkNode, sc: &ScanControl) -> bool {
         let for_compaction = sc.goal.order > PAGE_ALLOC_COSTLY_ORDER
             || sc.goal.order > 0 && sc.goal.priority < DEF_PRIORITY - 2;
-        if !for_compaction || sc.found.nr_reclaimed == pass.reclaimed_before {
+        // Linux 6.12 returns before this question if pages are ordered by generation.
+        let is_left_out = self.era.ages_in_eviction && sc.goal.is_global();
+        if !for_compaction || is_left_out || sc.found.nr_reclaimed == pass.reclaimed_before {
             return false;
         }
         let sizes = self.mem.node_lru_sizes(pass.node);
@@ -149,6 +151,12 @@ impl Kernel {
     ) -> Option<NodeStep> {
         let root = sc.goal.target.unwrap_or(ROOT);
         let next = self.groups.next_memcg(root, memcg);
+        if self.era.ages_in_eviction
+            && sc.goal.is_global()
+            && self.should_abort_6_12(sc.found.nr_reclaimed, pass.node, sc)
+        {
+            return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+        }
         if self.walks_in_part(&sc.goal) {
             let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
             let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
@@ -264,6 +272,14 @@ impl<O: Owners> Manager<O> {
                         self.shrink_node_begin(pass, sc);
                     }
                     return self.legacy_wait(&sc.goal, pass.node);
+                }
+                // Linux 6.12: clean and unmapped pages are taken first anyway.
+                NodePassStage::Walk
+                    if self.era.ages_in_eviction
+                        && sc.goal.is_global()
+                        && !(sc.may.writepage && sc.may.unmap) =>
+                {
+                    return NodeStep::Done(self.shrink_node_end(pass, sc));
                 }
                 NodePassStage::Walk => {
                     self.walk_begins();

@@ -171,7 +171,9 @@ impl Kernel {
     /// The stage before a pass over a node, if it has work. `None` for high orders, and for reclaim
     /// at a group's own limit.
     pub(crate) fn begin_soft_reclaim(&self, node: NodeId, sc: &ScanControl) -> Option<SoftReclaim> {
+        // Linux 6.12: with generations soft limits only decide the order of groups.
         let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
+            && !self.era.ages_in_eviction
             && sc.goal.target.is_none()
             && sc.goal.order == 0
             && (sc.goal.is_kswapd() || !self.era.soft_limits_only_in_kswapd)

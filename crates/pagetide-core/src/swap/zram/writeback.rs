@@ -150,6 +150,9 @@ impl<O: Owners> Manager<O> {
             state.at += 1;
         }
         if state.area as usize >= self.swap.areas().len() {
+            if let Some(slow) = slow.take() {
+                self.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
+            }
             return Step::Done(match (self.has_zram_backing(), state.has_failed) {
                 (false, _) => Outcome::Refused(Errno::Enodev),
                 (true, true) => Outcome::Refused(Errno::Eio),

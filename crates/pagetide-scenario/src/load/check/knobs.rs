@@ -29,7 +29,8 @@ const ALWAYS: [Policy; 4] =
     [Policy::Watermarks, Policy::Kswapd, Policy::DirectReclaim, Policy::PerCpuLists];
 
 /// Policies that turn off a mechanism of the multi-generational LRU.
-const MECHANISMS: [Policy; 4] = [
+const MECHANISMS: [Policy; 5] = [
+    Policy::MglruRules,
     Policy::MglruLookAround,
     Policy::MglruPageTableWalks,
     Policy::MglruBloomFilter,

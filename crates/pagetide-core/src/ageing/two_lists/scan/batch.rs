@@ -56,6 +56,8 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) -> ScanBatch {
         let scan = match scan {
+            // The lists were switched during the scan.
+            LruvecScan::TwoLists(_) if self.era.generations => return ScanBatch::Done,
             LruvecScan::TwoLists(scan) => scan,
             LruvecScan::Generations(scan) => {
                 return self.next_batch_of_generations(scan, memcg, node, sc, ctx)
