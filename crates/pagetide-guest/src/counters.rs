@@ -2,7 +2,9 @@
 //!
 //! Linux: writing to /proc/sys/vm/stat_refresh folds the per-CPU differences into the counters.
 
+use crate::compressed;
 use crate::sys::perf::TracepointCounter;
+use pagetide_scenario::model::Setup;
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -33,13 +35,16 @@ pub struct GuestCounters {
     /// The last process id that was checked.
     newest: Cell<u32>,
     tracepoints: Vec<(&'static str, Vec<TracepointCounter>)>,
+    /// The files of compressed swap, each with its name in the report.
+    compressed: Vec<(String, File)>,
     /// Tracepoints that this kernel does not offer.
     pub missing: Vec<&'static str>,
 }
 
 impl GuestCounters {
-    /// Opens all files; /proc/slabinfo only `with_slabs`.
-    pub fn open(cpus: u16, with_slabs: bool) -> io::Result<GuestCounters> {
+    /// Opens all files that describe the setup; /proc/slabinfo only if it has names or pipes.
+    pub fn open(setup: &Setup) -> io::Result<GuestCounters> {
+        let (cpus, with_slabs) = (setup.machine.cpus, setup.has_objects());
         let mut tracepoints = Vec::new();
         let mut missing = Vec::new();
         for (system, name) in TRACEPOINTS {
@@ -80,6 +85,7 @@ impl GuestCounters {
             workers: Some(RefCell::new(threads("kworker/u", 1..=newest))),
             newest: Cell::new(newest),
             tracepoints,
+            compressed: compressed::counters(setup),
             missing,
         })
     }
@@ -97,6 +103,7 @@ impl GuestCounters {
             workers: None,
             newest: Cell::new(0),
             tracepoints: Vec::new(),
+            compressed: Vec::new(),
             missing: Vec::new(),
         })
     }
@@ -128,6 +135,15 @@ impl GuestCounters {
     /// Reads /proc/pressure/memory into `buffer`, if the kernel accounts for pressure.
     pub fn pressure<'a>(&self, buffer: &'a mut [u8]) -> Option<io::Result<&'a [u8]>> {
         self.pressure.as_ref().map(|file| read_all(file, buffer))
+    }
+
+    /// Reads each file of compressed swap into `buffer`, and sends it with its name.
+    pub fn compressed(&self, buffer: &mut [u8], mut send: impl FnMut(&str, &[u8])) {
+        for (name, file) in &self.compressed {
+            if let Ok(text) = read_all(file, buffer) {
+                send(name, text);
+            }
+        }
     }
 
     /// CPU time of all kswapds so far, in nanoseconds, without the time slice in progress.

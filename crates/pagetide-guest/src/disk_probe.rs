@@ -40,7 +40,8 @@ pub fn report(setup: &Setup, ran_ns: u64) {
         let pages = files.map(|file| file.size.div_ceil(PAGE_SIZE)).sum();
         report_disk(&format!("disk{disk}"), pages, ran_ns);
     }
-    for (at, swap) in setup.machine.swap.iter().enumerate() {
+    for (at, swap) in setup.machine.swap.iter().enumerate().filter(|(_, swap)| swap.zram.is_none())
+    {
         report_disk(&swap_serial(at), swap.size / PAGE_SIZE, ran_ns);
     }
 }

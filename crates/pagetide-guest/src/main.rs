@@ -16,7 +16,11 @@
 //! additional threads.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod compressed;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod config;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod contents;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod counters;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every operation of the program is performed or reported in a note.
 
+use crate::contents::PageContents;
 use crate::groups::GuestGroups;
 use crate::kernel_memory::TestAllocations;
 use crate::objects::TaskObjects;
@@ -58,6 +59,8 @@ pub struct Performer<'a> {
     /// The task will give advice about huge pages on memory that is mapped by then.
     advises_huge: bool,
     regions: Vec<Option<MemoryMapping>>,
+    /// The bytes of its pages; `None`: they do not matter.
+    contents: Option<PageContents>,
     objects: TaskObjects,
     kernel_memory: TestAllocations,
     bytes: u64,
@@ -114,6 +117,7 @@ impl<'a> Performer<'a> {
             is_always_huge: is_always_huge(setup),
             advises_huge: advises_huge(task),
             regions,
+            contents: None,
             objects: TaskObjects::new(setup, id)?,
             kernel_memory: TestAllocations::new(setup, id)?,
             bytes: 0,
@@ -134,6 +138,7 @@ impl<'a> Performer<'a> {
             std::thread::sleep(Duration::from_nanos(self.task.start.delay_ns));
         }
         let id = self.id;
+        self.contents = PageContents::new(self.setup, id, seed);
         let mut program = match Program::new(self.setup, id, seed) {
             Ok(program) => program,
             Err(error) => return self.note(format_args!("{error}")),
@@ -164,6 +169,13 @@ impl<'a> Performer<'a> {
     fn perform(&mut self, op: Op, program: &Program) {
         if let Op::Access { region, page, write } = op {
             let found = self.regions.get(region as usize).and_then(Option::as_ref);
+            if let (Some(contents), true) = (&self.contents, write) {
+                if let Some(words) = found.and_then(|mapping| mapping.words(page)) {
+                    contents.write(words, region, page);
+                    self.bytes += PAGE_SIZE;
+                    return;
+                }
+            }
             if found.is_some_and(|mapping| mapping.access(page, write)) {
                 self.bytes += PAGE_SIZE;
                 return;
@@ -384,8 +396,8 @@ impl<'a> Performer<'a> {
 
     fn serve(&mut self, program: &mut Program) {
         if let Some(arrivals) = program.arrivals() {
-            let Performer { regions, files, buffers, .. } = self;
-            let done = service::serve(program, arrivals, regions, files, buffers);
+            let Performer { regions, contents, files, buffers, .. } = self;
+            let done = service::serve(program, arrivals, (regions, *contents), files, buffers);
             self.bytes += done.bytes;
             self.errors += done.errors;
             self.served = Some(done.served);

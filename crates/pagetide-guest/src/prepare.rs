@@ -3,6 +3,7 @@
 //!
 //! Everything that the kernel lacks is reported, so that the comparison lists it as not comparable.
 
+use crate::compressed::{enable_zswap, swap_to_zram};
 use crate::config::GuestConfig;
 use crate::groups::write_existing;
 use crate::perform::{disk_path, file_path};
@@ -92,12 +93,21 @@ pub fn disks(setup: &Setup) -> Result<(), String> {
     let priorities = setup.machine.swap_priorities();
     let mut areas: Vec<usize> = (0..priorities.len()).collect();
     areas.sort_by_key(|&at| std::cmp::Reverse(priorities[at]));
+    if let Some(zswap) = &setup.machine.zswap {
+        enable_zswap(zswap).map_err(|problem| format!("zswap: {problem}"))?;
+    }
+    let mut nr_zrams = 0;
     for at in areas {
         let area = &setup.machine.swap[at];
+        let priority = u16::try_from(priorities[at]).ok();
+        if let Some(zram) = &area.zram {
+            swap_to_zram(area, zram, priority, nr_zrams)?;
+            nr_zrams += 1;
+            continue;
+        }
         let device = wanted(&swap_serial(at))?;
         let failed = |error: io::Error| format!("swap: {error}");
         set_queue(&device, "rotational", rotational(area.disk)).map_err(failed)?;
-        let priority = u16::try_from(priorities[at]).ok();
         swap_on(&format!("/dev/{device}"), priority).map_err(failed)?;
     }
     Ok(())

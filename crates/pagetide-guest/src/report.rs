@@ -4,7 +4,7 @@
 //! end. `crates/pagetide-linux/src/console.rs` parses it; the first line, `@pagetide 1`, has the
 //! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `pressure` if the kernel
 //! has it, `slabinfo` if the setup has names or pipes, and `group NUMBER FILE` for a group of the
-//! setup. After the run come `latencies DISK read` and `write` (`disk_probe`).
+//! setup. With compressed swap there are `zram NUMBER FILE` and `zswap FILE`. After the run come `latencies DISK read` and `write` (`disk_probe`).
 //!
 //! | line | meaning |
 //! |---|---|
@@ -130,6 +130,9 @@ impl<'a> Reporter<'a> {
         if let Ok(blocks) = self.counters.buddyinfo(self.buffer.bytes()) {
             text(format_args!("buddyinfo"), blocks);
         }
+        self.counters.compressed(self.buffer.bytes(), |name, bytes| {
+            text(format_args!("{name}"), bytes);
+        });
         for (name, count) in self.counters.tracepoints() {
             line(format_args!("@trace {name} {count}"));
         }

@@ -7,6 +7,7 @@
 //! Invariant: requests are taken once, in the order of arrival. A request that would have found the
 //! queue full is not served.
 
+use crate::contents::PageContents;
 use crate::report::line;
 use crate::sys::memory::{MappedRegions, MemoryMapping, PAGE_SIZE};
 use crate::sys::process;
@@ -144,6 +145,7 @@ impl RequestSource {
 struct Worker<'a> {
     program: Program,
     regions: MappedRegions<'a>,
+    contents: Option<PageContents>,
     files: &'a [Option<File>],
     buffer: &'a mut [u8],
     served: GuestLatencies,
@@ -176,9 +178,19 @@ impl Worker<'_> {
         self
     }
 
+    fn access(&self, region: u32, page: u64, write: bool) -> bool {
+        if let (Some(contents), true) = (&self.contents, write) {
+            if let Some(words) = self.regions.words(region, page) {
+                contents.write(words, region, page);
+                return true;
+            }
+        }
+        self.regions.access(region, page, write)
+    }
+
     fn perform(&mut self, op: Op) {
         match op {
-            Op::Access { region, page, write } => match self.regions.access(region, page, write) {
+            Op::Access { region, page, write } => match self.access(region, page, write) {
                 true => self.bytes += PAGE_SIZE,
                 false => self.errors += 1,
             },
@@ -251,7 +263,7 @@ pub struct ServiceOutcome {
 pub fn serve(
     program: &Program,
     arrivals: Arrivals,
-    regions: &[Option<MemoryMapping>],
+    (regions, contents): (&[Option<MemoryMapping>], Option<PageContents>),
     files: &[Option<File>],
     buffers: &mut [MemoryMapping],
 ) -> ServiceOutcome {
@@ -265,7 +277,7 @@ pub fn serve(
         let regions = MappedRegions::of(regions);
         let served = GuestLatencies::new();
         let buffer = buffer.bytes();
-        Worker { program, regions, files, buffer, served, bytes: 0, errors: 0 }
+        Worker { program, regions, contents, files, buffer, served, bytes: 0, errors: 0 }
     });
     let mut workers: Vec<Worker<'_>> = workers.collect();
     let mut done = ServiceOutcome { served: GuestLatencies::new(), bytes: 0, errors: 0 };

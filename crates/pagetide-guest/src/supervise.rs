@@ -103,8 +103,7 @@ fn supervise() -> Result<(), String> {
     objects::prepare(setup)?;
     doing("making groups");
     let groups = GuestGroups::prepare(setup)?;
-    let counters = GuestCounters::open(setup.machine.cpus, setup.has_objects())
-        .map_err(|error| error.to_string())?;
+    let counters = GuestCounters::open(setup).map_err(|error| error.to_string())?;
     for missing in &counters.missing {
         line(format_args!("@lacks {missing}"));
     }

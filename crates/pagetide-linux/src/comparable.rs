@@ -114,12 +114,6 @@ pub(crate) fn other_behaviour(setup: &Setup, switches: &[String]) -> Vec<String>
     if machine.swap.iter().any(|swap| swap.full_after_pages.is_some()) {
         found.push("swap.full_after: the kernel's swap area has its full size".to_owned());
     }
-    if machine.swap.iter().any(|swap| swap.zram.is_some()) {
-        found.push("swap.zram: the guest has swap on disks only".to_owned());
-    }
-    if machine.zswap.is_some() {
-        found.push("machine.zswap: the guest has no zswap".to_owned());
-    }
     let mut below_0 = machine.swap_priorities();
     below_0.retain(|&priority| priority < 0);
     below_0.sort_unstable();

@@ -2,6 +2,7 @@
 //!
 //! Invariant: any bytes give a [`GuestReport`] or an error with its position, never a panic.
 
+use crate::compressed_counts::CompressedCounts;
 use crate::host::slabinfo::{self, SlabCache};
 use pagetide_scenario::metric::declared::{buddyinfo_name, NO_LIMIT};
 use std::collections::BTreeMap;
@@ -65,6 +66,8 @@ pub struct GuestSnapshot {
     pub served: Option<ServiceStats>,
     /// /proc/slabinfo, if the setup has names or pipes.
     pub slabs: Vec<SlabCache>,
+    /// Of zram and zswap, if the setup has them.
+    pub compressed: CompressedCounts,
     /// The files of each group that existed, by its number. The lines of memory.stat keep their
     /// names; others have the file's name before them (`memory.events.low`).
     pub groups: BTreeMap<usize, Vec<(String, u64)>>,
@@ -183,6 +186,9 @@ pub fn parse(bytes: &[u8]) -> Result<GuestReport, ReportError> {
                             return Err(garbage(note.to_string()));
                         }
                         snapshot.slabs = slabs;
+                    }
+                    Some(snapshot) if name.starts_with("zram ") || name.starts_with("zswap ") => {
+                        snapshot.compressed.read(name, &text);
                     }
                     Some(snapshot) if name.starts_with("group ") => {
                         add_group(snapshot, name, &text).map_err(garbage)?;

@@ -4,11 +4,14 @@
 //! (`nr_free_pages`, ...) are the values at the end. /proc/vmstat mixes both: names that begin with
 //! `nr_` are levels, with a few exceptions.
 
+use crate::compressed_counts::put_compressed;
 use crate::console::{GuestReport, GuestSnapshot, ServiceStats};
 use crate::group_counts::put_groups;
 use crate::slab_counts::put_slabs;
 use pagetide_scenario::metric::declared::{BUDDYINFO, FREE_BLOCKS};
-use pagetide_scenario::metric::{declared, KeyNames, MetricWriter, Owner, RunMetricSet, Scope};
+use pagetide_scenario::metric::{
+    declared, KeyNames, MetricWriter, Owner, RunMetricSet, Scope, ScopeKind,
+};
 use pagetide_scenario::model::{Setup, Task};
 use pagetide_scenario::record::{RunRecord, Unit};
 use std::collections::BTreeMap;
@@ -79,6 +82,7 @@ fn of_machine(
 ) {
     let mut machine = metrics.of(Scope::Machine);
     put_counts(&mut machine, begin, end);
+    put_compressed(&mut machine, ScopeKind::Machine, begin, end);
     put_slabs(&mut machine, setup, end);
     let of_task = |task| find(report, "task-begin", task).zip(find(report, "task-end", task));
     if let Some((from, to)) = setup.measure.and_then(of_task) {
@@ -95,7 +99,9 @@ fn of_machine(
     };
     // A task that has not ended.
     if let Some(done) = report.snapshots.iter().rfind(is_awaited) {
-        put_counts(&mut metrics.of(Scope::Done), begin, done);
+        let mut put = metrics.of(Scope::Done);
+        put_counts(&mut put, begin, done);
+        put_compressed(&mut put, ScopeKind::Done, begin, done);
     }
     if let Some(shrunk) = find(report, "shrunk", 0) {
         put_slabs(&mut metrics.of(Scope::Shrunk), setup, shrunk);
@@ -157,6 +163,7 @@ fn of_phases(
                 let scope = Scope::Phase { task, phase: phase.name.clone() };
                 let mut put = metrics.of(scope.clone());
                 put_counts(&mut put, from, snapshot);
+                put_compressed(&mut put, ScopeKind::Phase, from, snapshot);
                 put_slabs(&mut put, setup, snapshot);
                 put_usage(&mut put, from, snapshot);
                 put_times(&mut put, setup, from, snapshot);
@@ -290,6 +297,7 @@ fn put_usage(put: &mut MetricWriter<'_>, begin: &GuestSnapshot, end: &GuestSnaps
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compressed_counts::CompressedCounts;
     use crate::console::GuestTaskUsage;
     use crate::host::slabinfo::SlabCache;
     use pagetide_testing::setup;
@@ -337,6 +345,7 @@ size = "1MiB"
             cpu: None,
             served: None,
             slabs: Vec::new(),
+            compressed: CompressedCounts::default(),
             groups: BTreeMap::new(),
         }
     }

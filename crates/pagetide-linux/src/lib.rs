@@ -3,8 +3,8 @@
 //!
 //! Reading order: [`session`] boots a variant of a scenario and performs runs. It uses [`kernel`]
 //! and [`modules`] (what to boot), [`initramfs`] and [`disks`] (its files), [`qemu`] (how to boot
-//! it), [`console`] (the guest's report), [`counts`] and [`group_counts`] (conversion to a run
-//! record).
+//! it), [`console`] (the guest's report), [`counts`], [`group_counts`] and [`compressed_counts`]
+//! (conversion to a run record).
 //! [`comparable`] lists the parts of a scenario that a real kernel cannot reproduce. [`start`]
 //! transfers the kernel's initial memory to the simulator, [`slab_start`] its initial objects, and
 //! [`disk_times`] and [`disk_latencies`] the speed of its disks. [`reference`](mod@reference) stores all of this in a
@@ -14,6 +14,7 @@
 //! The crate `pagetide-guest` runs inside the guest.
 
 pub mod comparable;
+pub mod compressed_counts;
 pub mod console;
 pub mod counts;
 pub mod disk_latencies;

@@ -7,6 +7,8 @@
 
 use crate::error::LinuxError;
 use crate::kernel::KernelImage;
+use pagetide_core::swap::compressor::Compressor;
+use pagetide_scenario::model::{Setup, Swap};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +16,9 @@ use std::process::{Command, Stdio};
 /// Drivers that the guest needs and that a distribution's kernel may have as modules: disks, their
 /// bus, and the file system.
 const WANTED: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
+/// Drivers of compressed swap.
+const OF_ZRAM: [&str; 2] = ["zsmalloc", "zram"];
+const OF_ZSWAP: [&str; 1] = ["zsmalloc"];
 /// Undeclared dependencies: ext4 requests this checksum by name.
 const ASKED_FOR_BY_NAME: [(&str, &str); 1] = [("ext4", "crc32c_generic")];
 
@@ -23,14 +28,31 @@ const UNPACKERS: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzi
 /// Modules of a kernel by name, with `_` in place of `-`.
 type ModulePaths = BTreeMap<String, PathBuf>;
 
-/// Names and contents of the modules to load, dependencies first. Skips built-in modules.
-/// Fails if a module is neither present nor built in, or cannot be decompressed.
-pub fn to_load(kernel: &KernelImage) -> Result<Vec<(String, Vec<u8>)>, LinuxError> {
+/// Names and contents of the modules to load for a setup, dependencies first. Skips built-in
+/// modules. Fails if a module is neither present nor built in, or cannot be decompressed.
+pub fn to_load(kernel: &KernelImage, setup: &Setup) -> Result<Vec<(String, Vec<u8>)>, LinuxError> {
     let mut found = ModulePaths::new();
     collect(&kernel.modules.join("kernel"), 0, &mut found);
     let builtin = builtin(kernel);
     let mut order = Vec::new();
     for wanted in WANTED {
+        add(kernel, wanted, &found, &builtin, &mut order)?;
+    }
+    let machine = &setup.machine;
+    let mut compressors: Vec<Compressor> = Vec::new();
+    compressors.extend(machine.zswap.map(|zswap| zswap.compressor));
+    let has_zram = |area: &Swap| area.zram.as_ref().map(|zram| zram.algorithm);
+    compressors.extend(machine.swap.iter().filter_map(has_zram));
+    for compressor in compressors {
+        // Since 6.12 zram has its own algorithms. If this one is missing, the guest says so.
+        let name = compressor.name().replace('-', "_");
+        if found.contains_key(&name) {
+            add(kernel, &name, &found, &builtin, &mut order)?;
+        }
+    }
+    let of_zram = machine.swap.iter().any(|area| area.zram.is_some()).then_some(OF_ZRAM);
+    let of_zswap = machine.zswap.is_some().then_some(OF_ZSWAP);
+    for wanted in of_zram.iter().flatten().chain(of_zswap.iter().flatten()) {
         add(kernel, wanted, &found, &builtin, &mut order)?;
     }
     Ok(order)
@@ -129,6 +151,7 @@ fn depends(module: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagetide_testing::setup;
 
     #[test]
     fn dependencies_come_first_and_what_is_built_in_not_at_all() {
@@ -138,6 +161,8 @@ mod tests {
             version: "1".into(),
             modules: dir.path().join("lib/modules/1"),
         };
+        let plain =
+            setup("machine.memory = '1GiB'\n[[task]]\nname='t'\nworkload='touch'\nsize='1MiB'");
         let drivers = kernel.modules.join("kernel/drivers");
         std::fs::create_dir_all(&drivers).unwrap();
         std::fs::write(kernel.modules.join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
@@ -148,14 +173,14 @@ mod tests {
         module("virtio_blk.ko", "virtio,virtio-ring");
         module("virtio_pci.ko", "virtio");
         module("virtio-ring.ko", "virtio");
-        let error = to_load(&kernel).unwrap_err().to_string();
+        let error = to_load(&kernel, &plain).unwrap_err().to_string();
         assert!(error.contains("no module `virtio`"), "{error}");
         module("virtio.ko", "");
         let names: Vec<String> =
-            to_load(&kernel).unwrap().into_iter().map(|(name, _)| name).collect();
+            to_load(&kernel, &plain).unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["virtio", "virtio_pci", "virtio_ring", "virtio_blk"]);
         std::fs::rename(drivers.join("virtio.ko"), drivers.join("virtio.ko.gz")).unwrap();
-        let error = to_load(&kernel).unwrap_err().to_string();
+        let error = to_load(&kernel, &plain).unwrap_err().to_string();
         assert!(error.contains("gzip"), "no gzip data, if there is a gzip: {error}");
     }
 }

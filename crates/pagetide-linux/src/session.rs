@@ -365,6 +365,9 @@ fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxErro
         }
     }
     for (at, swap) in setup.machine.swap.iter().enumerate() {
+        if swap.zram.is_some() {
+            continue; // the guest makes it
+        }
         let serial = swap_serial(at);
         let image = disks::swap(&serial, swap.size, dir)?;
         images.push((serial, image));
@@ -497,7 +500,7 @@ fn write_archive(
         check(&inside)?;
         archive.file(&inside, &read(path)?);
     }
-    for (name, module) in modules::to_load(kernel)? {
+    for (name, module) in modules::to_load(kernel, &job.variant.setup)? {
         let inside = format!("/modules/{name}.ko");
         config += &format!("module {inside}\n");
         archive.file(Path::new(&inside), &module);

@@ -99,6 +99,12 @@ impl ContentMix {
         low
     }
 
+    /// The content of a page: a hash of the seed, the page's owner, and its index there.
+    pub fn draw(self, seed: u64, owner: u32, index: u32) -> PageContent {
+        let page = u64::from(owner) << 32 | u64::from(index);
+        self.at(scramble(seed ^ scramble(page)))
+    }
+
     /// The content at a point of the distribution; `at` is uniform over all values.
     pub fn at(self, at: u64) -> PageContent {
         const SPAN: u64 = 1 << 32;
@@ -169,8 +175,7 @@ impl ContentMixes {
     /// The content of a page of an owner with the mix `id`.
     pub(crate) fn draw(&self, id: ContentMixId, owner: u32, index: u32) -> PageContent {
         let mix = self.mixes.get(usize::from(id.0)).copied().unwrap_or_default();
-        let page = u64::from(owner) << 32 | u64::from(index);
-        mix.at(scramble(self.seed ^ scramble(page)))
+        mix.draw(self.seed, owner, index)
     }
 }
 

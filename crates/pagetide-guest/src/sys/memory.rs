@@ -7,12 +7,14 @@ use pagetide_scenario::names::{LockKind, MadviseKind};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 
 pub const PAGE_SIZE: u64 = 4096;
 /// A flag of mlock2(): lock pages when they are faulted in.
 const MLOCK_ONFAULT: libc::c_long = 1;
 const HUGE_PAGES: u64 = 512;
+/// Words of 8 bytes in a page.
+pub const WORDS_OF_PAGE: usize = 512;
 
 #[derive(Debug)]
 pub struct MemoryMapping {
@@ -178,6 +180,21 @@ impl MemoryMapping {
         true
     }
 
+    /// The words of `page`, if the mapping has it and is writable. A reference may be shared with
+    /// other threads.
+    #[inline]
+    pub fn words(&self, page: u64) -> Option<&[AtomicU64]> {
+        if page >= self.pages || !self.writable {
+            return None;
+        }
+        // SAFETY: within the mapping, page-aligned, and accessed as atomics only: memory from
+        // `locked` is not touched by page.
+        unsafe {
+            let words = self.base.add((page * PAGE_SIZE) as usize).cast::<AtomicU64>();
+            Some(std::slice::from_raw_parts(words, WORDS_OF_PAGE))
+        }
+    }
+
     /// Calls `each` for all pages in order, with their presence in memory; `buffer` has one byte
     /// for each page of a batch.
     /// The kernel's.
@@ -242,6 +259,12 @@ impl<'a> MappedRegions<'a> {
             std::hint::black_box(byte.load(Ordering::Relaxed));
         }
         true
+    }
+
+    /// As [`MemoryMapping::words`].
+    #[inline]
+    pub fn words(&self, region: u32, page: u64) -> Option<&'a [AtomicU64]> {
+        self.find(region)?.words(page)
     }
 
     /// As [`MemoryMapping::discard`]; returns false if it failed.
