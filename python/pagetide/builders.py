@@ -484,6 +484,10 @@ class Policy(_Table):
     """Action of a fault if no huge page is free (transparent_hugepage/defrag). Default: madvise."""
     watermarks: Literal["derived", "scale-factor", "apart"] | None = None
     """How the low and high watermarks follow from what the user sets. Default: scale-factor."""
+    zero_pages: Literal["linux-6.1", "linux-6.12"] | None = None
+    """Where pages of zeroes go that are swapped out, on a machine with zram or zswap. Default: linux-6.1."""
+    zsmalloc: Literal["linux-6.1", "linux-6.12"] | None = None
+    """How zsmalloc, the pool of zram and zswap, places objects. Default: linux-6.1."""
     zswap: Literal["linux-6.1", "linux-6.12"] | None = None
     """How zswap, if the machine has it, writes pages back to disks. Default: linux-6.1."""
 

@@ -6,7 +6,7 @@
 use crate::sys::mount::swap_on;
 use pagetide_core::swap::zswap::ZswapOptions;
 use pagetide_scenario::model::{Setup, Swap, ZramSetup};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -89,14 +89,11 @@ pub fn enable_zswap(options: &ZswapOptions) -> Result<(), String> {
     set(&file("enabled"), "Y")
 }
 
-/// The counters of compressed swap: the name of each in a report, and its file.
-pub fn counters(setup: &Setup) -> Vec<(String, File)> {
+/// The counters of compressed swap: the name of each in a report, and its path. A file of debugfs
+/// is read once after it was opened, because it has no positions.
+pub fn counters(setup: &Setup) -> Vec<(String, String)> {
     let mut files = Vec::new();
-    let mut add = |name: String, path: String| {
-        if let Ok(file) = File::open(path) {
-            files.push((name, file));
-        }
-    };
+    let mut add = |name: String, path: String| files.push((name, path));
     let nr_zrams = setup.machine.swap.iter().filter(|area| area.zram.is_some()).count();
     for number in 0..nr_zrams {
         for name in ZRAM_FILES {

@@ -7,7 +7,7 @@ use crate::sys::perf::TracepointCounter;
 use pagetide_scenario::model::Setup;
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
@@ -35,8 +35,8 @@ pub struct GuestCounters {
     /// The last process id that was checked.
     newest: Cell<u32>,
     tracepoints: Vec<(&'static str, Vec<TracepointCounter>)>,
-    /// The files of compressed swap, each with its name in the report.
-    compressed: Vec<(String, File)>,
+    /// Name in the report and path of each file of compressed swap.
+    compressed: Vec<(String, String)>,
     /// Tracepoints that this kernel does not offer.
     pub missing: Vec<&'static str>,
 }
@@ -139,9 +139,10 @@ impl GuestCounters {
 
     /// Reads each file of compressed swap into `buffer`, and sends it with its name.
     pub fn compressed(&self, buffer: &mut [u8], mut send: impl FnMut(&str, &[u8])) {
-        for (name, file) in &self.compressed {
-            if let Ok(text) = read_all(file, buffer) {
-                send(name, text);
+        for (name, path) in &self.compressed {
+            let read = File::open(path).and_then(|mut file| file.read(buffer));
+            if let Ok(len) = read {
+                send(name, &buffer[..len]);
             }
         }
     }

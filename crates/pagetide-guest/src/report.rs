@@ -1,10 +1,11 @@
 //! The report: lines and named texts, sent through the console port.
 //!
-//! A line begins with `@` and a word. `@text NAME LENGTH` is followed by that many bytes and a line
-//! end. `crates/pagetide-linux/src/console.rs` parses it; the first line, `@pagetide 1`, has the
-//! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `pressure` if the kernel
-//! has it, `slabinfo` if the setup has names or pipes, and `group NUMBER FILE` for a group of the
-//! setup. With compressed swap there are `zram NUMBER FILE` and `zswap FILE`. After the run come `latencies DISK read` and `write` (`disk_probe`).
+//! A line begins with `@` and a word. `@text NAME LENGTH` is followed by that many bytes and a
+//! line end. `crates/pagetide-linux/src/console.rs` parses it; the first line, `@pagetide 1`,
+//! has the version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `pressure` if
+//! the kernel has it, `slabinfo` if the setup has names or pipes, and `group NUMBER FILE` for a
+//! group of the setup. With compressed swap there are `zram NUMBER FILE` and `zswap FILE`. After
+//! the run come `latencies DISK read` and `write` (`disk_probe`).
 //!
 //! | line | meaning |
 //! |---|---|

@@ -7,7 +7,6 @@
 //!
 //! Invariant: the values of several zram devices are added.
 
-use crate::console::GuestSnapshot;
 use pagetide_core::stats::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, MetricDecl};
 use pagetide_scenario::metric::{MetricWriter, ScopeKind};
@@ -26,13 +25,15 @@ const ZRAM: [(&str, usize, &MetricDecl); 8] = [
 ];
 
 /// Files of zswap that have a metric.
-const ZSWAP: [(&str, &MetricDecl); 8] = [
+const ZSWAP: [(&str, &MetricDecl); 9] = [
     ("pool_total_size", declared::ZSWAP_POOL),
     ("stored_pages", declared::ZSWAP_STORED),
     ("same_filled_pages", declared::ZSWAP_SAME),
     ("written_back_pages", declared::ZSWAP_WRITTEN),
     ("pool_limit_hit", declared::ZSWAP_LIMIT),
     ("reject_compress_poor", declared::ZSWAP_POOR),
+    // Since 2025 the algorithms fail if a page does not become smaller. 6.1 then counts nothing.
+    ("reject_compress_fail", declared::ZSWAP_POOR),
     ("reject_alloc_fail", declared::ZSWAP_NO_MEMORY),
     ("reject_reclaim_fail", declared::ZSWAP_UNRECLAIMED),
 ];
@@ -77,17 +78,17 @@ impl CompressedCounts {
     }
 }
 
-/// Adds the metrics that a scope of this kind has.
+/// Adds the metrics that a scope of this kind has. `counted`: the counters of /proc/vmstat.
 pub fn put_compressed(
     put: &mut MetricWriter<'_>,
     kind: ScopeKind,
-    begin: &GuestSnapshot,
-    end: &GuestSnapshot,
+    [begin, end]: [&CompressedCounts; 2],
+    counted: &[(String, u64)],
 ) {
     let since = |metric: &MetricDecl, value: u64| {
-        value.saturating_sub(begin.compressed.get(metric).unwrap_or(0)) as f64
+        value.saturating_sub(begin.get(metric).unwrap_or(0)) as f64
     };
-    for &(metric, value) in &end.compressed.0 {
+    for &(metric, value) in &end.0 {
         if metric.scopes.contains(&kind) {
             put.put(
                 metric,
@@ -96,8 +97,8 @@ pub fn put_compressed(
         }
     }
     let zswpwb = Event::Zswpwb.name();
-    if let Some(written) = end.compressed.get(declared::ZSWAP_WRITTEN) {
-        if end.counts.iter().all(|(name, _)| name != zswpwb) {
+    if let Some(written) = end.get(declared::ZSWAP_WRITTEN) {
+        if counted.iter().all(|(name, _)| name != zswpwb) {
             put.put_named(zswpwb, since(declared::ZSWAP_WRITTEN, written), Unit::Count);
         }
     }
@@ -108,10 +109,10 @@ mod tests {
     use super::*;
     use pagetide_scenario::metric::{KeyNames, Owner, RunMetricSet, Scope};
 
-    fn snapshot(texts: &[(&str, &str)]) -> GuestSnapshot {
-        let mut snapshot = GuestSnapshot::default();
+    fn snapshot(texts: &[(&str, &str)]) -> CompressedCounts {
+        let mut snapshot = CompressedCounts::default();
         for (name, text) in texts {
-            snapshot.compressed.read(name, text);
+            snapshot.read(name, text);
         }
         snapshot
     }
@@ -131,8 +132,8 @@ mod tests {
         let begin = snapshot(&[("zswap written_back_pages", "20\n"), ("zswap stored_pages", "7")]);
         let mut metrics = RunMetricSet::new();
         let phase = Scope::Phase { task: Owner::new("t"), phase: "p".to_owned() };
-        put_compressed(&mut metrics.of(phase), ScopeKind::Phase, &begin, &end);
-        put_compressed(&mut metrics.of(Scope::Machine), ScopeKind::Machine, &begin, &end);
+        put_compressed(&mut metrics.of(phase), ScopeKind::Phase, [&begin, &end], &[]);
+        put_compressed(&mut metrics.of(Scope::Machine), ScopeKind::Machine, [&begin, &end], &[]);
         let texts = metrics.into_texts(&KeyNames::default());
         let value = |key: &str| texts.get(key).map(|metric| metric.value);
         assert_eq!(value("t.p.zram.orig_data_size"), Some(16384.0));

@@ -82,7 +82,8 @@ fn of_machine(
 ) {
     let mut machine = metrics.of(Scope::Machine);
     put_counts(&mut machine, begin, end);
-    put_compressed(&mut machine, ScopeKind::Machine, begin, end);
+    let compressed = [&begin.compressed, &end.compressed];
+    put_compressed(&mut machine, ScopeKind::Machine, compressed, &end.counts);
     put_slabs(&mut machine, setup, end);
     let of_task = |task| find(report, "task-begin", task).zip(find(report, "task-end", task));
     if let Some((from, to)) = setup.measure.and_then(of_task) {
@@ -101,7 +102,8 @@ fn of_machine(
     if let Some(done) = report.snapshots.iter().rfind(is_awaited) {
         let mut put = metrics.of(Scope::Done);
         put_counts(&mut put, begin, done);
-        put_compressed(&mut put, ScopeKind::Done, begin, done);
+        let compressed = [&begin.compressed, &done.compressed];
+        put_compressed(&mut put, ScopeKind::Done, compressed, &done.counts);
     }
     if let Some(shrunk) = find(report, "shrunk", 0) {
         put_slabs(&mut metrics.of(Scope::Shrunk), setup, shrunk);
@@ -163,7 +165,8 @@ fn of_phases(
                 let scope = Scope::Phase { task, phase: phase.name.clone() };
                 let mut put = metrics.of(scope.clone());
                 put_counts(&mut put, from, snapshot);
-                put_compressed(&mut put, ScopeKind::Phase, from, snapshot);
+                let compressed = [&from.compressed, &snapshot.compressed];
+                put_compressed(&mut put, ScopeKind::Phase, compressed, &snapshot.counts);
                 put_slabs(&mut put, setup, snapshot);
                 put_usage(&mut put, from, snapshot);
                 put_times(&mut put, setup, from, snapshot);

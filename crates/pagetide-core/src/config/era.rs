@@ -232,6 +232,9 @@ era! {
     /// that is read leaves the pool (since 6.8). Linux 6.1: one page for each store that finds the
     /// pool full, and the pool keeps the page.
     zswap_by_group: bool = config.zswap == ZswapPolicy::Linux612;
+    /// A page of zeroes is not written: a bitmap of its area records it. zswap has no pages filled
+    /// with one word (6.12). Linux 6.1: zram and zswap store it without memory.
+    records_zero_pages: bool = config.zero_pages == ZeroPagesPolicy::Linux612;
     /// Evicted anonymous pages leave no shadow (up to 5.8). Linux 6.1: they do.
     forgets_anon: bool = lru_5_8;
     /// Evicted pages of files leave no shadow (up to 3.14). Linux 6.1: they do.

@@ -393,6 +393,23 @@ tunables! {
                 /// Eviction takes every page of the oldest generation that is not in use.
                 Off = 1, "off";
             }
+            /// How zsmalloc, the pool of zram and zswap, places objects.
+            Zsmalloc = "zsmalloc" => zsmalloc: ZsmallocPolicy = Linux61 {
+                /// A zspage has up to 4 pages, and lists tell zspages apart that are more than three
+                /// quarters full.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 6.12 (since 6.3): a zspage has up to 8 pages (`CONFIG_ZSMALLOC_CHAIN_SIZE`
+                /// of Debian), and there is a list for each tenth of fullness.
+                Linux612 = 1, "linux-6.12";
+            }
+            /// Where pages of zeroes go that are swapped out, on a machine with zram or zswap.
+            ZeroPages = "zero_pages" => zero_pages: ZeroPagesPolicy = Linux61 {
+                /// Into zram or zswap, which store pages of one word without memory.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 6.12: a bitmap of the area records them. zswap compresses pages of another
+                /// word like any other.
+                Linux612 = 1, "linux-6.12";
+            }
             /// Version of the cgroup interface, which changes a few decisions of reclaim.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
                 /// Groups have limits of dirty pages, and reclaim for a group does not wait for

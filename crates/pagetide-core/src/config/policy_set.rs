@@ -10,7 +10,7 @@ use super::{
     BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, DirectReclaimPolicy,
     FallbackPolicy, FaultPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy, MglruRules, PcpPolicy,
     PolicyChoice, SlabAccounting, SlubPolicy, SwapReadaheadPolicy, Sysctl, WatermarkPolicy,
-    ZswapPolicy,
+    ZeroPagesPolicy, ZsmallocPolicy, ZswapPolicy,
 };
 use core::fmt;
 
@@ -132,11 +132,13 @@ sets! {
     /// Linux 6.12: references through mappings with random advice are ignored (since 6.3), a
     /// retried fault counts once (6.4), tasks in direct reclaim share one position in the walk over
     /// groups (6.8), zswap has a list for each group (6.8), a fallback takes only the pages it needs
-    /// (6.10). With lru = mglru, generations are those of 6.12.
+    /// (6.10), zsmalloc has longer zspages (6.3), pages of zeroes are not written to swap (6.12).
+    /// With lru = mglru, generations are those of 6.12.
     Linux612 = "linux-6.12", since (6, 12, 0),
         Lru(LruPolicy::Linux612), Faults(FaultPolicy::Linux612),
         Fallback(FallbackPolicy::Linux612), GroupWalk(GroupWalkPolicy::Shared),
-        Zswap(ZswapPolicy::Linux612), MglruRules(MglruRules::Linux612);
+        Zswap(ZswapPolicy::Linux612), MglruRules(MglruRules::Linux612),
+        Zsmalloc(ZsmallocPolicy::Linux612), ZeroPages(ZeroPagesPolicy::Linux612);
 }
 
 impl PolicySet {

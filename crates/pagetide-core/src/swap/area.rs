@@ -11,6 +11,7 @@
 
 use super::zram::{Zram, ZramOptions};
 use crate::ageing::shadow::Shadow;
+use crate::config::ZsmallocPolicy;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
 use crate::units::{IdVec, MemcgId, Pfn, SwapSlot, HPAGE_PMD_NR};
@@ -27,6 +28,8 @@ struct SwapSlotState {
     /// Frame in the swap cache plus 1; 0 if none.
     cached: u32,
     mapped: bool,
+    /// Its page is all zeroes, and nothing else is stored (Linux `zeromap`, 6.12).
+    is_zero: bool,
     /// Group of the slot, which pays for the page when it is swapped in. Whether it also pays for
     /// the slot is recorded in the group's counter.
     memcg: MemcgId,
@@ -35,7 +38,13 @@ struct SwapSlotState {
 
 impl Default for SwapSlotState {
     fn default() -> Self {
-        SwapSlotState { cached: 0, mapped: false, memcg: MemcgId::NONE, shadow: Shadow::NONE }
+        SwapSlotState {
+            cached: 0,
+            mapped: false,
+            is_zero: false,
+            memcg: MemcgId::NONE,
+            shadow: Shadow::NONE,
+        }
     }
 }
 
@@ -110,12 +119,13 @@ impl SwapArea {
         options: SwapOptions,
         priority: i16,
         page_size: PageSize,
+        zsmalloc: ZsmallocPolicy,
     ) -> SwapArea {
         SwapArea {
             first,
             priority: options.priority.unwrap_or(priority),
             rotational: options.rotational && options.zram.is_none(),
-            zram: options.zram.map(|zram| Box::new(Zram::new(zram, page_size))),
+            zram: options.zram.map(|zram| Box::new(Zram::new(zram, page_size, zsmalloc))),
             slots: IdVec::default(),
             capacity: options.pages,
             limit: options.limit.min(options.pages),
@@ -166,6 +176,17 @@ impl SwapArea {
     #[inline]
     fn at_mut(&mut self, slot: SwapSlot) -> &mut SwapSlotState {
         &mut self.slots[(slot.0 - self.first) as usize]
+    }
+
+    /// Whether the slot's page is known to be all zeroes.
+    #[inline]
+    pub(crate) fn is_zero(&self, slot: SwapSlot) -> bool {
+        self.slots.get((slot.0 - self.first) as usize).is_some_and(|slot| slot.is_zero)
+    }
+
+    /// Records whether the slot's page is all zeroes.
+    pub(super) fn set_zero(&mut self, slot: SwapSlot, is_zero: bool) {
+        self.at_mut(slot).is_zero = is_zero;
     }
 
     /// Number of slots that may be used.

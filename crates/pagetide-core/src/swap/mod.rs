@@ -32,6 +32,7 @@ pub mod zswap;
 pub use area::{SwapArea, SwapOptions, SWAPFILE_CLUSTER};
 pub(crate) use store::SwapStore;
 
+use crate::config::ZsmallocPolicy;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
 use crate::units::{MemcgId, Pfn, SwapSlot};
@@ -72,7 +73,12 @@ pub struct SwapAreas {
 
 impl SwapAreas {
     /// Adds an area. Returns false if entries cannot name so many slots.
-    pub(crate) fn swapon(&mut self, options: SwapOptions, page_size: PageSize) -> bool {
+    pub(crate) fn swapon(
+        &mut self,
+        options: SwapOptions,
+        page_size: PageSize,
+        zsmalloc: ZsmallocPolicy,
+    ) -> bool {
         let end = self.areas.last().map_or(0, |area| area.slots().end);
         let first = end.next_multiple_of(SWAPFILE_CLUSTER.into());
         if first + u64::from(options.pages) > MAX_SLOTS.into() {
@@ -80,7 +86,7 @@ impl SwapAreas {
         }
         let default = FIRST_DEFAULT_PRIORITY.saturating_sub(self.nr_defaults);
         self.nr_defaults = self.nr_defaults.saturating_add(options.priority.is_none().into());
-        self.areas.push(SwapArea::new(first as u32, options, default, page_size));
+        self.areas.push(SwapArea::new(first as u32, options, default, page_size, zsmalloc));
         self.order.push(self.areas.len() as u32 - 1);
         let areas = &self.areas;
         self.order.sort_by_key(|&at| core::cmp::Reverse(areas[at as usize].priority));

@@ -5,7 +5,7 @@
 //! unless zswap in front of it stores or has the page. A zram area stores and loads at once
 //! (`SWP_SYNCHRONOUS_IO`). There a single page goes around the block layer (`rw_page`). If that fails,
 //! it is tried again as a request, and so is a huge page. A page on the disk behind a zram device is
-//! loaded by I/O.
+//! loaded by I/O. Since 6.12 a page of zeroes is recorded in a bitmap of its area, and stored nowhere.
 //!
 //! Invariant: a page stored on a disk is under writeback and a page loaded from one is locked until
 //! the I/O ends. A page that was not stored is dirty.
@@ -37,6 +37,9 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn swap_store(&mut self, pfn: Pfn, ctx: &Ctx) -> SwapStore {
         let page = &self.mem.pages[pfn];
         let (slot, nr, memcg) = (SwapSlot(page.private), page.nr_pages(), page.memcg);
+        if self.era.records_zero_pages && nr == 1 && self.record_zero_page(pfn, slot, ctx.cpu) {
+            return SwapStore::Stored;
+        }
         let has_zswap = self.swap.zswap.is_some() && !self.swap[slot].is_synchronous();
         let is_in_zswap = has_zswap && nr == 1 && self.store_in_zswap(pfn, slot, ctx);
         if has_zswap && !is_in_zswap && !self.groups.zswap_writeback_enabled(memcg) {
@@ -65,10 +68,30 @@ impl<O: Owners> Manager<O> {
         SwapStore::Unfinished
     }
 
+    fn content_of(&self, pfn: Pfn) -> PageContent {
+        let at = OwnerSlot::of(&self.mem.pages[pfn]);
+        self.swap.contents.draw(self.owners.content_mix(at), at.owner, at.index)
+    }
+
+    /// Records a page of zeroes in the bitmap of its area (Linux `swap_zeromap_folio_set`, 6.12).
+    /// Returns false for another page. Pages of a machine without compressed swap have no contents.
+    fn record_zero_page(&mut self, pfn: Pfn, slot: SwapSlot, cpu: Cpu) -> bool {
+        let is_zero = self.swap.has_pools() && self.content_of(pfn) == PageContent::Zeroes;
+        self.swap[slot].set_zero(slot, is_zero);
+        if is_zero {
+            self.mem.work.pages_zeroed += 1;
+            self.swap_slot_free_notify(slot, cpu);
+            let page = &mut self.mem.pages[pfn];
+            page.clear(PageFlags::DIRTY);
+            page.clear(PageFlags::RECLAIM);
+            self.step.effects.push_contents(Effect::StorePage { slot, pfn });
+        }
+        is_zero
+    }
+
     /// Stores a page in zswap. Returns false if zswap does not take it.
     fn store_in_zswap(&mut self, pfn: Pfn, slot: SwapSlot, ctx: &Ctx) -> bool {
-        let at = OwnerSlot::of(&self.mem.pages[pfn]);
-        let content = self.swap.contents.draw(self.owners.content_mix(at), at.owner, at.index);
+        let content = self.content_of(pfn);
         let is_stored = self.zswap_store(pfn, slot, content, ctx);
         if is_stored {
             self.step.effects.push_contents(Effect::StorePage { slot, pfn });
@@ -125,6 +148,12 @@ impl Kernel {
 
     /// Reads the page of a slot into a locked page of the swap cache.
     pub(crate) fn swap_load(&mut self, slot: SwapSlot, pfn: Pfn, cpu: Cpu) {
+        if self.swap[slot].is_zero(slot) {
+            self.mem.work.pages_zeroed += 1;
+            self.step.effects.push_contents(Effect::LoadPage { slot, pfn });
+            self.end_read(pfn, true);
+            return;
+        }
         let has_zswap = self.swap.zswap.is_some() && !self.swap[slot].is_synchronous();
         if has_zswap && self.zswap_load(slot, pfn, cpu) {
             self.step.effects.push_contents(Effect::LoadPage { slot, pfn });

@@ -9,7 +9,11 @@ const ROOT: MemcgId = MemcgId(0);
 fn areas(options: &[(u32, Option<i16>)]) -> SwapAreas {
     let mut areas = SwapAreas::default();
     for &(pages, priority) in options {
-        assert!(areas.swapon(SwapOptions { priority, ..SwapOptions::new(pages) }, PageSize::Kib4));
+        assert!(areas.swapon(
+            SwapOptions { priority, ..SwapOptions::new(pages) },
+            PageSize::Kib4,
+            ZsmallocPolicy::Linux61
+        ));
     }
     areas
 }
@@ -45,14 +49,18 @@ fn a_huge_page_goes_to_the_next_area_only() {
     let of: Vec<_> = runs.iter().map(|run| run.map(|slot| swap.area_of(slot))).collect();
     assert_eq!(of, [Some(0), Some(1), None, Some(1), None], "the first area has one run");
     let mut rotating = SwapAreas::default();
-    assert!(rotating.swapon(SwapOptions::new(4096).rotational(true), PageSize::Kib4));
+    assert!(rotating.swapon(
+        SwapOptions::new(4096).rotational(true),
+        PageSize::Kib4,
+        ZsmallocPolicy::Linux61
+    ));
     assert_eq!(rotating.alloc_cluster(Pfn(0), ROOT), None);
 }
 
 #[test]
 fn more_slots_than_entries_can_name_are_refused() {
     let mut swap = areas(&[(MAX_SLOTS - 600, None)]);
-    assert!(!swap.swapon(SwapOptions::new(1200), PageSize::Kib4));
+    assert!(!swap.swapon(SwapOptions::new(1200), PageSize::Kib4, ZsmallocPolicy::Linux61));
     assert_eq!(swap.areas().len(), 1);
 }
 

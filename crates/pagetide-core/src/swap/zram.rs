@@ -21,6 +21,7 @@ use super::compressor::Compressor;
 use super::content::PageContent;
 use super::pool_pages::ZsPoolId;
 use super::zsmalloc::{ZsHandle, ZsPool};
+use crate::config::ZsmallocPolicy;
 use crate::frames::gfp::Gfp;
 use crate::interface::ctx::Ctx;
 use crate::interface::kernel::Kernel;
@@ -159,12 +160,12 @@ pub struct BackingLevels {
 }
 
 impl Zram {
-    pub(super) fn new(options: ZramOptions, page_size: PageSize) -> Zram {
+    pub(super) fn new(options: ZramOptions, page_size: PageSize, zsmalloc: ZsmallocPolicy) -> Zram {
         Zram {
             options,
             page_bytes: page_size.bytes(),
             table: Vec::new(),
-            pool: ZsPool::new(page_size),
+            pool: ZsPool::new(page_size, zsmalloc),
             stats: ZramStats::default(),
             backing: options.backing_pages.map(ZramBacking::new),
         }

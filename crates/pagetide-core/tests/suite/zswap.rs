@@ -1,7 +1,7 @@
 //! zswap: pages in its pool, pages that go around it, and pages that it writes to disks.
 
 use crate::world::TestWorld;
-use pagetide_core::config::{Config, ZswapPolicy};
+use pagetide_core::config::{Config, ZeroPagesPolicy, ZswapPolicy};
 use pagetide_core::frames::node::NodeSpec;
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::{Machine, MmId};
@@ -101,6 +101,32 @@ fn pages_are_stored_charged_and_freed_without_io() {
         world.machine.remove_memcg(group).unwrap().discard();
         world.machine.audit().unwrap();
     }
+}
+
+#[test]
+fn pages_of_zeroes_are_only_recorded_since_6_12() {
+    let config = Config { zero_pages: ZeroPagesPolicy::Linux612, ..Config::default() };
+    let mut machine = Machine::new(&[NodeSpec::x86_64(16 << 20, 0, 0)], 1, config).unwrap();
+    assert!(machine.swapon(SwapOptions::new(8192)));
+    machine.set_default_content(1, ContentMix { zero: 500, same: 100, ..PLAIN });
+    machine.enable_zswap(LARGE);
+    let mut world = TestWorld::new(machine).unaudited();
+    let task = world.task(Machine::ROOT, 6000);
+    world.fill(task, 0..5000);
+    world.settle_and_audit();
+    let (used, stored) = (u64::from(world.machine.swap().used()), stats(&world));
+    assert_eq!(stored.same_filled_pages, 0, "{stored:?}");
+    assert!(stored.stored_pages > used / 3 && stored.stored_pages < used * 2 / 3, "{stored:?}");
+    assert_eq!((written(&world), world.count(Event::Pswpin)), (0, 0));
+    // They come back without I/O.
+    let swapped_in = world.count(Event::Zswpin);
+    world.fill(task, 0..1000);
+    world.settle_and_audit();
+    let loaded = world.count(Event::Zswpin) - swapped_in;
+    assert!(loaded > 300 && loaded < 700, "{loaded}");
+    assert_eq!(world.count(Event::Pswpin), 0);
+    world.exit(task.0);
+    world.settle_and_audit();
 }
 
 #[test]

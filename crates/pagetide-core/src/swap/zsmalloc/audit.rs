@@ -33,11 +33,15 @@ impl ZsPool {
         let mut nr_pages = 0;
         for (class, its) in self.classes.iter().enumerate() {
             let (mut nr_zspages, mut nr_objects) = (0, 0);
-            for fullness in ZspageFullness::ALL {
+            for fullness in ZspageFullness::WITH_ROOM.into_iter().chain([ZspageFullness::FULL]) {
                 for id in self.listed(class, fullness) {
                     let it = &self.zspages[id.idx()];
-                    let is_right = it.fullness() == fullness && it.listed == fullness;
-                    check!(is_right, "{id:?} is on {fullness:?} but {:?}", it.fullness());
+                    let is_right = it.fullness(self.policy) == fullness && it.listed == fullness;
+                    check!(
+                        is_right,
+                        "{id:?} is on {fullness:?} but {:?}",
+                        it.fullness(self.policy)
+                    );
                     check!(usize::from(it.class) == class, "{id:?} is on a list of another class");
                     let wanted = self.class(class).pages_per_zspage as usize;
                     check!(it.pages.as_slice().len() == wanted, "{id:?} has not {wanted} pages");

@@ -1,8 +1,8 @@
 //! Compaction of a pool: moves objects out of almost empty zspages, so that their pages are free.
 //!
 //! Linux: `zs_compact`, `__zs_compact`, `migrate_zspage`, `zs_can_compact`, `zs_shrinker_count`
-//! (mm/zsmalloc.c, 6.1). The source is the first zspage that is almost empty, the destination the
-//! first that is almost full; each is taken off its list, and put back when it is done with.
+//! (mm/zsmalloc.c, 6.1). The source is the first zspage of the emptiest list, the destination the
+//! first of the fullest with room; each is taken off its list, and put back when it is done with.
 //!
 //! Invariant: compaction changes no handle and no number of objects.
 
@@ -33,16 +33,14 @@ impl ZsPool {
 
     fn compact_class(&mut self, class: usize, freed: &mut Vec<Pfn>) -> u64 {
         let mut moved = 0;
-        while let Some(source) =
-            self.take_first(class, [ZspageFullness::AlmostEmpty, ZspageFullness::AlmostFull])
-        {
+        let emptiest = || ZspageFullness::WITH_ROOM.into_iter();
+        while let Some(source) = self.take_first(class, emptiest()) {
             if self.class_freeable(class) == 0 {
                 self.list(source);
                 return moved;
             }
             let is_stuck = loop {
-                let fullest = [ZspageFullness::AlmostFull, ZspageFullness::AlmostEmpty];
-                let Some(to) = self.take_first(class, fullest) else { break true };
+                let Some(to) = self.take_first(class, emptiest().rev()) else { break true };
                 moved += self.move_objects(source, to) * u64::from(self.class(class).size);
                 self.list(to);
                 if self.zspages[source.idx()].inuse == 0 {
@@ -61,8 +59,12 @@ impl ZsPool {
     }
 
     /// Takes the first zspage of the first list that has one off that list.
-    fn take_first(&mut self, class: usize, lists: [ZspageFullness; 2]) -> Option<ZspageId> {
-        let first = lists.into_iter().find_map(|list| self.classes[class].first(list))?;
+    fn take_first(
+        &mut self,
+        class: usize,
+        mut lists: impl Iterator<Item = ZspageFullness>,
+    ) -> Option<ZspageId> {
+        let first = lists.find_map(|list| self.classes[class].first(list))?;
         self.unlist(first);
         Some(first)
     }
@@ -72,7 +74,7 @@ impl ZsPool {
         let mut nr_moved = 0;
         for at in 0..self.zspages[from.idx()].objects.len() {
             let ObjectSpace::Used(handle) = self.zspages[from.idx()].objects[at] else { continue };
-            if self.zspages[to.idx()].fullness() == ZspageFullness::Full {
+            if self.zspages[to.idx()].fullness(self.policy) == ZspageFullness::FULL {
                 break;
             }
             let new = self.zspages[to.idx()].take_object(handle);

@@ -2,7 +2,7 @@
 //!
 //! Linux: mm/zsmalloc.c (6.1). An object lies in a *zspage*, one to four pages that need not be
 //! adjacent, together with objects of its size class only. The zspages of a class are in groups by
-//! fullness ([`ZspageFullness`]); an object goes into an almost full one if possible. A *handle* names an
+//! fullness ([`ZspageFullness`]); an object goes into the fullest with room. A *handle* names an
 //! object, because compaction moves objects between zspages ([`compact`]).
 //!
 //! The pool holds no bytes and takes no pages: the caller brings the pages of a new zspage and gets
@@ -21,6 +21,7 @@ pub mod compact;
 pub mod size_class;
 mod zspage;
 
+use crate::config::ZsmallocPolicy;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
 use crate::units::Pfn;
@@ -63,6 +64,8 @@ struct ObjectPlace {
 /// A pool.
 #[derive(Clone, Debug, State)]
 pub(crate) struct ZsPool {
+    #[state(skip)] // fixed
+    policy: ZsmallocPolicy,
     #[state(skip)] // follows from the page size
     sizes: SizeClasses,
     /// The zspages of each class, in the order of the classes.
@@ -76,10 +79,11 @@ pub(crate) struct ZsPool {
 }
 
 impl ZsPool {
-    pub fn new(page_size: PageSize) -> ZsPool {
-        let sizes = SizeClasses::new(page_size);
+    pub fn new(page_size: PageSize, policy: ZsmallocPolicy) -> ZsPool {
+        let sizes = SizeClasses::new(page_size, policy);
         let classes = sizes.all().iter().map(|_| ClassZspages::default()).collect();
         ZsPool {
+            policy,
             sizes,
             classes,
             zspages: Vec::new(),
@@ -111,7 +115,7 @@ impl ZsPool {
     /// The zspage that takes the next object of a class (Linux `find_get_zspage`).
     fn zspage_with_room(&self, class: usize) -> Option<ZspageId> {
         let lists = &self.classes[class];
-        lists.first(ZspageFullness::AlmostFull).or_else(|| lists.first(ZspageFullness::AlmostEmpty))
+        ZspageFullness::WITH_ROOM.into_iter().rev().find_map(|fullness| lists.first(fullness))
     }
 
     /// Number of pages that the caller must bring to store an object of `size` bytes.
@@ -150,7 +154,7 @@ impl ZsPool {
         it.free_object(at);
         self.classes[usize::from(it.class)].nr_objects -= 1;
         match self.fix_fullness(zspage) {
-            ZspageFullness::Empty => self.remove_zspage(zspage),
+            ZspageFullness::EMPTY => self.remove_zspage(zspage),
             _ => ZspagePages::NONE,
         }
     }
@@ -209,7 +213,7 @@ impl ZsPool {
     /// `fix_fullness_group`). An empty zspage is on no list.
     fn fix_fullness(&mut self, id: ZspageId) -> ZspageFullness {
         let it = &self.zspages[id.idx()];
-        let (listed, now) = (it.listed, it.fullness());
+        let (listed, now) = (it.listed, it.fullness(self.policy));
         if listed != now {
             self.unlist(id);
             self.list(id);

@@ -3,10 +3,11 @@
 //! Linux: `zs_create_pool`, `get_pages_per_zspage`, `get_size_class_index`, `can_merge`
 //! (mm/zsmalloc.c, 6.1; `ZS_MAX_ZSPAGE_ORDER` 2). A zspage is 1 to 4 pages, as many as waste the
 //! smallest percentage. Neighbouring classes with equal zspages and equal numbers of objects are one
-//! class, of the largest size. (From Linux 6.3 on a zspage has up to 8 pages.)
+//! class, of the largest size. From Linux 6.3 on a zspage has up to 8 pages.
 //!
 //! Invariant: the classes are in the order of falling sizes; each size has one class.
 
+use crate::config::ZsmallocPolicy;
 use crate::units::page_size::PageSize;
 use alloc::vec::Vec;
 
@@ -16,8 +17,16 @@ pub(super) const ZS_HANDLE_SIZE: u32 = 8;
 /// Smallest object (Linux `ZS_MIN_ALLOC_SIZE`).
 const ZS_MIN_ALLOC_SIZE: u32 = 32;
 
-/// Most pages of a zspage (Linux `ZS_MAX_PAGES_PER_ZSPAGE`).
-pub(super) const ZS_MAX_PAGES_PER_ZSPAGE: usize = 4;
+/// Most pages of a zspage (Linux `ZS_MAX_PAGES_PER_ZSPAGE`), of any kernel.
+pub(super) const ZS_MAX_PAGES_PER_ZSPAGE: usize = 8;
+
+/// The same for a kernel.
+const fn max_pages(policy: ZsmallocPolicy) -> u32 {
+    match policy {
+        ZsmallocPolicy::Linux61 => 4,
+        ZsmallocPolicy::Linux612 => ZS_MAX_PAGES_PER_ZSPAGE as u32,
+    }
+}
 
 /// log2 of the number of classes before merging (Linux `CLASS_BITS`).
 const CLASS_BITS: u32 = 8;
@@ -34,8 +43,8 @@ pub struct SizeClass {
 }
 
 impl SizeClass {
-    fn of(size: u32, page: u32) -> SizeClass {
-        let pages_per_zspage = pages_per_zspage(size, page);
+    fn of(size: u32, page: u32, max_pages: u32) -> SizeClass {
+        let pages_per_zspage = pages_per_zspage(size, page, max_pages);
         let objs_per_zspage = pages_per_zspage * page / size;
         SizeClass { size, pages_per_zspage, objs_per_zspage }
     }
@@ -47,10 +56,10 @@ impl SizeClass {
 }
 
 /// Number of pages of which the largest percentage is used; the smaller number of two equals.
-fn pages_per_zspage(size: u32, page: u32) -> u32 {
+fn pages_per_zspage(size: u32, page: u32, max_pages: u32) -> u32 {
     let used = |nr: u32| (nr * page - nr * page % size) * 100 / (nr * page);
     let better = |best: u32, nr: u32| if used(nr) > used(best) { nr } else { best };
-    (2..=ZS_MAX_PAGES_PER_ZSPAGE as u32).fold(1, better)
+    (2..=max_pages).fold(1, better)
 }
 
 /// The classes of a page size.
@@ -67,7 +76,8 @@ pub struct SizeClasses {
 
 impl SizeClasses {
     /// The classes of a machine with pages of this size.
-    pub fn new(page_size: PageSize) -> SizeClasses {
+    pub fn new(page_size: PageSize, policy: ZsmallocPolicy) -> SizeClasses {
+        let max_pages = max_pages(policy);
         let page = page_size.bytes() as u32;
         let step = page >> CLASS_BITS;
         let nr_steps = (page - ZS_MIN_ALLOC_SIZE).div_ceil(step) + 1;
@@ -75,7 +85,7 @@ impl SizeClasses {
         let mut of_step = alloc::vec![0; nr_steps as usize];
         let mut huge_class_size = page;
         for nr in (0..nr_steps).rev() {
-            let class = SizeClass::of((ZS_MIN_ALLOC_SIZE + nr * step).min(page), page);
+            let class = SizeClass::of((ZS_MIN_ALLOC_SIZE + nr * step).min(page), page, max_pages);
             let is_like = |last: &&SizeClass| {
                 last.pages_per_zspage == class.pages_per_zspage
                     && last.objs_per_zspage == class.objs_per_zspage
@@ -138,7 +148,7 @@ mod tests {
 
     #[test]
     fn classes_are_those_of_the_kernel() {
-        let classes = SizeClasses::new(PageSize::Kib4);
+        let classes = SizeClasses::new(PageSize::Kib4, ZsmallocPolicy::Linux61);
         for (size, objs_per_zspage, pages_per_zspage) in KERNEL_ROWS {
             let class = SizeClass { size, pages_per_zspage, objs_per_zspage };
             assert!(classes.all().contains(&class), "{class:?}: {:?}", classes.all());
@@ -152,8 +162,20 @@ mod tests {
     }
 
     #[test]
+    fn later_kernels_have_longer_zspages() {
+        let classes = SizeClasses::new(PageSize::Kib4, ZsmallocPolicy::Linux612);
+        // The largest classes in Documentation/mm/zsmalloc.rst (6.12), with up to 8 pages a zspage.
+        let largest = [(4096, 1, 1), (3632, 9, 8), (3584, 8, 7), (3504, 7, 6), (3408, 6, 5)];
+        for (class, (size, objs_per_zspage, pages_per_zspage)) in classes.all().iter().zip(largest)
+        {
+            assert_eq!(*class, SizeClass { size, pages_per_zspage, objs_per_zspage });
+        }
+        assert_eq!(classes.huge_class_size(), 3632 - 7);
+    }
+
+    #[test]
     fn an_object_goes_to_the_class_with_its_handle() {
-        let classes = SizeClasses::new(PageSize::Kib4);
+        let classes = SizeClasses::new(PageSize::Kib4, ZsmallocPolicy::Linux61);
         let size_of = |size| classes.all()[classes.class_of(size)].size;
         assert_eq!((size_of(1), size_of(24), size_of(25)), (32, 32, 48));
         assert_eq!((size_of(3256), size_of(3257), size_of(4096)), (3264, 4096, 4096));
@@ -168,7 +190,7 @@ mod tests {
 
     #[test]
     fn larger_pages_have_larger_steps() {
-        let classes = SizeClasses::new(PageSize::Kib64);
+        let classes = SizeClasses::new(PageSize::Kib64, ZsmallocPolicy::Linux61);
         assert_eq!(classes.all()[0].size, 65536);
         assert!(classes.class_of(65536) == 0 && classes.all().len() < 256);
         assert_eq!(classes.all().last().map(|class| class.size), Some(32));

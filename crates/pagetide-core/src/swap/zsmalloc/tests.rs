@@ -1,6 +1,7 @@
 //! A pool against a naive model: each object with its size, each zspage a set of objects.
 
 use super::*;
+use crate::config::ZsmallocPolicy;
 use alloc::collections::{BTreeMap, BTreeSet};
 
 /// Brings pages with rising numbers.
@@ -14,7 +15,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let pool = ZsPool::new(PageSize::Kib4);
+        let pool = ZsPool::new(PageSize::Kib4, ZsmallocPolicy::Linux61);
         Bench { pool, next_page: 0, held: BTreeSet::new(), sizes: BTreeMap::new() }
     }
 

@@ -7,6 +7,7 @@
 //! Invariant: `inuse` places hold a handle; the others are on the list that begins at `first_free`.
 
 use super::{ZsHandle, ZsPool, ZspagePages};
+use crate::config::ZsmallocPolicy;
 use crate::units::digest::State;
 use alloc::vec::Vec;
 
@@ -26,39 +27,42 @@ impl ZspageId {
     }
 }
 
-/// ZspageFullness of a zspage (Linux `enum fullness_group`).
+/// How full a zspage is, as far as lists tell (Linux `enum fullness_group`): from 0, an empty one,
+/// whose pages are freed at once, to [`Self::FULL`]. Linux 6.1 knows two between: up to three
+/// quarters of the places, and more. Since 6.3 there is one for each tenth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
-#[repr(u8)]
-pub(super) enum ZspageFullness {
-    /// No object: its pages are freed at once.
-    Empty,
-    /// Up to three quarters of its places.
-    AlmostEmpty,
-    /// More, and at least one place is free.
-    AlmostFull,
-    Full,
-}
+pub(super) struct ZspageFullness(u8);
 
 impl ZspageFullness {
-    pub const COUNT: usize = 4;
-    pub const ALL: [ZspageFullness; ZspageFullness::COUNT] = [
-        ZspageFullness::Empty,
-        ZspageFullness::AlmostEmpty,
-        ZspageFullness::AlmostFull,
-        ZspageFullness::Full,
-    ];
+    pub const COUNT: usize = 12;
+    pub const EMPTY: ZspageFullness = ZspageFullness(0);
+    pub const FULL: ZspageFullness = ZspageFullness(11);
+    /// Those between, by rising fullness.
+    pub const WITH_ROOM: [ZspageFullness; 10] = {
+        let mut all = [ZspageFullness::EMPTY; 10];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = ZspageFullness(at as u8 + 1);
+            at += 1;
+        }
+        all
+    };
 
-    pub fn of(inuse: u16, places: usize) -> ZspageFullness {
+    pub fn of(inuse: u16, places: usize, policy: ZsmallocPolicy) -> ZspageFullness {
         let inuse = usize::from(inuse);
         if inuse == 0 {
-            ZspageFullness::Empty
+            return ZspageFullness::EMPTY;
         } else if inuse == places {
-            ZspageFullness::Full
-        } else if inuse <= 3 * places / 4 {
-            ZspageFullness::AlmostEmpty
-        } else {
-            ZspageFullness::AlmostFull
+            return ZspageFullness::FULL;
         }
+        ZspageFullness(match policy {
+            ZsmallocPolicy::Linux61 => 1 + u8::from(inuse > 3 * places / 4),
+            ZsmallocPolicy::Linux612 => 1 + (100 * inuse / places / 10) as u8,
+        })
+    }
+
+    pub fn idx(self) -> usize {
+        self.0.into()
     }
 }
 
@@ -76,7 +80,7 @@ pub(super) struct Zspage {
     first_free: u16,
     pub pages: ZspagePages,
     pub objects: Vec<ObjectSpace>,
-    /// The list that the zspage is on; [`ZspageFullness::Empty`]: none.
+    /// The list that the zspage is on; [`ZspageFullness::EMPTY`]: none.
     pub listed: ZspageFullness,
     prev: ZspageId,
     next: ZspageId,
@@ -90,14 +94,14 @@ impl Zspage {
             first_free: 0,
             pages,
             objects: (1..=places).map(ObjectSpace::Free).collect(),
-            listed: ZspageFullness::Empty,
+            listed: ZspageFullness::EMPTY,
             prev: ZspageId::NONE,
             next: ZspageId::NONE,
         }
     }
 
-    pub fn fullness(&self) -> ZspageFullness {
-        ZspageFullness::of(self.inuse, self.objects.len())
+    pub fn fullness(&self, policy: ZsmallocPolicy) -> ZspageFullness {
+        ZspageFullness::of(self.inuse, self.objects.len(), policy)
     }
 
     /// Takes the first free place for an object. There is one.
@@ -140,7 +144,7 @@ impl Default for ClassZspages {
 
 impl ClassZspages {
     pub fn first(&self, fullness: ZspageFullness) -> Option<ZspageId> {
-        self.heads[fullness as usize].real()
+        self.heads[fullness.idx()].real()
     }
 }
 
@@ -155,22 +159,23 @@ impl ZsPool {
         core::iter::successors(first, |id| self.zspages[id.idx()].next.real())
     }
 
-    /// Puts a zspage on the list of its fullness: at the head, or behind a head that is fuller.
+    /// Puts a zspage on the list of its fullness: at the head, or (6.1) behind a head that is fuller.
     pub(super) fn list(&mut self, id: ZspageId) {
         let it = &self.zspages[id.idx()];
-        let (class, fullness, inuse) = (usize::from(it.class), it.fullness(), it.inuse);
-        if fullness == ZspageFullness::Empty {
+        let (class, fullness, inuse) = (usize::from(it.class), it.fullness(self.policy), it.inuse);
+        if fullness == ZspageFullness::EMPTY {
             return;
         }
-        let head = self.classes[class].heads[fullness as usize];
-        let is_behind = head.real().is_some_and(|head| inuse < self.zspages[head.idx()].inuse);
+        let head = self.classes[class].heads[fullness.idx()];
+        let is_behind = self.policy == ZsmallocPolicy::Linux61
+            && head.real().is_some_and(|head| inuse < self.zspages[head.idx()].inuse);
         let (prev, next) = match is_behind {
             true => (head, self.zspages[head.idx()].next),
             false => (ZspageId::NONE, head),
         };
         match is_behind {
             true => self.zspages[head.idx()].next = id,
-            false => self.classes[class].heads[fullness as usize] = id,
+            false => self.classes[class].heads[fullness.idx()] = id,
         }
         if next != ZspageId::NONE {
             self.zspages[next.idx()].prev = id;
@@ -183,14 +188,14 @@ impl ZsPool {
     pub(super) fn unlist(&mut self, id: ZspageId) {
         let it = &mut self.zspages[id.idx()];
         let (class, prev, next) = (usize::from(it.class), it.prev, it.next);
-        let listed = core::mem::replace(&mut it.listed, ZspageFullness::Empty);
+        let listed = core::mem::replace(&mut it.listed, ZspageFullness::EMPTY);
         (it.prev, it.next) = (ZspageId::NONE, ZspageId::NONE);
-        if listed == ZspageFullness::Empty {
+        if listed == ZspageFullness::EMPTY {
             return;
         }
         match prev.real() {
             Some(prev) => self.zspages[prev.idx()].next = next,
-            None => self.classes[class].heads[listed as usize] = next,
+            None => self.classes[class].heads[listed.idx()] = next,
         }
         if next != ZspageId::NONE {
             self.zspages[next.idx()].prev = prev;

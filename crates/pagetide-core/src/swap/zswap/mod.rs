@@ -29,7 +29,6 @@ use super::zsmalloc::{ZsHandle, ZsPool};
 use crate::frames::page_alloc::Memory;
 use crate::interface::kernel::Kernel;
 use crate::units::digest::State;
-use crate::units::page_size::PageSize;
 use crate::units::{MemcgId, NodeId, SwapSlot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -148,10 +147,10 @@ pub(crate) struct Zswap {
 }
 
 impl Zswap {
-    fn new(options: ZswapOptions, page_size: PageSize, nr_nodes: usize) -> Zswap {
+    fn new(options: ZswapOptions, pool: ZsPool, nr_nodes: usize) -> Zswap {
         Zswap {
             options,
-            pool: ZsPool::new(page_size),
+            pool,
             stats: ZswapStats::default(),
             reached_full: false,
             by_slot: Vec::new(),
@@ -235,7 +234,8 @@ impl Memory {
 impl Kernel {
     /// Puts zswap in front of all swap areas on disks. Must be called before a page is swapped out.
     pub fn enable_zswap(&mut self, options: ZswapOptions) {
-        let zswap = Zswap::new(options, self.mem.page_size, self.mem.pgdat.len());
+        let pool = ZsPool::new(self.mem.page_size, self.config.zsmalloc);
+        let zswap = Zswap::new(options, pool, self.mem.pgdat.len());
         self.swap.zswap = Some(Box::new(zswap));
         self.groups.idle_groups.forget();
     }

@@ -88,12 +88,15 @@ impl Kernel {
         let compressor = zswap.options.compressor;
         self.mem.work.cache_ops += 1;
         let content = match content {
-            PageContent::Zeroes | PageContent::SameFilled => {
+            PageContent::Zeroes | PageContent::SameFilled if !self.era.records_zero_pages => {
                 // The whole page is compared, which takes as long as clearing it.
                 self.mem.work.pages_zeroed += 1;
                 ZswapContent::Same
             }
-            PageContent::Compressible { .. } | PageContent::Incompressible => {
+            PageContent::Zeroes
+            | PageContent::SameFilled
+            | PageContent::Compressible { .. }
+            | PageContent::Incompressible => {
                 compressor.count_compressed(&mut self.mem.work);
                 let size = compressor.compressed_size(content, page_bytes);
                 if u64::from(size) >= page_bytes {

@@ -7,7 +7,7 @@
 use crate::world::TestWorld;
 use pagetide_core::config::{
     CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, PolicySet, Thp, ThpDefrag,
-    ZswapPolicy,
+    ZeroPagesPolicy, ZsmallocPolicy, ZswapPolicy,
 };
 use pagetide_core::frames::gfp::{Gfp, MigrateType};
 use pagetide_core::frames::node::{NodeSpec, ZoneSpec};
@@ -117,6 +117,10 @@ impl Storm {
             let compressor = Compressor::ALL[dice.draw(Compressor::ALL.len() as u64) as usize];
             let zswap = [ZswapPolicy::Linux61, ZswapPolicy::Linux612][dice.draw(2) as usize];
             machine.choose(zswap).unwrap().discard();
+            if zswap == ZswapPolicy::Linux612 {
+                machine.choose(ZeroPagesPolicy::Linux612).unwrap().discard();
+                machine.choose(ZsmallocPolicy::Linux612).unwrap().discard();
+            }
             machine.enable_zswap(ZswapOptions {
                 compressor,
                 max_pool_percent: [1, 5, 40][dice.draw(3) as usize],

@@ -3,7 +3,8 @@
 
 use super::weather::{RandomDraw, PAGE};
 use pagetide_core::config::{
-    CgroupVersion, ControlValue, Policy, PolicyChoice, Sysctl, ZswapPolicy,
+    CgroupVersion, ControlValue, Policy, PolicyChoice, Sysctl, ZeroPagesPolicy, ZsmallocPolicy,
+    ZswapPolicy,
 };
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_core::swap::content::ContentMix;
@@ -375,7 +376,12 @@ pub fn enable_zswap(setup: &mut Setup, seed: u64) {
         return;
     }
     let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x7a73_7761_7070_7a73));
-    setup.policies.choose(draw.of(&[ZswapPolicy::Linux61, ZswapPolicy::Linux612]));
+    let zswap = draw.of(&[ZswapPolicy::Linux61, ZswapPolicy::Linux612]);
+    setup.policies.choose(zswap);
+    if zswap == ZswapPolicy::Linux612 {
+        setup.policies.choose(ZeroPagesPolicy::Linux612);
+        setup.policies.choose(ZsmallocPolicy::Linux612);
+    }
     setup.machine.zswap = Some(ZswapOptions {
         compressor: draw.of(&Compressor::ALL),
         max_pool_percent: draw.of(&[0, 1, 5, 50]),

@@ -16,11 +16,13 @@
 mod bounds;
 mod bounds_6_12;
 mod bounds_compete;
+mod bounds_compressed;
 mod bounds_proposals;
 
 use bounds::{Case, Grade, Off, Time, CASES};
 use bounds_6_12::{Held, CASES_6_12};
 use bounds_compete::CASES_COMPETE;
+use bounds_compressed::{COMPRESSED_6_1, COMPRESSED_6_12};
 use bounds_proposals::CASES_PROPOSALS;
 use pagetide_lab::plan::RunPlan;
 use pagetide_lab::world::Simulator;
@@ -55,6 +57,8 @@ fn experiments() -> PathBuf {
 const OF_LINUX: &str = "";
 /// Cases in which two or three programs compete.
 const COMPETING: &str = "compete";
+/// Cases with zram or zswap.
+const COMPRESSED: &str = "compressed";
 /// Cases of the proposals.
 const OF_PROPOSALS: &str = "proposals";
 
@@ -363,6 +367,18 @@ fn competing_programs_are_as_close_to_the_kernel_as_they_were() {
 }
 
 #[test]
+fn compressed_swap_is_as_close_to_the_kernels_as_it_was() {
+    for (kernel, cases) in [("linux-6.1", COMPRESSED_6_1), ("linux-6.12", COMPRESSED_6_12)] {
+        let dir = format!("{COMPRESSED}/{kernel}");
+        hold(cases, |case| {
+            let variants = names(&dir, &format!("{}.", case.name), ".json");
+            assert!(!variants.is_empty(), "{}: no reference", case.name);
+            compare_with(COMPRESSED, case.name, kernel, variants)
+        });
+    }
+}
+
+#[test]
 fn cases_of_linux_6_12_are_as_close_to_the_kernel_as_they_were() {
     let of = |case: &Held| names("linux-6.12", &format!("{}.", case.name), ".json");
     let mut recorded: BTreeSet<_> = names("linux-6.12", "", ".json").into_iter().collect();
@@ -379,9 +395,10 @@ fn cases_of_linux_6_12_are_as_close_to_the_kernel_as_they_were() {
 /// `PAGETIDE_ACCEPT=1` writes the files, which a change of what the simulator counts makes necessary.
 #[test]
 fn fitted_costs_are_those_of_the_recordings() {
-    let dirs = ["linux-6.1", "proposals/linux-6.1", "../proposals/linux-6.1"];
+    let dirs =
+        ["linux-6.1", "compressed/linux-6.1", "proposals/linux-6.1", "../proposals/linux-6.1"];
     let recordings = dirs.map(|dir| (dir, names(dir, "machine-costs.", ".json")));
-    assert_eq!(recordings.iter().map(|(_, names)| names.len()).sum::<usize>(), 4);
+    assert_eq!(recordings.iter().map(|(_, names)| names.len()).sum::<usize>(), 5);
     for (dir, variants) in recordings {
         for variant in variants {
             let cpus = variant.strip_suffix("cpus").or(variant.strip_suffix("cpu")).unwrap();
