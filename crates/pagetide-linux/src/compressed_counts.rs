@@ -108,6 +108,7 @@ pub fn put_compressed(
 mod tests {
     use super::*;
     use pagetide_scenario::metric::{KeyNames, Owner, RunMetricSet, Scope};
+    use pagetide_testing::setup;
 
     fn snapshot(texts: &[(&str, &str)]) -> CompressedCounts {
         let mut snapshot = CompressedCounts::default();
@@ -134,7 +135,11 @@ mod tests {
         let phase = Scope::Phase { task: Owner::new("t"), phase: "p".to_owned() };
         put_compressed(&mut metrics.of(phase), ScopeKind::Phase, [&begin, &end], &[]);
         put_compressed(&mut metrics.of(Scope::Machine), ScopeKind::Machine, [&begin, &end], &[]);
-        let texts = metrics.into_texts(&KeyNames::default());
+        let setup = setup(
+            "machine.memory = '1GiB'\n[[task]]\nname = 't'\n[[task.phase]]\nname = 'p'\n\
+             workload = 'touch'\nsize = '1MiB'\n",
+        );
+        let texts = metrics.into_texts(&KeyNames::of(&setup));
         let value = |key: &str| texts.get(key).map(|metric| metric.value);
         assert_eq!(value("t.p.zram.orig_data_size"), Some(16384.0));
         assert_eq!(value("t.p.zram.mem_used_max"), None, "of the whole run only");

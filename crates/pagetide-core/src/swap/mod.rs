@@ -170,6 +170,11 @@ impl SwapAreas {
         area.zram().is_some_and(|zram| zram.is_on_disk(slot.0 - area.first))
     }
 
+    /// Whether the page of a slot is only recorded as all zeroes.
+    pub fn is_zero_page(&self, slot: SwapSlot) -> bool {
+        self[slot].is_zero(slot)
+    }
+
     /// The pools of compressed pages, each with its name.
     pub(crate) fn pools(&self) -> impl Iterator<Item = (ZsPoolId, &ZsPool)> {
         let of_zrams = (0..)

@@ -20,17 +20,17 @@ const NO_WRITEBACK: &str =
 
 /// The cases on Linux 6.1.
 pub const COMPRESSED_6_1: &[Held] = &[
-    held("zram", (90, 1.9), (91, 3.2), 5, SLABS),
-    held("zram-disk", (19, 0.5), (22, 1.4), 1, SLABS),
-    held("zram-limit", (29, 1.4), (31, 0.9), 2, SLABS),
-    held("zswap", (20, 1.3), (100, 3.9), 5, NO_WRITEBACK),
-    held("zswap-poor", (7, 1.9), (35, 2.4), 2, SLABS),
+    held("zram", (90, 2.0), (91, 3.2), 5, SLABS),
+    held("zram-disk", (19, 0.6), (22, 1.5), 1, SLABS),
+    held("zram-limit", (29, 1.4), (31, 1.0), 2, SLABS),
+    held("zswap", (20, 1.3), (100, 4.2), 5, NO_WRITEBACK),
+    held("zswap-poor", (7, 2.0), (35, 2.5), 2, SLABS),
 ];
 
 /// The cases on Linux 6.12.
 pub const COMPRESSED_6_12: &[Held] = &[
-    held("zram", (60, 2.9), (64, 5.6), 17, AGES),
-    held("zswap", (10, 2.0), (47, 5.6), 8, AGES),
-    held("zswap-poor", (7, 0.9), (32, 4.9), 3, AGES),
-    held("zswap-shrinker", (7, 31.5), (68, 15.4), 24, ROTATES),
+    held("zram", (60, 3.0), (64, 5.7), 17, AGES),
+    held("zswap", (10, 2.1), (47, 5.7), 8, AGES),
+    held("zswap-poor", (7, 1.0), (32, 5.0), 3, AGES),
+    held("zswap-shrinker", (7, 31.6), (68, 15.5), 24, ROTATES),
 ];
