@@ -216,6 +216,7 @@ impl SwapArea {
         let slot = &mut self.slots[at as usize];
         slot.cached = pfn.0 + 1;
         slot.mapped = false;
+        slot.is_zero = false;
         slot.memcg = memcg;
         slot.shadow = Shadow::NONE;
         self.nr_used += 1;

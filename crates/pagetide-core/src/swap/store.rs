@@ -37,7 +37,8 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn swap_store(&mut self, pfn: Pfn, ctx: &Ctx) -> SwapStore {
         let page = &self.mem.pages[pfn];
         let (slot, nr, memcg) = (SwapSlot(page.private), page.nr_pages(), page.memcg);
-        if self.era.records_zero_pages && nr == 1 && self.record_zero_page(pfn, slot, ctx.cpu) {
+        let may_be_zero = self.era.records_zero_pages || self.swap[slot].is_zero(slot);
+        if may_be_zero && nr == 1 && self.record_zero_page(pfn, slot, ctx.cpu) {
             return SwapStore::Stored;
         }
         let has_zswap = self.swap.zswap.is_some() && !self.swap[slot].is_synchronous();
@@ -76,7 +77,9 @@ impl<O: Owners> Manager<O> {
     /// Records a page of zeroes in the bitmap of its area (Linux `swap_zeromap_folio_set`, 6.12).
     /// Returns false for another page. Pages of a machine without compressed swap have no contents.
     fn record_zero_page(&mut self, pfn: Pfn, slot: SwapSlot, cpu: Cpu) -> bool {
-        let is_zero = self.swap.has_pools() && self.content_of(pfn) == PageContent::Zeroes;
+        let is_zero = self.era.records_zero_pages
+            && self.swap.has_pools()
+            && self.content_of(pfn) == PageContent::Zeroes;
         self.swap[slot].set_zero(slot, is_zero);
         if is_zero {
             self.mem.work.pages_zeroed += 1;
