@@ -32,7 +32,7 @@ const ZSWAP: [(&str, &MetricDecl); 9] = [
     ("written_back_pages", declared::ZSWAP_WRITTEN),
     ("pool_limit_hit", declared::ZSWAP_LIMIT),
     ("reject_compress_poor", declared::ZSWAP_POOR),
-    // Since 2025 the algorithms fail if a page does not become smaller. 6.1 then counts nothing.
+    // An algorithm may fail if a page does not become smaller (6.12).
     ("reject_compress_fail", declared::ZSWAP_POOR),
     ("reject_alloc_fail", declared::ZSWAP_NO_MEMORY),
     ("reject_reclaim_fail", declared::ZSWAP_UNRECLAIMED),
