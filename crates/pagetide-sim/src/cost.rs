@@ -445,6 +445,7 @@ mod tests {
             Work { pages_scanned: 1, ..NOTHING },
             Work { pages_skipped: 1, ..NOTHING },
             Work { rmap_walks: 1, ..NOTHING },
+            Work { ptes_walked: 1, ..NOTHING },
             Work { lru_moves: 1, ..NOTHING },
             Work { refaults: 1, ..NOTHING },
             Work { lruvecs_visited: 1, ..NOTHING },

@@ -149,8 +149,14 @@ fn a_switch_keeps_every_page() {
 fn a_time_to_live_that_cannot_be_met_kills() {
     let mut world = world(config());
     world.machine.write_control("lru_gen.min_ttl_ms", "1000000").unwrap().discard();
-    let (mm, heap) = fill(&mut world, 8000);
-    assert!(world.machine.is_exited(mm), "{heap:?}");
+    let (mm, heap) = world.heap(8000, Advice::Normal);
+    for page in 0..8000 {
+        if world.machine.is_exited(mm) {
+            break;
+        }
+        world.access(mm, heap, page, true);
+    }
+    assert!(world.machine.is_exited(mm));
     assert_eq!(world.count(Event::OomKill), 1);
 }
 
@@ -158,24 +164,14 @@ fn a_time_to_live_that_cannot_be_met_kills() {
 fn memory_older_than_the_time_to_live_is_taken() {
     let mut world = world(config());
     world.machine.write_control("lru_gen.min_ttl_ms", "1000").unwrap().discard();
-    // The machine has been up for an hour.
-    world.now = 3_600_000_000_000;
-    let (mm, _) = fill(&mut world, 4000);
+    let (mm, heap) = world.heap(8000, Advice::Normal);
+    for page in 0..8000 {
+        world.now += 10_000_000;
+        world.access(mm, heap, page, true);
+    }
     assert!(world.count(Event::PgscanKswapd) > 0);
     assert!(!world.machine.is_exited(mm));
     assert_eq!(world.count(Event::OomKill), 0);
-}
-
-/// Writes a heap, unless its task is killed.
-fn fill(world: &mut TestWorld, pages: u64) -> (MmId, VmaId) {
-    let (mm, heap) = world.heap(pages, Advice::Normal);
-    for page in 0..pages {
-        if world.machine.is_exited(mm) {
-            break;
-        }
-        world.access(mm, heap, page, true);
-    }
-    (mm, heap)
 }
 
 #[test]

@@ -130,8 +130,6 @@ fn a_knob_is_explained_in_full() {
 fn what_is_not_modelled_is_said() {
     for (name, topic) in [
         ("tmpfs", "tmpfs"),
-        ("MGLRU", "mglru"),
-        ("lru_gen", "mglru"),
         ("memory.swap.high", "memory.swap.high"),
         ("group.web.memory.swap.high", "memory.swap.high"),
     ] {

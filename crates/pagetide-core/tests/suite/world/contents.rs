@@ -422,8 +422,7 @@ impl ContentsModel {
             None => {
                 let swap = machine.swap();
                 let is_in_zram = swap[slot].zram().is_some() && !swap.is_written_back(slot);
-                let is_stored =
-                    is_in_zram || swap.is_in_zswap(slot) || swap.is_zero_page(slot);
+                let is_stored = is_in_zram || swap.is_in_zswap(slot) || swap.is_zero_page(slot);
                 let slots = if is_stored { &self.stored } else { &self.slots };
                 Some(slots.get(&slot.0).copied().unwrap_or([1 << 63; 4]))
             }
