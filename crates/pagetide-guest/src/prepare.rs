@@ -164,11 +164,7 @@ pub fn write_knob(name: &str, text: &str) -> io::Result<()> {
 pub fn sysctls(setup: &Setup) {
     // Large anonymous regions are mapped, but never touched completely.
     let _ = fs::write("/proc/sys/vm/overcommit_memory", "1");
-    let generations = Path::new("/sys/kernel/mm/lru_gen/enabled");
-    if generations.exists() {
-        let is_on = setup.policies.of() == Some(LruPolicy::Mglru);
-        let _ = fs::write(generations, if is_on { "7" } else { "0" });
-    }
+    select_lru(setup);
     policies(setup);
     let refused =
         write_with_retries(&setup.sysctls, |write| write_knob(&write.name(), &write.to_string()));
@@ -178,6 +174,16 @@ pub fn sysctls(setup: &Setup) {
             io::ErrorKind::NotFound => line(format_args!("@lacks {name}")),
             _ => line(format_args!("@refuses {name} = {write}: {error}")),
         }
+    }
+}
+
+/// Selects the two lists or generations. A kernel without generations has the two lists.
+fn select_lru(setup: &Setup) {
+    let wants_generations = setup.policies.of() == Some(LruPolicy::Mglru);
+    match write_knob("lru_gen.enabled", if wants_generations { "7" } else { "0" }) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !wants_generations => {}
+        Err(error) => line(format_args!("@refuses policy lru: {error}")),
     }
 }
 

@@ -37,7 +37,7 @@ impl Kernel {
         for node in (0..self.nr_nodes()).map(|node| NodeId(node as u8)) {
             let Some(generations) = self.groups.generations(memcg, node) else { return };
             if node == NodeId(0) {
-                let _ = writeln!(text, "memcg {:5} {}", memcg.0, self.path_of_group(memcg));
+                let _ = writeln!(text, "memcg {:5} {}", memcg.0 + 1, self.path_of_group(memcg));
             }
             let _ = writeln!(text, " node {:5}", node.0);
             for seq in generations.seqs(false) {
