@@ -452,6 +452,9 @@ class Policy(_Table):
     mglru_look_around: Literal["on", "off"] | None = None
     """Whether eviction looks at the page-table entries around a used one (lru_gen_look_around). For policy
     lru = mglru. Default: on."""
+    mglru_memcg_lru: Literal["on", "off"] | None = None
+    """Whether global reclaim chooses groups by generation (shrink_many). For policy lru = mglru of Linux
+    6.12. Default: on."""
     mglru_page_table_walks: Literal["on", "off"] | None = None
     """Whether ageing walks over page tables (walk_mm). For policy lru = mglru. Default: on."""
     mglru_tiers: Literal["on", "off"] | None = None

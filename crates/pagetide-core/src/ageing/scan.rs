@@ -36,6 +36,11 @@ impl LruvecScan {
         }
     }
 
+    /// Whether the scan ended because the group has no old pages left.
+    pub fn is_aged(&self) -> bool {
+        matches!(self, LruvecScan::Generations(scan) if scan.is_aged)
+    }
+
     /// Whether there is nothing to scan.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -14,6 +14,15 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl Kernel {
+    /// The memcg LRU of each node holds the groups that were not removed.
+    fn audit_memcg_lru(&self) -> Result<(), Violation> {
+        for (node, list) in self.groups.memcg_lru.iter().enumerate() {
+            let online = self.memcg_ids().filter(|&id| self.groups.memcgs[id].online);
+            check!(list.holds(online), "the memcg LRU of node{node} does not hold all groups");
+        }
+        Ok(())
+    }
+
     /// A group's key matches its position on a node's tree; groups on no tree have no key.
     fn audit_soft_limits(&self) -> Result<(), Violation> {
         for node in 0..self.mem.pgdat.len() {
@@ -155,6 +164,7 @@ impl<O: Owners> Manager<O> {
             tables[self.mem.pages[table].memcg] += 1;
         });
         self.groups.audit_kmem(&ids, &tables)?;
+        self.audit_memcg_lru()?;
         self.audit_soft_limits()
     }
 }

@@ -70,6 +70,7 @@ era! {
         let generations = config.lru == LruPolicy::Mglru
             && config.lru_gen_enabled & 1 != 0
             && !lists_by_zone;
+        let lru_mglru = config.lru == LruPolicy::Mglru;
         let mglru_6_12 = config.mglru == MglruRules::Linux612;
         let compaction_4_5 = config.compaction == CompactionPolicy::Linux45;
     }
@@ -192,6 +193,10 @@ era! {
     /// Reclaimers age a group when they evict from it, and kswapd begins at a priority that suits
     /// the shortage (since 6.3). Linux 6.1: kswapd ages all groups before a round.
     ages_in_eviction: bool = generations && mglru_6_12;
+    /// Global reclaim visits groups by generation, too, also if pages are not (since 6.3). Linux
+    /// 6.1: it walks over the tree of groups.
+    lists_groups: bool =
+        lru_mglru && mglru_6_12 && config.mglru_memcg_lru == MglruMemcgLru::On;
     /// Eviction takes pages that are dirty or being written, and wakes the flusher for them (since
     /// 6.8). Linux 6.1: it moves them to the next generation.
     evicts_unwritten: bool = generations && mglru_6_12;

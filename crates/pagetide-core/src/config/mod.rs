@@ -393,6 +393,14 @@ tunables! {
                 /// Eviction takes every page of the oldest generation that is not in use.
                 Off = 1, "off";
             }
+            /// Whether global reclaim chooses groups by generation (shrink_many). For policy lru =
+            /// mglru of Linux 6.12.
+            MglruMemcgLru = "mglru_memcg_lru" => mglru_memcg_lru: MglruMemcgLru = On {
+                /// It does; the list begins with the groups that have waited longest.
+                On = 0, "on", linux;
+                /// It walks over the tree, as in Linux 6.1.
+                Off = 1, "off";
+            }
             /// How zsmalloc, the pool of zram and zswap, places objects.
             Zsmalloc = "zsmalloc" => zsmalloc: ZsmallocPolicy = Linux61 {
                 /// A zspage has up to 4 pages, and lists tell zspages apart that are more than three

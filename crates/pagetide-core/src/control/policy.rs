@@ -42,6 +42,9 @@ impl Kernel {
     /// Derives the era from the configuration, and orders pages as it wants. Returns the era before.
     pub(super) fn era_changed(&mut self) -> Era {
         let before = core::mem::replace(&mut self.era, Era::of(&self.config));
+        if before.lists_groups != self.era.lists_groups {
+            self.set_memcg_lru();
+        }
         if before.generations != self.era.generations {
             self.switch_ageing();
         } else if before.lists_by_zone != self.era.lists_by_zone {

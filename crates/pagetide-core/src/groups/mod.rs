@@ -10,6 +10,7 @@ pub(crate) mod memcg_stock;
 pub(crate) mod memory_high;
 pub mod page_counter;
 
+use crate::ageing::generations::memcg_lru::MemcgLru;
 use crate::ageing::Ageing;
 use crate::groups::memcg::Memcg;
 use crate::groups::memcg_stock::Stock;
@@ -36,6 +37,8 @@ pub struct Groups {
     /// Pages charged in advance, by CPU.
     pub(crate) stocks: IdVec<Cpu, Stock>,
     pub(crate) soft_limit_trees: SoftLimitTrees,
+    /// By node; empty: walks follow the tree.
+    pub(crate) memcg_lru: Vec<MemcgLru>,
     /// Pages above `memory.high` that the running call must still pay for; saved in the `Call`
     /// between steps.
     #[state(skip)] // zero between two steps
@@ -52,6 +55,7 @@ impl Groups {
             idle_groups: IdleGroups::new(nr_nodes),
             stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
             soft_limit_trees: SoftLimitTrees::new(nr_nodes),
+            memcg_lru: Vec::new(),
             nr_over_high: 0,
         }
     }

@@ -152,7 +152,7 @@ impl Kernel {
         let nr_nodes = nodes.len();
         let slabs = Slabs::new(&config, nr_cpus, nr_nodes);
         let era = Era::of(&config);
-        Ok(Kernel {
+        let mut kernel = Kernel {
             era,
             mem,
             config,
@@ -163,7 +163,9 @@ impl Kernel {
             compactions: Compactions::default(),
             plugin: ActivePlugin::default(),
             step: StepState::new(nr_nodes),
-        })
+        };
+        kernel.set_memcg_lru();
+        Ok(kernel)
     }
 
     /// Replaces the policies from outside the core. Existing pages keep their marks.

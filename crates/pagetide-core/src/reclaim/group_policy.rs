@@ -79,7 +79,10 @@ impl Kernel {
         if plan.skip {
             return plan;
         }
-        Protection::plan(self, at, sc, &mut plan);
+        // On the memcg LRU protection also decides where the group goes.
+        if !(self.era.lists_groups && sc.goal.is_global()) {
+            Protection::plan(self, at, sc, &mut plan);
+        }
         if self.plugin.policy.is_some() && !plan.skip {
             self.ask_group_plugin(at, sc, &mut plan);
         }

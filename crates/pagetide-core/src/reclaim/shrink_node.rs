@@ -11,6 +11,7 @@
 //!
 //! Invariant: [`ShrinkNode`] holds the whole state between two batches; a step is one batch.
 
+mod shrink_many;
 mod walk;
 
 use super::soft_limit_tree::SoftReclaim;
@@ -21,6 +22,7 @@ use crate::slab::shrinker::ShrinkSlab;
 use crate::units::digest::State;
 use crate::units::NodeId;
 use alloc::boxed::Box;
+use shrink_many::MemcgLruWalk;
 
 /// Most groups that one step visits if none of them has pages to scan.
 const VISITS_A_STEP: u32 = 32;
@@ -32,6 +34,8 @@ pub struct ShrinkNode {
     stage: NodePassStage,
     /// Number of the walk over the tree, from 0.
     walk: u32,
+    /// The walk over the memcg LRU; `None`: the walk follows the tree.
+    memcg_lru: Option<MemcgLruWalk>,
     /// Pages scanned before the walk.
     walk_scanned: u64,
     /// Pages scanned and freed before the pass.
@@ -75,6 +79,7 @@ impl ShrinkNode {
             node,
             stage: NodePassStage::New,
             walk: 0,
+            memcg_lru: None,
             walk_scanned: 0,
             scanned_before: 0,
             reclaimed_before: 0,

@@ -25,6 +25,7 @@
 //! Invariant: the parts of a mix are at most 1000 per mille together.
 
 use crate::units::digest::State;
+use crate::units::scramble::scramble;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -177,14 +178,6 @@ impl ContentMixes {
         let mix = self.mixes.get(usize::from(id.0)).copied().unwrap_or_default();
         mix.draw(self.seed, owner, index)
     }
-}
-
-/// A permutation of all 64-bit values without visible order (the finaliser of splitmix64).
-const fn scramble(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod digest;
 pub mod errno;
 pub mod id_vec;
 pub mod page_size;
+pub(crate) mod scramble;
 
 pub use id_vec::IdVec;
 

@@ -19,6 +19,7 @@ mod linux_functions;
 mod machine;
 mod madvise;
 mod many_groups;
+mod memcg_lru;
 mod page_size;
 #[cfg(debug_assertions)]
 mod planted;

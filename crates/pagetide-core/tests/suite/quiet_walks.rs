@@ -101,6 +101,8 @@ const POLICIES: [(&str, &str); 18] = [
     ("lru", "mglru"),
     ("mglru_look_around", "off"),
     ("mglru_tiers", "off"),
+    ("mglru", "linux-6.12"),
+    ("mglru_memcg_lru", "off"),
 ];
 
 struct Side {

@@ -24,6 +24,12 @@ impl Kernel {
         self.generations_to_scan(memcg, node, can_swap, priority) == (0, false)
     }
 
+    /// Whether a group has pages to scan at a priority (Linux `lruvec_is_sizable`).
+    pub(crate) fn is_sizable(&self, memcg: MemcgId, node: NodeId, priority: i8) -> bool {
+        let can_swap = self.generations_swappiness(memcg) > 0;
+        self.generations_to_scan(memcg, node, can_swap, priority).0 > 0
+    }
+
     /// Whether the group has come down to its protection since its scan began.
     fn is_protected(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
         let counter = &self.groups.memcgs[memcg].memory;
@@ -158,6 +164,7 @@ impl<O: Owners> Manager<O> {
     ) -> u64 {
         let node = ctx.node;
         if self.is_protected(memcg, sc) {
+            scan.is_aged = true;
             return 0;
         }
         let (nr_to_scan, needs_ageing) =
@@ -171,6 +178,7 @@ impl<O: Owners> Manager<O> {
                 return if is_out { 0 } else { nr_to_scan };
             }
             self.age_group(memcg, ctx, can_swap, false);
+            scan.is_aged = true;
             return 0;
         }
         if !needs_ageing {

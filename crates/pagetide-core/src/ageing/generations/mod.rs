@@ -23,6 +23,7 @@ mod feedback;
 pub mod limits;
 mod lists;
 mod look_around;
+pub(crate) mod memcg_lru;
 pub mod neighbours;
 pub(crate) mod scan;
 mod sort;

@@ -18,6 +18,8 @@ pub(crate) struct GenerationScan {
     pub is_empty: bool,
     /// Number of the youngest generation when the scan began; `None`: it has not begun.
     pub(super) max_seq: Option<u64>,
+    /// The group has no old pages left, or is protected.
+    pub is_aged: bool,
     /// Pages scanned so far.
     pub(super) nr_scanned: u64,
     /// The group needed ageing at the last look.
@@ -37,6 +39,7 @@ impl GenerationScan {
             priority,
             is_empty,
             max_seq: None,
+            is_aged: false,
             nr_scanned: 0,
             needs_ageing: false,
             has_swapped: false,

@@ -168,6 +168,7 @@ impl Kernel {
         } else {
             self.groups.memcgs[parent].first_child = id;
         }
+        self.groups.memcg_lru.iter_mut().for_each(|list| list.add(id));
         if has_owner {
             self.create_objcg(id);
         }
@@ -324,6 +325,7 @@ impl<O: Owners> Manager<O> {
         self.drain_all_stock(id);
         self.lru_add_drain_all();
         self.reparent_lists(id, parent);
+        self.groups.memcg_lru.iter_mut().for_each(|list| list.remove(id));
         self.reparent_tables(id, parent);
         // The parent's counts include these pages.
         self.groups.memcgs[id].file_dirty = 0;

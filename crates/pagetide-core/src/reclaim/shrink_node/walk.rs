@@ -4,6 +4,7 @@
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c,
 //! 6.1).
 
+use super::shrink_many::Verdict;
 use super::{NodePassStage, NodeStep, ShrinkNode, VISITS_A_STEP};
 use crate::ageing::scan::{LruvecScan, ScanBatch};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
@@ -128,7 +129,11 @@ impl Kernel {
         self.era.shares_walks && !goal.is_kswapd() && !goal.full_walk
     }
 
-    fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
+    fn first_of_walk(&mut self, pass: &mut ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
+        pass.memcg_lru = None;
+        if self.walks_memcg_lru(sc) {
+            return self.first_of_memcg_lru(pass);
+        }
         let root = sc.goal.target.unwrap_or(ROOT);
         if !self.groups.memcg_is_online(root) {
             return None;
@@ -150,14 +155,17 @@ impl Kernel {
         sc: &mut ScanControl,
     ) -> Option<NodeStep> {
         let root = sc.goal.target.unwrap_or(ROOT);
-        let next = self.groups.next_memcg(root, memcg);
+        let next = match pass.memcg_lru {
+            Some(_) => self.next_of_memcg_lru(pass, memcg, sc),
+            None => self.groups.next_memcg(root, memcg),
+        };
         if self.era.ages_in_eviction
             && sc.goal.is_global()
             && self.should_abort_6_12(sc.found.nr_reclaimed, pass.node, sc)
         {
             return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
         }
-        if self.walks_in_part(&sc.goal) {
+        if pass.memcg_lru.is_none() && self.walks_in_part(&sc.goal) {
             let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
             let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
             self.groups.memcgs[root].lruvecs[pass.node].reclaim_position = remembered;
@@ -283,6 +291,9 @@ impl<O: Owners> Manager<O> {
                 }
                 NodePassStage::Walk => {
                     self.walk_begins();
+                    if self.era.ages_in_eviction && sc.goal.is_global() {
+                        self.set_initial_priority(pass.node, sc);
+                    }
                     match self.first_of_walk(pass, sc) {
                         Some(at) => pass.stage = NodePassStage::At(self.groups.position_of(at)),
                         None => return NodeStep::Done(self.shrink_node_end(pass, sc)),
@@ -301,9 +312,11 @@ impl<O: Owners> Manager<O> {
                         && sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
                     let most = if leaves { 1 } else { VISITS_A_STEP - visits };
                     let root = sc.goal.target.unwrap_or(ROOT);
-                    if let Some((passed, last)) =
-                        self.skip_idle_groups(root, memcg, pass.node, sc, most)
-                    {
+                    let idle = match pass.memcg_lru {
+                        Some(_) => None,
+                        None => self.skip_idle_groups(root, memcg, pass.node, sc, most),
+                    };
+                    if let Some((passed, last)) = idle {
                         visits += passed;
                         self.mem.work.lruvecs_visited += passed;
                         if let Some(done) = self.next_of_walk(pass, last, sc) {
@@ -315,9 +328,17 @@ impl<O: Owners> Manager<O> {
                     self.mem.work.lruvecs_visited += 1;
                     self.groups.note_group_visit();
                     let visit = VisitedGroup { memcg, node: pass.node, walk: pass.walk };
-                    let plan = match self.has_no_rules(memcg, sc) {
-                        true => GroupPlan { skip: false, priority: sc.goal.priority, protected: 0 },
-                        false => self.plan_group(visit, sc),
+                    let as_is = GroupPlan { skip: false, priority: sc.goal.priority, protected: 0 };
+                    let plan = match &mut pass.memcg_lru {
+                        Some(walk) => match self.plan_of_listed(visit, sc) {
+                            Ok(plan) => plan,
+                            Err(rotation) => {
+                                walk.verdict = Verdict::Skipped(rotation);
+                                GroupPlan { skip: true, ..as_is }
+                            }
+                        },
+                        None if self.has_no_rules(memcg, sc) => as_is,
+                        None => self.plan_group(visit, sc),
                     };
                     if plan.skip {
                         if let Some(done) = self.next_of_walk(pass, memcg, sc) {
@@ -338,7 +359,9 @@ impl<O: Owners> Manager<O> {
                             pass.stage = NodePassStage::Slab(position, slab);
                             continue;
                         }
-                        self.note_idle_group(memcg, pass.node);
+                        if pass.memcg_lru.is_none() {
+                            self.note_idle_group(memcg, pass.node);
+                        }
                         if let Some(done) = self.next_of_walk(pass, memcg, sc) {
                             return done;
                         }
@@ -370,6 +393,9 @@ impl<O: Owners> Manager<O> {
                     };
                     if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
                         sc.found.nr_reclaimed += lruvec.nr_reclaimed();
+                        if let (Some(walk), true) = (&mut pass.memcg_lru, lruvec.is_aged()) {
+                            walk.verdict = Verdict::Aged;
+                        }
                         let position = *at;
                         let priority = self.slab_priority(memcg, sc);
                         pass.stage =

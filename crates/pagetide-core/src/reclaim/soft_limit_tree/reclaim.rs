@@ -130,6 +130,12 @@ impl Kernel {
             return;
         }
         events.soft_limit_target = count + SOFTLIMIT_EVENTS_TARGET;
+        if self.era.ages_in_eviction {
+            if self.groups.memcgs[memcg].soft_limit_excess() > 0 {
+                self.lru_gen_soft_reclaim(memcg, node);
+            }
+            return;
+        }
         // The root has no soft limit, whatever value is set there.
         let mut at = memcg;
         while at != ROOT {

@@ -11,8 +11,8 @@ use crate::load::PluginNames;
 use crate::load::BUILT_IN;
 use crate::model::policies::PolicyChoices;
 use pagetide_core::config::{
-    BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, LruPolicy, Policy,
-    PolicyChoice, PolicySet, Sysctl, WatermarkPolicy,
+    BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, LruPolicy,
+    MglruRules, Policy, PolicyChoice, PolicySet, Sysctl, WatermarkPolicy,
 };
 use pagetide_core::control::{
     cache_and_file, kernel_number, CacheControl, ControlWrite, GroupControl, GroupControlWrite,
@@ -29,12 +29,13 @@ const ALWAYS: [Policy; 4] =
     [Policy::Watermarks, Policy::Kswapd, Policy::DirectReclaim, Policy::PerCpuLists];
 
 /// Policies that turn off a mechanism of the multi-generational LRU.
-const MECHANISMS: [Policy; 5] = [
+const MECHANISMS: [Policy; 6] = [
     Policy::MglruRules,
     Policy::MglruLookAround,
     Policy::MglruPageTableWalks,
     Policy::MglruBloomFilter,
     Policy::MglruTiers,
+    Policy::MglruMemcgLru,
 ];
 
 /// `is_bad`: the table itself could not be read.
@@ -85,6 +86,15 @@ fn generations(given: &[Spanned<PolicyChoice>], policies: &PolicyChoices, sink: 
                 at.value.policy().name()
             );
             sink.hinted(at.span, message, "add lru = \"mglru\" to [policy]");
+        } else if at.value.policy() == Policy::MglruMemcgLru
+            && policies.of() != Some(MglruRules::Linux612)
+        {
+            let message = "Linux 6.1 has no memcg LRU: it walks over the tree of groups".to_owned();
+            sink.hinted(
+                at.span,
+                message,
+                "choose kernel = \"linux-6.12\" or mglru = \"linux-6.12\"",
+            );
         }
     }
 }

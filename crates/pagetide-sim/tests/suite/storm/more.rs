@@ -135,9 +135,9 @@ pub fn use_generations(setup: &mut Setup, seed: u64) {
         return;
     }
     setup.policies.choose(choice("lru", "mglru"));
-    for name in ["mglru_look_around", "mglru_page_table_walks", "mglru_bloom_filter", "mglru_tiers"]
-    {
-        setup.policies.choose(choice(name, draw.of(&["on", "on", "off"])));
+    setup.policies.choose(choice("mglru", draw.of(&["linux-6.1", "linux-6.12"])));
+    for name in ["look_around", "page_table_walks", "bloom_filter", "tiers", "memcg_lru"] {
+        setup.policies.choose(choice(&format!("mglru_{name}"), draw.of(&["on", "on", "off"])));
     }
     let enabled = ["7", "7", "7", "3", "1", "0"];
     setup.sysctls.push(sysctl("lru_gen.enabled", draw.of(&enabled)));
