@@ -15,6 +15,7 @@ mod shrink_many;
 mod walk;
 
 use super::soft_limit_tree::SoftReclaim;
+use crate::ageing::generations::memcg_lru::MemcgLruWalk;
 use crate::ageing::scan::LruvecScan;
 use crate::groups::memcg::MemcgPosition;
 use crate::interface::effect::Sleep;
@@ -22,7 +23,6 @@ use crate::slab::shrinker::ShrinkSlab;
 use crate::units::digest::State;
 use crate::units::NodeId;
 use alloc::boxed::Box;
-use shrink_many::MemcgLruWalk;
 
 /// Most groups that one step visits if none of them has pages to scan.
 const VISITS_A_STEP: u32 = 32;

@@ -82,7 +82,7 @@ const CONTROLS: [&str; 9] = [
     "memory.reclaim",
 ];
 const SIZES: [&str; 7] = ["0", "11", "64k", "512K", "1M", "4M", "max"];
-const POLICIES: [(&str, &str); 18] = [
+const POLICIES: [(&str, &str); 20] = [
     ("soft_limit", "tree"),
     ("soft_limit", "hierarchical"),
     ("soft_limit", "two-pass"),

@@ -3,24 +3,22 @@
 //! Linux: `struct lru_gen_memcg` (mmzone.h), `lru_gen_online_memcg`, `lru_gen_rotate_memcg`
 //! (mm/vmscan.c, 6.12; since 6.3). Groups have generations, too: three on each node, in eight bins
 //! each. A walk visits the groups of the oldest generation, from a random bin on
-//! (`reclaim/shrink_node/shrink_many`). What comes of a visit decides where the group goes
+//! (`reclaim/shrink_node/shrink_many`). The result of a visit decides where the group goes
 //! ([`Rotation`]). So concurrent reclaimers begin at different groups, and a walk need not visit
 //! all of them to be fair.
 //!
 //! Invariant: each group that was not removed is in one bin of each node; its entry names the bin.
 
-use crate::groups::memcg::ROOT;
-use crate::interface::kernel::Kernel;
 use crate::units::digest::State;
 use crate::units::scramble::scramble;
-use crate::units::{IdVec, MemcgId, NodeId};
+use crate::units::{IdVec, MemcgId};
 use alloc::collections::VecDeque;
 
 /// Generations of groups (Linux `MEMCG_NR_GENS`).
 const MEMCG_NR_GENS: usize = 3;
 
 /// Bins of a generation (Linux `MEMCG_NR_BINS`).
-pub(crate) const MEMCG_NR_BINS: u8 = 8;
+const MEMCG_NR_BINS: u8 = 8;
 
 /// Where a group goes on the list (Linux `MEMCG_LRU_HEAD` and its neighbours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
@@ -54,6 +52,26 @@ pub(crate) struct MemcgLru {
     nr_draws: u64,
 }
 
+/// Position of a walk over one generation of groups.
+#[derive(Clone, Copy, Debug, State)]
+pub(crate) struct MemcgLruWalk {
+    generation: u8,
+    first_bin: u8,
+    bin: u8,
+    pub verdict: Verdict,
+}
+
+/// Result of the visit of a group.
+#[derive(Clone, Copy, Debug, State)]
+pub(crate) enum Verdict {
+    /// The plan leaves the group out.
+    Skipped(Rotation),
+    /// It was scanned, and has no old pages left.
+    Aged,
+    /// It was scanned.
+    Scanned,
+}
+
 /// Generation of groups with a number (Linux `get_memcg_gen`).
 const fn memcg_gen(seq: u64) -> u8 {
     (seq % MEMCG_NR_GENS as u64) as u8
@@ -65,8 +83,48 @@ impl MemcgLru {
         memcg_gen(self.seq)
     }
 
+    /// Begins a walk over the oldest generation. Returns its first group, too.
+    pub(crate) fn begin_walk(&mut self) -> (MemcgLruWalk, Option<MemcgId>) {
+        let (generation, bin) = (self.oldest(), self.draw_bin());
+        let verdict = Verdict::Scanned;
+        let mut walk = MemcgLruWalk { generation, first_bin: bin, bin, verdict };
+        let first = self.first_of(generation, bin);
+        let first = first.or_else(|| self.first_of_next_bins(&mut walk));
+        (walk, first)
+    }
+
+    /// The first group of the walk's next bins; `None`: the walk has ended.
+    pub(crate) fn first_of_next_bins(&self, walk: &mut MemcgLruWalk) -> Option<MemcgId> {
+        loop {
+            walk.bin = (walk.bin + 1) % MEMCG_NR_BINS;
+            if walk.bin == walk.first_bin {
+                return None;
+            }
+            if let Some(first) = self.first_of(walk.generation, walk.bin) {
+                return Some(first);
+            }
+        }
+    }
+
+    /// Ends the visit of a group: rotates it, and returns the next one.
+    pub(crate) fn end_visit(
+        &mut self,
+        walk: &mut MemcgLruWalk,
+        id: MemcgId,
+        rotation: Option<Rotation>,
+    ) -> Option<MemcgId> {
+        // Another reclaimer may have moved the group to another generation: the bin begins again.
+        let is_here = self.entry(id).is_some_and(|at| at.generation == walk.generation);
+        let next = if is_here { self.after(id) } else { None };
+        if let Some(rotation) = rotation {
+            self.rotate(id, rotation);
+        }
+        let again = || self.first_of(walk.generation, walk.bin).filter(|_| !is_here);
+        next.or_else(again).or_else(|| self.first_of_next_bins(walk))
+    }
+
     /// A random bin.
-    pub(crate) fn draw_bin(&mut self) -> u8 {
+    fn draw_bin(&mut self) -> u8 {
         self.nr_draws += 1;
         (scramble(self.nr_draws) % u64::from(MEMCG_NR_BINS)) as u8
     }
@@ -149,54 +207,9 @@ impl MemcgLru {
     }
 }
 
-impl Kernel {
-    /// Begins the lists of groups, or ends them, as the era wants.
-    pub(crate) fn set_memcg_lru(&mut self) {
-        self.groups.memcg_lru.clear();
-        if self.era.lists_groups {
-            let mut of_node = MemcgLru::default();
-            let online = self.memcg_ids().filter(|&id| self.groups.memcgs[id].online);
-            online.for_each(|id| of_node.add(id));
-            self.groups.memcg_lru.resize(self.mem.pgdat.len(), of_node);
-        }
-    }
-
-    /// A group above its soft limit is visited before the others of its generation (Linux
-    /// `lru_gen_soft_reclaim`).
-    pub(crate) fn lru_gen_soft_reclaim(&mut self, memcg: MemcgId, node: NodeId) {
-        let Some(list) = self.groups.memcg_lru.get_mut(node.idx()) else { return };
-        let is_first = list.entry(memcg).and_then(|at| at.segment) == Some(Rotation::Head);
-        if memcg != ROOT && !is_first {
-            list.rotate(memcg, Rotation::Head);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, LruPolicy, MglruRules, SoftLimitPolicy};
-    use crate::frames::node::NodeSpec;
-    use crate::process::Machine;
-    use crate::units::Cpu;
-
-    #[test]
-    fn charges_above_the_soft_limit_bring_a_group_to_the_front() {
-        let config = Config {
-            lru: LruPolicy::Mglru,
-            mglru: MglruRules::Linux612,
-            soft_limit: SoftLimitPolicy::Tree,
-            ..Config::default()
-        };
-        let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
-        let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
-        for (limit, segment) in [(8, None), (7, Some(Rotation::Head))] {
-            machine.groups.memcgs[memcg].soft_limit = limit;
-            machine.groups.memcgs[memcg].memory.usage = 8;
-            machine.soft_limit_event(Cpu(0), memcg, NodeId(0), 2000);
-            assert_eq!(machine.groups.memcg_lru[0].entry(memcg).unwrap().segment, segment);
-        }
-    }
 
     #[test]
     fn a_group_keeps_its_place_until_it_is_rotated() {

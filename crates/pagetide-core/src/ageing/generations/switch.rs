@@ -2,6 +2,7 @@
 //!
 //! Linux: `lru_gen_change_state`, `fill_evictable`, `drain_evictable` (mm/vmscan.c, 6.1).
 
+use super::memcg_lru::MemcgLru;
 use super::window::Generations;
 use crate::ageing::two_lists::TwoLists;
 use crate::ageing::Ageing;
@@ -21,6 +22,17 @@ impl Ageing {
 }
 
 impl Kernel {
+    /// Begins the memcg LRU of each node, or ends them, as the era wants.
+    pub(crate) fn set_memcg_lru(&mut self) {
+        self.groups.memcg_lru.clear();
+        if self.era.lists_groups {
+            let mut list = MemcgLru::default();
+            let online = self.memcg_ids().filter(|&id| self.groups.memcgs[id].online);
+            online.for_each(|id| list.add(id));
+            self.groups.memcg_lru.resize(self.mem.pgdat.len(), list);
+        }
+    }
+
     /// Puts every page on the lists that the era wants, as if it had just entered: an active page
     /// becomes young, and a page of a young generation becomes active.
     pub(crate) fn switch_ageing(&mut self) {

@@ -9,34 +9,13 @@
 //! Invariant: a visit leads to at most one rotation, after the next group was chosen.
 
 use super::ShrinkNode;
-use crate::ageing::generations::memcg_lru::{Rotation, MEMCG_NR_BINS};
+use crate::ageing::generations::memcg_lru::{Rotation, Verdict};
 use crate::groups::memcg::{MemoryEvent, ROOT};
 use crate::interface::kernel::Kernel;
 use crate::reclaim::plan::VisitedGroup;
 use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::ScanControl;
-use crate::units::digest::State;
 use crate::units::{MemcgId, NodeId};
-
-/// Position of a walk over one generation of groups.
-#[derive(Clone, Copy, Debug, State)]
-pub(super) struct MemcgLruWalk {
-    generation: u8,
-    first_bin: u8,
-    bin: u8,
-    pub(super) verdict: Verdict,
-}
-
-/// What came of the visit of a group.
-#[derive(Clone, Copy, Debug, State)]
-pub(super) enum Verdict {
-    /// The plan leaves the group out.
-    Skipped(Rotation),
-    /// It was scanned, and has no old pages left.
-    Aged,
-    /// It was scanned.
-    Scanned,
-}
 
 impl Kernel {
     /// Whether a reclaimer walks over the groups by the memcg LRU.
@@ -46,30 +25,9 @@ impl Kernel {
 
     /// Begins a walk. Returns its first group.
     pub(super) fn first_of_memcg_lru(&mut self, pass: &mut ShrinkNode) -> Option<MemcgId> {
-        let list = &mut self.groups.memcg_lru[pass.node.idx()];
-        let bin = list.draw_bin();
-        let generation = list.oldest();
-        let verdict = Verdict::Scanned;
-        let mut walk = MemcgLruWalk { generation, first_bin: bin, bin, verdict };
-        let first = match list.first_of(generation, bin) {
-            None => self.first_of_next_bins(pass.node, &mut walk),
-            first => first,
-        };
+        let (walk, first) = self.groups.memcg_lru[pass.node.idx()].begin_walk();
         pass.memcg_lru = Some(walk);
         first
-    }
-
-    fn first_of_next_bins(&self, node: NodeId, walk: &mut MemcgLruWalk) -> Option<MemcgId> {
-        let list = &self.groups.memcg_lru[node.idx()];
-        loop {
-            walk.bin = (walk.bin + 1) % MEMCG_NR_BINS;
-            if walk.bin == walk.first_bin {
-                return None;
-            }
-            if let Some(first) = list.first_of(walk.generation, walk.bin) {
-                return Some(first);
-            }
-        }
     }
 
     /// Ends the visit of a group: rotates it, and returns the next one.
@@ -82,14 +40,7 @@ impl Kernel {
         let mut walk = pass.memcg_lru?;
         let rotation = self.rotation_of(memcg, pass.node, walk.verdict, sc);
         let list = self.groups.memcg_lru.get_mut(pass.node.idx())?;
-        let (at, next) = (list.entry(memcg), list.after(memcg));
-        if let Some(rotation) = rotation {
-            list.rotate(memcg, rotation);
-        }
-        // Another reclaimer may have moved the group to another generation: the bin begins again.
-        let has_left = at.is_none_or(|at| at.generation != walk.generation);
-        let next = if has_left { list.first_of(walk.generation, walk.bin) } else { next };
-        let next = next.or_else(|| self.first_of_next_bins(pass.node, &mut walk));
+        let next = list.end_visit(&mut walk, memcg, rotation);
         walk.verdict = Verdict::Scanned;
         pass.memcg_lru = Some(walk);
         next

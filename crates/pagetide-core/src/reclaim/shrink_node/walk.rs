@@ -4,8 +4,8 @@
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c,
 //! 6.1).
 
-use super::shrink_many::Verdict;
 use super::{NodePassStage, NodeStep, ShrinkNode, VISITS_A_STEP};
+use crate::ageing::generations::memcg_lru::Verdict;
 use crate::ageing::scan::{LruvecScan, ScanBatch};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;

@@ -3,6 +3,7 @@
 //! Linux: `mem_cgroup_soft_limit_reclaim`, `memcg_check_events`, `mem_cgroup_update_tree`
 //! (mm/memcontrol.c, 6.1).
 
+use crate::ageing::generations::memcg_lru::Rotation;
 use crate::config::SoftLimitPolicy;
 use crate::groups::memcg::ROOT;
 use crate::groups::Groups;
@@ -66,6 +67,15 @@ impl Groups {
         let key = (excess, trees.arrivals);
         trees.trees[node].insert(key, memcg);
         self.memcgs[memcg].lruvecs[node].soft_limit_key = Some(key);
+    }
+
+    /// On the memcg LRU a group above its soft limit comes before the others of its generation.
+    fn lru_gen_soft_reclaim(&mut self, memcg: MemcgId, node: NodeId) {
+        let Some(list) = self.memcg_lru.get_mut(node.idx()) else { return };
+        let is_first = list.entry(memcg).and_then(|at| at.segment) == Some(Rotation::Head);
+        if memcg != ROOT && !is_first {
+            list.rotate(memcg, Rotation::Head);
+        }
     }
 
     /// Takes the group with the largest key off the tree, if it is still over its limit.
@@ -132,7 +142,7 @@ impl Kernel {
         events.soft_limit_target = count + SOFTLIMIT_EVENTS_TARGET;
         if self.era.ages_in_eviction {
             if self.groups.memcgs[memcg].soft_limit_excess() > 0 {
-                self.lru_gen_soft_reclaim(memcg, node);
+                self.groups.lru_gen_soft_reclaim(memcg, node);
             }
             return;
         }
@@ -306,7 +316,7 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, LruPolicy, MglruRules};
     use crate::frames::gfp::Gfp;
     use crate::frames::node::NodeSpec;
     use crate::process::Machine;
@@ -338,5 +348,23 @@ mod tests {
             machine.groups.soft_limit_trees.of_node(0).map(|(key, _)| key).collect();
         let known = machine.groups.memcgs[memcg].lruvecs[0].soft_limit_key;
         assert_eq!(on_tree, Vec::from_iter(known));
+    }
+
+    #[test]
+    fn charges_above_the_soft_limit_bring_a_group_to_the_front() {
+        let config = Config {
+            lru: LruPolicy::Mglru,
+            mglru: MglruRules::Linux612,
+            soft_limit: SoftLimitPolicy::Tree,
+            ..Config::default()
+        };
+        let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
+        let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
+        for (limit, segment) in [(8, None), (7, Some(Rotation::Head))] {
+            machine.groups.memcgs[memcg].soft_limit = limit;
+            machine.groups.memcgs[memcg].memory.usage = 8;
+            machine.soft_limit_event(Cpu(0), memcg, NodeId(0), 2000);
+            assert_eq!(machine.groups.memcg_lru[0].entry(memcg).unwrap().segment, segment);
+        }
     }
 }
