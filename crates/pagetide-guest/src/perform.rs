@@ -310,6 +310,10 @@ impl<'a> Performer<'a> {
                 let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
                 (Err(missing), format!("a write to {}", write.name()))
             }
+            Some(Workload::WriteControl(WriteControl { write: TargetWrite::LruGen(write) })) => {
+                let text = write.to_string();
+                (std::fs::write("/sys/kernel/debug/lru_gen", &text), format!("{text} to lru_gen"))
+            }
             Some(Workload::WriteControl(WriteControl {
                 write: TargetWrite::Group(group, write),
             })) => {

@@ -24,6 +24,7 @@ mod cache;
 mod error;
 mod group;
 mod handlers;
+mod lru_gen;
 mod marks;
 mod parse;
 mod policy;

@@ -8,6 +8,7 @@
 //! two kinds of reclaim that it may need: reclaim for a page allocation, because the machine or a
 //! group is short of memory, and reclaim because the task's group is above `memory.high`.
 
+use crate::ageing::generations::command::{LruGenRun, LruGenWrite};
 use crate::compaction::CompactMemory;
 use crate::control::GroupWrite;
 use crate::frames::gfp::Gfp;
@@ -73,6 +74,7 @@ pub(crate) enum RequestKind<R> {
     KmemAlloc(KmemAlloc),
     CompactMemory(CompactMemory),
     ZramWriteback(ZramWriteback),
+    LruGen(LruGenRun),
 }
 
 impl<R> Call<R> {
@@ -120,6 +122,12 @@ impl<R> Call<R> {
         Call::new(RequestKind::ZramWriteback(ZramWriteback::new(mode)), asker, node)
     }
 
+    /// A write of commands to `lru_gen`. Ends as [`Outcome::Refused`] if one of them fails; those
+    /// before it have been done.
+    pub fn lru_gen(asker: Requester, node: NodeId, write: LruGenWrite) -> Call<R> {
+        Call::new(RequestKind::LruGen(LruGenRun::new(write)), asker, node)
+    }
+
     fn new(kind: RequestKind<R>, asker: Requester, node: NodeId) -> Call<R> {
         Call {
             kind,
@@ -146,7 +154,8 @@ impl<R> Call<R> {
                 RequestKind::Owner(_)
                 | RequestKind::GroupWrite(_)
                 | RequestKind::CompactMemory(_)
-                | RequestKind::ZramWriteback(_),
+                | RequestKind::ZramWriteback(_)
+                | RequestKind::LruGen(_),
             ) => Outcome::NoMemory,
         }
     }
@@ -164,7 +173,8 @@ impl<R> Call<R> {
 
     /// Whether the call reclaims for a write to a control file. This is not a memory stall.
     fn reclaims_by_request(&self) -> bool {
-        matches!(self.kind, RequestKind::GroupWrite(_)) && self.over_high.is_none()
+        matches!(self.kind, RequestKind::GroupWrite(_) | RequestKind::LruGen(_))
+            && self.over_high.is_none()
     }
 
     /// Whether the call's task is stalled on memory: it reclaims because memory is short, is
@@ -280,6 +290,7 @@ impl<O: RequestOwners> Manager<O> {
             RequestKind::Owner(request) => O::request_step(self, request, &mut call.slow, &ctx),
             RequestKind::GroupWrite(write) => self.group_write_step(write, &ctx),
             RequestKind::CompactMemory(state) => self.compact_memory_step(state, &ctx),
+            RequestKind::LruGen(run) => self.lru_gen_step(run, &ctx),
             RequestKind::KmemAlloc(wanted) => self.kmem_alloc_step(wanted, &mut call.slow, &ctx),
             RequestKind::ZramWriteback(state) => {
                 self.zram_writeback_step(state, &mut call.slow, &ctx)
@@ -332,7 +343,8 @@ impl<O: RequestOwners> Manager<O> {
             RequestKind::Owner(_)
             | RequestKind::GroupWrite(_)
             | RequestKind::KmemAlloc(_)
-            | RequestKind::ZramWriteback(_) => {}
+            | RequestKind::ZramWriteback(_)
+            | RequestKind::LruGen(_) => {}
         }
         let Some((outcome, paying)) = over_high else { return };
         self.owners.note_over_high(asker, paying.nr_pages());

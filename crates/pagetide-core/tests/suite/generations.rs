@@ -2,12 +2,15 @@
 //! no list yet, so tests that count pages make whole batches.)
 
 use crate::world::TestWorld;
+use pagetide_core::ageing::generations::command::LruGenWrite;
 use pagetide_core::config::{
     Config, LruPolicy, MglruBloomFilter, MglruLookAround, MglruPageTableWalks, MglruRules, Thp,
 };
+use pagetide_core::interface::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::stats::vmstat::Event;
+use pagetide_core::units::errno::Errno;
 use pagetide_core::units::{FileId, NodeId, PAGE_SIZE};
 
 fn config() -> Config {
@@ -193,4 +196,54 @@ fn walks_find_huge_pages_in_use() {
         }
         assert_eq!(resident(&world, hot), 1024, "{filter:?}");
     }
+}
+
+/// Writes commands to `lru_gen`.
+fn write_lru_gen(world: &mut TestWorld, mm: MmId, text: &str) -> Outcome {
+    world.drive(&mut ProcessCall::lru_gen(mm, NodeId(0), LruGenWrite::read(text).unwrap()))
+}
+
+#[test]
+fn commands_age_and_evict() {
+    let mut world = world(config());
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let hot = file(&mut world, mm, 75, Advice::Normal);
+    let cold = file(&mut world, mm, 1500, Advice::Normal);
+    read_all(&mut world, mm, hot, 0..75);
+    read_all(&mut world, mm, cold, 0..1500);
+    // The first walk finds everything in use.
+    for age in ["+1 0 3", "+1 0 4", "+1 0 5"] {
+        read_all(&mut world, mm, hot, 0..75);
+        assert_eq!(write_lru_gen(&mut world, mm, age), Outcome::Minor);
+    }
+    assert_eq!(sizes(&world).len(), 4, "the oldest ones have ended");
+    // A limited eviction stops at a batch.
+    assert_eq!(write_lru_gen(&mut world, mm, "-1 0 4 60 100"), Outcome::Minor);
+    let left = resident(&world, cold);
+    assert!((1300..=1400).contains(&left), "{left}");
+    assert_eq!(write_lru_gen(&mut world, mm, "-1 0 3,-1 0 4 0"), Outcome::Minor);
+    assert_eq!(resident(&world, cold), 0);
+    assert_eq!(resident(&world, hot), 75, "walks have found it in use");
+}
+
+#[test]
+fn commands_fail_as_in_the_kernel() {
+    let mut world = world(config());
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    for (text, errno) in [
+        ("+2 0 3", Errno::Einval),
+        ("+0 0 3", Errno::Einval),
+        ("+99999 0 3", Errno::Einval),
+        ("+1 1 3", Errno::Einval),
+        ("+1 0 4", Errno::Einval),
+        ("+1 0 3 0 0", Errno::Erange),
+        ("-1 0 2", Errno::Einval),
+        ("-1 0 18446744073709551615", Errno::Einval),
+    ] {
+        assert_eq!(write_lru_gen(&mut world, mm, text), Outcome::Refused(errno), "{text}");
+    }
+    // A generation that has aged already, and one that has ended, need nothing.
+    assert_eq!(write_lru_gen(&mut world, mm, "+1 0 2,-1 0 0"), Outcome::Minor);
+    world.machine.write_control("lru_gen.enabled", "0").unwrap().discard();
+    assert_eq!(write_lru_gen(&mut world, mm, "+1 0 3"), Outcome::Refused(Errno::Einval));
 }

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::load::raw::{ControlName, ControlText};
+use pagetide_core::ageing::generations::command::LruGenWrite;
 use pagetide_core::control::{ControlError, ControlWrite, GroupControlWrite};
 use pagetide_core::swap::zram::ZramWrite;
 use pagetide_core::units::page_size::PageSize;
@@ -26,6 +27,8 @@ pub enum TargetWrite {
     Group(usize, GroupControlWrite),
     /// To a file of all zram devices.
     Zram(ZramWrite),
+    /// Commands to `lru_gen`.
+    LruGen(LruGenWrite),
 }
 
 impl TargetWrite {
@@ -38,6 +41,7 @@ impl TargetWrite {
         page_size: PageSize,
     ) -> Result<TargetWrite, ControlError> {
         Ok(match group {
+            None if name == LruGenWrite::NAME => TargetWrite::LruGen(LruGenWrite::read(text)?),
             None => match ZramWrite::read(name, text) {
                 Some(write) => TargetWrite::Zram(write?),
                 None => TargetWrite::Machine(ControlWrite::read(name, text, page_size)?),

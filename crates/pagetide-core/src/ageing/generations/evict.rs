@@ -150,6 +150,32 @@ impl Kernel {
         }
         (file, sorted)
     }
+
+    /// Takes a batch from the oldest generation. Returns the pages scanned, too; 0: eviction cannot
+    /// go on (Linux `evict_folios`, its first part).
+    pub(super) fn evict_oldest(
+        &mut self,
+        (memcg, node): (MemcgId, NodeId),
+        sc: &ScanControl,
+        swappiness: u64,
+    ) -> (u64, Option<EvictionBatch>) {
+        let can_swap = swappiness > 0;
+        let mut taken = core::mem::take(&mut self.step.scratch);
+        let (file, sorted) = self.isolate_oldest((memcg, node), sc, swappiness, &mut taken);
+        let mut nr_scanned = 0;
+        if let Some(generations) = self.groups.generations_mut(memcg, node) {
+            let has_ended = generations.try_to_inc_min_seq(can_swap);
+            if generations.nr_generations(!can_swap) != MIN_NR_GENS {
+                nr_scanned = sorted.nr_scanned + u64::from(has_ended);
+            }
+        }
+        if taken.is_empty() {
+            self.step.scratch = taken;
+            return (nr_scanned, None);
+        }
+        let nr_taken = sorted.nr_taken;
+        (nr_scanned, Some(EvictionBatch { file, nr_scanned: nr_taken, nr_taken, taken }))
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -243,25 +269,11 @@ impl<O: Owners> Manager<O> {
         if nr_to_scan == 0 {
             return ScanBatch::Done;
         }
-        let mut taken = core::mem::take(&mut self.step.scratch);
-        let (file, sorted) = self.isolate_oldest((memcg, node), sc, swappiness, &mut taken);
-        let Some(generations) = self.groups.generations_mut(memcg, node) else {
-            self.step.scratch = taken;
-            return ScanBatch::Done;
-        };
-        let has_ended = generations.try_to_inc_min_seq(can_swap);
-        let mut nr_scanned = sorted.nr_scanned + u64::from(has_ended);
-        if generations.nr_generations(!can_swap) == MIN_NR_GENS {
-            nr_scanned = 0;
-        }
+        let (nr_scanned, batch) = self.evict_oldest((memcg, node), sc, swappiness);
         scan.last = Some((nr_scanned, nr_to_scan));
-        if taken.is_empty() {
-            self.step.scratch = taken;
-            return ScanBatch::Aged;
-        }
-        scan.has_swapped |= !file;
+        let Some(batch) = batch else { return ScanBatch::Aged };
+        scan.has_swapped |= !batch.file;
         self.step.mm_walk = scan.walk;
-        let nr_taken = sorted.nr_taken;
-        ScanBatch::Evict(EvictionBatch { file, nr_scanned: nr_taken, nr_taken, taken })
+        ScanBatch::Evict(batch)
     }
 }

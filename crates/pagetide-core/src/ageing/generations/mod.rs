@@ -17,6 +17,7 @@
 
 mod age;
 pub mod bloom;
+pub mod command;
 mod control_file;
 mod evict;
 mod feedback;

@@ -111,7 +111,7 @@ impl Kernel {
     /// In version 1 tasks that dirty the pages of a group are not throttled. So reclaim for such a
     /// group waits for a page that it meets a second time under writeback. (kswapd waits for any
     /// write.)
-    pub(in crate::reclaim) fn legacy_wait(&mut self, goal: &ReclaimGoal, node: NodeId) -> NodeStep {
+    pub(crate) fn legacy_wait(&mut self, goal: &ReclaimGoal, node: NodeId) -> NodeStep {
         match self.step.legacy_wait.take() {
             None => NodeStep::Continue,
             Some(_) if goal.is_kswapd() => {

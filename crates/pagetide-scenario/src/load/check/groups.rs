@@ -2,7 +2,8 @@
 //! the machine must have the memory that `memory.min` protects; the kernel must accept the writes.
 
 use super::knobs::{
-    check_mark, find_machine_file, group_write, group_writes, machine_write, value_of,
+    check_mark, find_machine_file, group_write, group_writes, has_generations, machine_write,
+    value_of,
 };
 use super::names::{require_key, NameIndex};
 use crate::load::decode::{GroupTarget, NameKey};
@@ -12,6 +13,7 @@ use crate::load::units::show_size;
 use crate::model::policies::PolicyChoices;
 use crate::model::{Group, TargetWrite};
 use crate::names::SubtreeControl;
+use pagetide_core::ageing::generations::command::LruGenWrite;
 use pagetide_core::control::GroupControl;
 use pagetide_core::swap::zram::ZramWrite;
 use std::collections::{BTreeMap, BTreeSet};
@@ -410,7 +412,9 @@ impl GroupIndex<'_> {
     ) -> Option<TargetWrite> {
         let is_group_s = GroupControl::find(&control.value).is_some();
         let of_zram = ZramWrite::read(&control.value, &text.value);
-        let is_machine_s = find_machine_file(&control.value).is_some() || of_zram.is_some();
+        let is_lru_gen = control.value == LruGenWrite::NAME;
+        let is_machine_s =
+            find_machine_file(&control.value).is_some() || of_zram.is_some() || is_lru_gen;
         let shown = clip(&control.value);
         match target {
             None if is_group_s => {
@@ -425,6 +429,20 @@ impl GroupIndex<'_> {
                     None
                 }
             },
+            None if is_lru_gen => {
+                if !has_generations(policies) {
+                    let message = "there is no lru_gen without the multi-generational LRU";
+                    sink.hinted(control.span, message, "add lru = \"mglru\" to [policy]");
+                }
+                match LruGenWrite::read(&text.value) {
+                    Ok(write) => Some(TargetWrite::LruGen(write)),
+                    Err(error) => {
+                        let hint = "`pagetide inspect FILE lru_gen` shows groups and generations";
+                        sink.hinted(text.span, error.message, hint);
+                        None
+                    }
+                }
+            }
             None => {
                 check_mark(control, policies, sink);
                 machine_write(control, text, sink).map(TargetWrite::Machine)

@@ -99,7 +99,7 @@ fn generations(given: &[Spanned<PolicyChoice>], policies: &PolicyChoices, sink: 
     }
 }
 
-fn has_generations(policies: &PolicyChoices) -> bool {
+pub(super) fn has_generations(policies: &PolicyChoices) -> bool {
     policies.of() == Some(LruPolicy::Mglru)
 }
 

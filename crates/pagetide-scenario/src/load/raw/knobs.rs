@@ -9,6 +9,7 @@ use crate::load::removed::report_removed;
 use crate::load::span::{ProblemSink, Spanned};
 use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
 use crate::names::SubtreeControl;
+use pagetide_core::ageing::generations::command::LruGenWrite;
 use pagetide_core::config::{Policy, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_core::swap::zram::ZramWrite;
@@ -202,6 +203,7 @@ impl JsonSchema for ControlName {
             .map(|sysctl| sysctl.name())
             .chain(of_groups)
             .chain(ZramWrite::NAMES)
+            .chain([LruGenWrite::NAME])
             .collect();
         let files: Vec<&str> = CacheControl::written().map(|control| control.file().name).collect();
         let of_caches = format!("^slab\\..+\\.({})$", files.join("|"));

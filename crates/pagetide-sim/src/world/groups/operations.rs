@@ -64,6 +64,9 @@ impl SimWorld {
                     }
                 }
             }
+            Workload::WriteControl(WriteControl { write: TargetWrite::LruGen(write) }) => {
+                self.begin_call(id, ProcessCall::lru_gen(mm, node, write), op, entered);
+            }
             Workload::WriteControl(WriteControl { write: TargetWrite::Group(group, write) })
                 if write.control.is_of_cpu() && self.groups.exists(group) =>
             {
@@ -182,6 +185,9 @@ impl SimWorld {
             }
             Workload::WriteControl(WriteControl { write: TargetWrite::Zram(write) }) => {
                 format!("the write to {}", write.name())
+            }
+            Workload::WriteControl(WriteControl { write: TargetWrite::LruGen(write) }) => {
+                format!("the write of `{write}` to lru_gen")
             }
             Workload::RemoveGroup(RemoveGroup { group: at }) => {
                 format!("removing group `{}`", group(*at))
