@@ -101,8 +101,8 @@ pub(crate) fn other_behaviour(setup: &Setup, switches: &[String]) -> Vec<String>
             ),
         });
     }
-    if let Some(name) = &setup.group_policy {
-        found.push(format!("policy groups = {name}: the kernel uses its own behaviour"));
+    for (kind, name) in setup.plugins.iter() {
+        found.push(format!("policy {kind} = {name}: the kernel uses its own behaviour"));
     }
     let machine = &setup.machine;
     for disk in &machine.disks {

@@ -78,14 +78,14 @@ impl ZoneUsage {
 
 /// Pages of the LRU lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PageLists {
+pub(super) struct ReportedLists {
     pub active_anon: u64,
     pub inactive_anon: u64,
     pub active_file: u64,
     pub inactive_file: u64,
 }
 
-impl PageLists {
+impl ReportedLists {
     pub(super) fn anon(&self) -> u64 {
         self.active_anon.saturating_add(self.inactive_anon)
     }
@@ -98,17 +98,17 @@ impl PageLists {
         self.anon().saturating_add(self.file())
     }
 
-    pub(super) fn plus(self, other: PageLists) -> PageLists {
+    pub(super) fn plus(self, other: ReportedLists) -> ReportedLists {
         self.with(other, u64::saturating_add)
     }
 
-    pub(super) fn minus(self, other: PageLists) -> PageLists {
+    pub(super) fn minus(self, other: ReportedLists) -> ReportedLists {
         self.with(other, u64::saturating_sub)
     }
 
     /// Each list changed by that of `other`.
-    pub(super) fn with(self, other: PageLists, change: fn(u64, u64) -> u64) -> PageLists {
-        PageLists {
+    pub(super) fn with(self, other: ReportedLists, change: fn(u64, u64) -> u64) -> ReportedLists {
+        ReportedLists {
             active_anon: change(self.active_anon, other.active_anon),
             inactive_anon: change(self.inactive_anon, other.inactive_anon),
             active_file: change(self.active_file, other.active_file),
@@ -118,8 +118,8 @@ impl PageLists {
 }
 
 /// The lists of `part` of `whole` pages, if all are spread evenly.
-pub(super) fn scaled(lists: PageLists, part: u64, whole: u64) -> PageLists {
-    PageLists {
+pub(super) fn scaled(lists: ReportedLists, part: u64, whole: u64) -> ReportedLists {
+    ReportedLists {
         active_anon: scale(lists.active_anon, part, whole),
         inactive_anon: scale(lists.inactive_anon, part, whole),
         active_file: scale(lists.active_file, part, whole),
@@ -128,13 +128,13 @@ pub(super) fn scaled(lists: PageLists, part: u64, whole: u64) -> PageLists {
 }
 
 /// The lists of a zone.
-pub(super) fn lists(zone: &HostZone) -> PageLists {
+pub(super) fn lists(zone: &HostZone) -> ReportedLists {
     // Before 4.8 the LRU lists belonged to zones, under names that nodes have now; before 2.6.28
     // they had pages of both kinds.
     let get = |name: &str| zone.counters.get(name).copied();
     let list = |name: &str| get(&format!("nr_zone_{name}")).or_else(|| get(&format!("nr_{name}")));
     let of_file = |name: &str| list(&format!("{name}_file")).or_else(|| get(name)).unwrap_or(0);
-    PageLists {
+    ReportedLists {
         active_anon: list("active_anon").unwrap_or(0),
         inactive_anon: list("inactive_anon").unwrap_or(0),
         active_file: of_file("active"),

@@ -9,7 +9,7 @@
 use super::buddyinfo::BuddyInfo;
 use super::cma::{self, HostCma};
 use super::error::HostError;
-use super::free::{self, PageLists, ZoneUsage};
+use super::free::{self, ReportedLists, ZoneUsage};
 use super::marks::HostWatermarks;
 use super::note::{shown, ImportNote};
 use super::number::show_pages;
@@ -47,7 +47,7 @@ pub(super) struct ZoneLayout {
     pub present: u64,
     pub managed: u64,
     pub usage: ZoneUsage,
-    pub lists: PageLists,
+    pub lists: ReportedLists,
     /// The system's watermarks; `None` if unknown, or if the zone combines several.
     pub marks: Option<HostWatermarks>,
     pub cma: HostCma,
@@ -168,7 +168,7 @@ fn without_zones(
     host: &HostSnapshot,
     total: u64,
     usage: ZoneUsage,
-    lists: PageLists,
+    lists: ReportedLists,
     size: PageSize,
     notes: &mut Vec<ImportNote>,
 ) -> NodeLayout {

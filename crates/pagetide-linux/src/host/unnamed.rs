@@ -5,7 +5,7 @@
 //! (leaked or pinned pages). Neither is freed when programs end. Invariant: a missing counter gives
 //! no amount.
 
-use super::free::{PageLists, ZoneUsage};
+use super::free::{ReportedLists, ZoneUsage};
 use super::note::ImportNote;
 use super::number::{scale, show_bytes};
 use super::release;
@@ -71,7 +71,7 @@ pub(super) fn of_meminfo(
     host: &HostSnapshot,
     size: PageSize,
     max: u64,
-) -> Option<(u64, ZoneUsage, PageLists)> {
+) -> Option<(u64, ZoneUsage, ReportedLists)> {
     let pages = |name: &str| host.memory.get(name).map(|kbytes| size.pages_in_kbytes(kbytes));
     let sum = |names: &[&str]| {
         names.iter().filter_map(|name| pages(name)).fold(0u64, u64::saturating_add)
@@ -81,7 +81,7 @@ pub(super) fn of_meminfo(
     let list = |name: &str| pages(name).unwrap_or(0);
     // Before 2.6.28 the lists had pages of both kinds.
     let of_file = |name: &str| pages(&format!("{name}(file)")).unwrap_or(list(name));
-    let lists = PageLists {
+    let lists = ReportedLists {
         active_anon: list("Active(anon)"),
         inactive_anon: list("Inactive(anon)"),
         active_file: of_file("Active"),

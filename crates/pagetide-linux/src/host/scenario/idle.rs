@@ -8,7 +8,7 @@
 
 use super::page::ScenarioText;
 use crate::host::cgroup::CgroupVersion;
-use crate::host::free::{scaled, PageLists};
+use crate::host::free::{scaled, ReportedLists};
 use crate::host::layout::NodeLayout;
 use crate::host::note::ImportNote;
 use crate::host::number::{plural, scale};
@@ -35,13 +35,13 @@ struct IdleTask<'t> {
     name: String,
     group: Option<&'t str>,
     oom_score_adj: i16,
-    lists: PageLists,
+    lists: ReportedLists,
 }
 
 /// Memory to give to tasks.
 struct IdleMemory<'t> {
     /// Lists of each group, without those of its descendants.
-    groups: Vec<(&'t str, PageLists)>,
+    groups: Vec<(&'t str, ReportedLists)>,
     /// Anonymous pages that no process maps.
     unmapped: u64,
     processes: Vec<&'t ReportedProcess>,
@@ -106,7 +106,7 @@ pub(super) fn write(
             Some(_) => (0..nodes.len())
                 .map(|node| {
                     let of_node = places.iter().zip(&parts).filter(|((at, _), _)| *at == node);
-                    let none = PageLists::default();
+                    let none = ReportedLists::default();
                     (node, of_node.fold(none, |sum, (_, lists)| sum.plus(*lists)))
                 })
                 .filter(|(_, lists)| lists.all() > 0)
@@ -146,17 +146,17 @@ impl<'t> IdleMemory<'t> {
     /// the page tables fit into `rooms`.
     fn fitted(
         &self,
-        zones: &mut [PageLists],
+        zones: &mut [ReportedLists],
         rooms: &[u64],
         size: PageSize,
-    ) -> (Vec<IdleTask<'t>>, Vec<Vec<PageLists>>) {
+    ) -> (Vec<IdleTask<'t>>, Vec<Vec<ReportedLists>>) {
         for (zone, room) in zones.iter_mut().zip(rooms) {
             *zone = fit(*zone, *room);
         }
         loop {
             let tasks = self.tasks(zones);
             let mut left = zones.to_vec();
-            let parts: Vec<Vec<PageLists>> =
+            let parts: Vec<Vec<ReportedLists>> =
                 tasks.iter().map(|task| take(&mut left, task.lists)).collect();
             let mut is_cut = false;
             for (index, (zone, room)) in zones.iter_mut().zip(rooms).enumerate() {
@@ -173,8 +173,8 @@ impl<'t> IdleMemory<'t> {
     }
 
     /// The tasks. Together they have the lists of the zones.
-    fn tasks(&self, zones: &[PageLists]) -> Vec<IdleTask<'t>> {
-        let none = PageLists::default();
+    fn tasks(&self, zones: &[ReportedLists]) -> Vec<IdleTask<'t>> {
+        let none = ReportedLists::default();
         let mut left = zones.iter().fold(none, |sum, zone| sum.plus(*zone));
         let mut of_groups: Vec<IdleTask<'t>> = Vec::new();
         for (group, own) in &self.groups {
@@ -211,11 +211,11 @@ impl<'t> IdleMemory<'t> {
 }
 
 /// Takes `lists`, which the zones have, from each zone in proportion to what it has.
-fn take(zones: &mut [PageLists], mut lists: PageLists) -> Vec<PageLists> {
-    let none = PageLists::default();
+fn take(zones: &mut [ReportedLists], mut lists: ReportedLists) -> Vec<ReportedLists> {
+    let none = ReportedLists::default();
     let mut all = zones.iter().fold(none, |sum, zone| sum.plus(*zone));
-    let from = |zone: &mut PageLists| {
-        let part = PageLists {
+    let from = |zone: &mut ReportedLists| {
+        let part = ReportedLists {
             active_anon: scale(lists.active_anon, zone.active_anon, all.active_anon),
             inactive_anon: scale(lists.inactive_anon, zone.inactive_anon, all.inactive_anon),
             active_file: scale(lists.active_file, zone.active_file, all.active_file),
@@ -230,14 +230,14 @@ fn take(zones: &mut [PageLists], mut lists: PageLists) -> Vec<PageLists> {
 }
 
 /// At most `pages` anonymous pages of `lists`, of both in proportion.
-fn anon_part(lists: PageLists, pages: u64) -> PageLists {
+fn anon_part(lists: ReportedLists, pages: u64) -> ReportedLists {
     let pages = pages.min(lists.anon());
     let active_anon = scale(lists.active_anon, pages, lists.anon());
-    PageLists { active_anon, inactive_anon: pages - active_anon, ..PageLists::default() }
+    ReportedLists { active_anon, inactive_anon: pages - active_anon, ..ReportedLists::default() }
 }
 
 /// The page tables that a scenario reserves for the pages of a task in a zone.
-fn page_tables(lists: PageLists, size: PageSize) -> u64 {
+fn page_tables(lists: ReportedLists, size: PageSize) -> u64 {
     match lists.anon() {
         0 => 0,
         anon => anon.div_ceil(size.ptrs_per_pte()) + 1,
@@ -257,7 +257,7 @@ fn write_task(page: &mut ScenarioText, name: &str, task: &IdleTask<'_>, lines: &
     page.line("]");
 }
 
-fn keys(lists: PageLists) -> String {
+fn keys(lists: ReportedLists) -> String {
     let named = [
         ("active_anon", lists.active_anon),
         ("inactive_anon", lists.inactive_anon),
@@ -271,7 +271,7 @@ fn keys(lists: PageLists) -> String {
 }
 
 /// The lists, reduced in proportion if they are more than `room`.
-fn fit(lists: PageLists, room: u64) -> PageLists {
+fn fit(lists: ReportedLists, room: u64) -> ReportedLists {
     match lists.all() {
         all if all <= room => lists,
         all => scaled(lists, room, all),
@@ -284,7 +284,7 @@ fn own_lists(
     index: usize,
     groups: &[(usize, String)],
     size: PageSize,
-) -> PageLists {
+) -> ReportedLists {
     let of = |index: usize| {
         let group = &host.groups[index];
         let prefix = if group.version == CgroupVersion::V1 { "total_" } else { "" };
@@ -292,7 +292,7 @@ fn own_lists(
             let bytes = vmstat::get(&group.stat, &format!("{prefix}{name}"));
             size.pages_in(bytes.unwrap_or(0))
         };
-        PageLists {
+        ReportedLists {
             active_anon: pages("active_anon"),
             inactive_anon: pages("inactive_anon"),
             active_file: pages("active_file"),

@@ -1,0 +1,111 @@
+//! `policy.pages = "s3-fifo"`: three queues in place of the kernel's lists.
+//!
+//! S3-FIFO (Yang and others, SOSP 2023). A new page enters the small queue, a tenth of the memory. If
+//! it was used again when it reaches the end, it moves to the main queue; else it is evicted, and the
+//! ghost queue remembers its name. A page that comes back while the ghost queue knows it enters the
+//! main queue at once. The main queue evicts in order of arrival, but a page that was used since goes
+//! round again, at most three times.
+//!
+//! Uses by read() and write() are counted as they happen. A use through a mapping shows when reclaim
+//! looks at the page: the page comes back, and counts as used.
+//!
+//! Invariant: the ghost queue has at most as many names as the group has pages.
+
+use pagetide::policy::{
+    Arrival, BackingStore, Digest, OwnerSlot, PageLists, PagePlace, PagePolicy, PageVisit,
+};
+use std::collections::{BTreeSet, VecDeque};
+
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+/// Most uses that count.
+const MAX_USES: u32 = 3;
+
+/// Name of a page that is not in memory.
+type PageName = (bool, u32, u32);
+
+fn name_of(key: OwnerSlot) -> PageName {
+    (key.store == BackingStore::Own, key.owner, key.index)
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct S3Fifo {
+    ghosts: VecDeque<PageName>,
+    known: BTreeSet<PageName>,
+    pages: usize,
+}
+
+impl S3Fifo {
+    fn remember(&mut self, name: PageName) {
+        if self.known.insert(name) {
+            self.ghosts.push_back(name);
+        }
+        while self.ghosts.len() > self.pages.max(1) {
+            let oldest = self.ghosts.pop_front();
+            oldest.map(|oldest| self.known.remove(&oldest));
+        }
+    }
+}
+
+impl PagePolicy for S3Fifo {
+    fn nr_lists(&self) -> usize {
+        2
+    }
+
+    fn is_active(&self, list: usize) -> bool {
+        list == MAIN
+    }
+
+    fn added(&mut self, page: &mut PageVisit<'_>, arrival: Arrival) -> PagePlace {
+        self.pages += 1;
+        match arrival {
+            Arrival::New { .. } if self.known.contains(&name_of(page.key)) => PagePlace::head(MAIN),
+            Arrival::New { .. } => PagePlace::head(SMALL),
+            // It was used, or cannot be freed now.
+            Arrival::Back { .. } => PagePlace::head(MAIN),
+        }
+    }
+
+    fn used(&mut self, page: &mut PageVisit<'_>) -> Option<PagePlace> {
+        *page.note = (*page.note + 1).min(MAX_USES);
+        None
+    }
+
+    fn removed(&mut self, _: &mut PageVisit<'_>) {
+        self.pages = self.pages.saturating_sub(1);
+    }
+
+    fn evicted(&mut self, page: &mut PageVisit<'_>) {
+        self.remember(name_of(page.key));
+    }
+
+    fn evict(&mut self, lists: &mut PageLists<'_>) {
+        // A list whose pages cannot be taken is left alone for this step.
+        let mut blocked = [false; 2];
+        while !lists.is_done() && blocked != [true; 2] {
+            let is_large = 10 * lists.len(SMALL) > lists.len(SMALL) + lists.len(MAIN);
+            let list = if blocked[MAIN] || is_large && !blocked[SMALL] { SMALL } else { MAIN };
+            let Some(page) = lists.tail(list) else {
+                blocked[list] = true;
+                continue;
+            };
+            let uses = lists.note(page);
+            if uses > 0 {
+                lists.set_note(page, if list == SMALL { 0 } else { uses - 1 });
+                lists.move_to(page, PagePlace::head(MAIN));
+            } else if lists.take(page) {
+                self.pages = self.pages.saturating_sub(1);
+            } else {
+                blocked[list] = true;
+                lists.move_to(page, PagePlace::head(list));
+            }
+        }
+    }
+
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.pages as u64);
+        for &(is_file, owner, index) in &self.ghosts {
+            digest.write_all(&[is_file.into(), owner.into(), index.into()]);
+        }
+    }
+}
