@@ -165,6 +165,7 @@ impl Kernel {
         for area in self.swap.areas() {
             let (used, in_cache) = area.count();
             check!(used == area.used(), "{} slots used, {used} found", area.used());
+            check!(area.counts_shadows(), "wrong counts of pages and shadows in a tree");
             cached += in_cache;
         }
         let mut wrong = None;

@@ -72,6 +72,7 @@ era! {
             && !lists_by_zone;
         let lru_mglru = config.lru == LruPolicy::Mglru;
         let mglru_6_12 = config.mglru == MglruRules::Linux612;
+        let lru_6_12 = config.lru == LruPolicy::Linux612 || generations && mglru_6_12;
         let compaction_4_5 = config.compaction == CompactionPolicy::Linux45;
     }
 
@@ -246,7 +247,9 @@ era! {
     forgets_files: bool = lru_3_3;
     /// References through mappings with advice random do not count (since 6.3). Linux 6.1: only
     /// references through mappings with advice sequential do not count.
-    forgets_random: bool = config.lru == LruPolicy::Linux612 || generations && mglru_6_12;
+    forgets_random: bool = lru_6_12;
+    /// Shadows of swap are freed like those of files (6.12). Linux 6.1: they are kept.
+    shrinks_swap_shadows: bool = lru_6_12;
     /// A fault that drops its lock and is retried counts once (since 6.4). Linux 6.1: each attempt
     /// counts.
     counts_faults_once: bool = config.faults == FaultPolicy::Linux612;

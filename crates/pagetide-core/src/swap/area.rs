@@ -9,6 +9,7 @@
 //! the slot in `private` and [`PageFlags::SWAPCACHE`](crate::frames::page::PageFlags::SWAPCACHE) set, or
 //! belongs to a huge page whose first frame has both for the first slot of its run.
 
+use super::shadow_nodes::{SwapShadowNodes, TreeSlot, NODE_SHIFT};
 use super::zram::{Zram, ZramOptions};
 use crate::ageing::shadow::Shadow;
 use crate::config::ZsmallocPolicy;
@@ -51,6 +52,14 @@ impl Default for SwapSlotState {
 impl SwapSlotState {
     const fn is_free(&self) -> bool {
         self.cached == 0 && !self.mapped
+    }
+
+    fn content(&self) -> TreeSlot {
+        match (self.cached, self.shadow) {
+            (0, Shadow::NONE) => TreeSlot::Empty,
+            (0, _) => TreeSlot::Shadow,
+            _ => TreeSlot::Page,
+        }
     }
 }
 
@@ -108,6 +117,8 @@ pub struct SwapArea {
     cluster_left: u32,
     /// Number of used slots in each run of [`SWAPFILE_CLUSTER`] slots.
     cluster_used: Vec<u16>,
+    /// The tree of the swap cache.
+    shadow_nodes: SwapShadowNodes,
     /// The zram device that the area is on.
     pub(super) zram: Option<Box<Zram>>,
 }
@@ -133,6 +144,7 @@ impl SwapArea {
             cluster_next: 0,
             cluster_left: 0,
             cluster_used: Vec::new(),
+            shadow_nodes: SwapShadowNodes::default(),
         }
     }
 
@@ -213,6 +225,7 @@ impl SwapArea {
             return None;
         }
         let at = self.find_free()?;
+        self.shadow_nodes.changed(at, TreeSlot::Empty, TreeSlot::Page);
         let slot = &mut self.slots[at as usize];
         slot.cached = pfn.0 + 1;
         slot.mapped = false;
@@ -239,6 +252,9 @@ impl SwapArea {
             &mut self.slots.as_mut_slice()[first as usize..(first + SWAPFILE_CLUSTER) as usize];
         for (slot, pfn) in slots.iter_mut().zip(head.0..) {
             *slot = SwapSlotState { cached: pfn + 1, memcg, ..SwapSlotState::default() };
+        }
+        for at in first..first + SWAPFILE_CLUSTER {
+            self.shadow_nodes.changed(at, TreeSlot::Empty, TreeSlot::Page);
         }
         self.nr_used += SWAPFILE_CLUSTER;
         self.cluster_used[cluster as usize] = SWAPFILE_CLUSTER as u16;
@@ -298,7 +314,7 @@ impl SwapArea {
         if !self.at(slot).is_free() {
             return None;
         }
-        self.at_mut(slot).shadow = Shadow::NONE;
+        self.set_content(slot, 0, Shadow::NONE);
         self.nr_used -= 1;
         self.cluster_used[((slot.0 - self.first) / SWAPFILE_CLUSTER) as usize] -= 1;
         Some(core::mem::replace(&mut self.at_mut(slot).memcg, MemcgId::NONE))
@@ -341,10 +357,45 @@ impl SwapArea {
 
     /// Puts a frame in the swap cache of a slot in use (swap-in). Returns the shadow.
     pub(crate) fn add_to_cache(&mut self, slot: SwapSlot, pfn: Pfn) -> Shadow {
-        let slot = self.at_mut(slot);
-        debug_assert!(slot.cached == 0, "slot is cached already");
-        slot.cached = pfn.0 + 1;
-        core::mem::replace(&mut slot.shadow, Shadow::NONE)
+        let state = self.at(slot);
+        debug_assert!(state.cached == 0, "slot is cached already");
+        let shadow = state.shadow;
+        self.set_content(slot, pfn.0 + 1, Shadow::NONE);
+        shadow
+    }
+
+    /// Changes the slot of the tree.
+    fn set_content(&mut self, slot: SwapSlot, cached: u32, shadow: Shadow) {
+        let state = self.at_mut(slot);
+        let before = state.content();
+        (state.cached, state.shadow) = (cached, shadow);
+        let after = state.content();
+        self.shadow_nodes.changed(slot.0 - self.first, before, after);
+    }
+
+    /// Nodes of the tree that have only shadows.
+    pub(crate) fn nr_shadow_nodes(&self) -> u64 {
+        self.shadow_nodes.len()
+    }
+
+    /// Forgets the shadows of the node that has had only shadows for longest. Returns whether there
+    /// was one.
+    pub(crate) fn forget_shadow_node(&mut self) -> bool {
+        let Some(node) = self.shadow_nodes.oldest() else { return false };
+        for at in node << NODE_SHIFT..(node + 1) << NODE_SHIFT {
+            if let Some(state) = self.slots.get_mut(at as usize) {
+                let before = state.content();
+                state.shadow = Shadow::NONE;
+                let after = state.content();
+                self.shadow_nodes.changed(at, before, after);
+            }
+        }
+        true
+    }
+
+    /// Whether the counts of pages and shadows are right, for the audit.
+    pub(crate) fn counts_shadows(&self) -> bool {
+        self.shadow_nodes.agrees(self.slots.iter().map(SwapSlotState::content))
     }
 
     /// Removes the frame from the swap cache and stores `shadow`; frees the slot unless it is
@@ -352,8 +403,7 @@ impl SwapArea {
     #[must_use = "the slot's charge has to go"]
     pub(crate) fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) -> Option<MemcgId> {
         debug_assert!(self.at(slot).cached != 0, "{slot:?} is not cached");
-        self.at_mut(slot).cached = 0;
-        self.at_mut(slot).shadow = shadow;
+        self.set_content(slot, 0, shadow);
         self.release_if_free(slot)
     }
 

@@ -21,6 +21,7 @@ pub mod compressor;
 pub mod content;
 pub(crate) mod page_io;
 pub(crate) mod pool_pages;
+mod shadow_nodes;
 mod store;
 pub(crate) mod swap_in;
 #[cfg(test)]
@@ -72,6 +73,16 @@ pub struct SwapAreas {
 }
 
 impl SwapAreas {
+    /// Nodes of the swap cache's trees that have only shadows.
+    pub(crate) fn nr_shadow_nodes(&self) -> u64 {
+        self.areas.iter().map(SwapArea::nr_shadow_nodes).sum()
+    }
+
+    /// Forgets the shadows of such a node. Returns whether there was one.
+    pub(crate) fn forget_shadow_node(&mut self) -> bool {
+        self.areas.iter_mut().any(SwapArea::forget_shadow_node)
+    }
+
     /// Adds an area. Returns false if entries cannot name so many slots.
     pub(crate) fn swapon(
         &mut self,

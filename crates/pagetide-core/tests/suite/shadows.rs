@@ -5,7 +5,7 @@
 //! to two batches.
 
 use crate::world::{TestWorld, CPU};
-use pagetide_core::config::Config;
+use pagetide_core::config::{Config, LruPolicy};
 use pagetide_core::groups::memcg::ROOT;
 use pagetide_core::interface::effect::Effect;
 use pagetide_core::process::page_table::{Advice, Backing};
@@ -160,4 +160,30 @@ fn a_small_group_forgets_as_much_as_the_kernels() {
     let all = found.iter().zip(LINUX);
     let all = all.into_iter().all(|(ours, linux)| close(ours.0, linux.0) && close(ours.1, linux.1));
     assert!(all, "found {found:?}, Linux has {LINUX:?}");
+}
+
+#[test]
+fn shadows_of_swap_are_limited_by_the_pages_of_the_root() {
+    let refaults = |lru, in_group: bool| {
+        let config = Config { lru, ..Config::default() };
+        let mut world = TestWorld::of(16, 1, config, 1 << 14).unaudited();
+        let memcg = match in_group {
+            true => world.group(ROOT, &[]),
+            false => ROOT,
+        };
+        let task = world.task(memcg, 9000);
+        for _ in 0..3 {
+            world.access_all(task, 0..9000, true);
+        }
+        world.settle_and_audit();
+        (world.count(Event::WorkingsetRefaultAnon), world.count(Event::WorkingsetNodereclaim))
+    };
+    let (kept, none) = refaults(LruPolicy::Linux61, true);
+    assert_eq!(none, 0, "Linux 6.1 keeps them");
+    let (of_root, few) = refaults(LruPolicy::Linux612, false);
+    let (of_group, many) = refaults(LruPolicy::Linux612, true);
+    assert!(
+        many > few && of_group < kept && of_group < of_root,
+        "{few}, {many}; {of_root}, {of_group}"
+    );
 }

@@ -12,6 +12,7 @@
 //! shadows.
 
 use super::{NONE, SHADOW_NODES};
+use crate::groups::memcg::ROOT;
 use crate::interface::kernel::Kernel;
 use crate::interface::manager::Manager;
 use crate::interface::owners::Owners;
@@ -48,25 +49,38 @@ impl Kernel {
     /// Shadow nodes of all groups (`workingset_nodes`).
     pub(crate) fn nr_shadow_nodes(&self, node: NodeId) -> u64 {
         let lists = self.groups.memcgs.iter().filter_map(|memcg| memcg.cached.get(node.idx()));
-        lists.map(|lists| lists.nr_shadow_nodes()).sum()
+        lists.map(|lists| lists.nr_shadow_nodes()).sum::<u64>()
+            + self.nr_swap_shadow_nodes(ROOT, node)
+    }
+
+    /// Shadow nodes of swap: the root's, on the first node.
+    fn nr_swap_shadow_nodes(&self, memcg: MemcgId, node: NodeId) -> u64 {
+        let is_there = memcg == ROOT && node == NodeId(0) && self.era.shrinks_swap_shadows;
+        if is_there {
+            self.swap.nr_shadow_nodes()
+        } else {
+            0
+        }
     }
 
     /// Number of shadow nodes of a group beyond those that it needs.
     pub(crate) fn count_shadow_nodes(&self, memcg: MemcgId, node: NodeId) -> u64 {
         let group = &self.groups.memcgs[memcg];
-        let Some(lists) = group.cached.get(node.idx()).filter(|it| it.nr_shadow_nodes() > 0) else {
+        let of_files = group.cached.get(node.idx()).map_or(0, |lists| lists.nr_shadow_nodes());
+        let nodes = of_files + self.nr_swap_shadow_nodes(memcg, node);
+        if nodes == 0 {
             return 0;
-        };
+        }
         // Quick check that ignores huge pages and slabs: usually there are not too many nodes.
         let entries: u64 = group.lruvecs[node].nr_entries();
-        if lists.nr_shadow_nodes() <= entries >> PAGES_SHIFT {
+        if nodes <= entries >> PAGES_SHIFT {
             return 0;
         }
         let listed: u64 = group.lruvecs[node].zone_sizes.iter().flatten().sum();
         let clones = group.clones.iter().map(|clone| self.slabs.caches[*clone].bytes());
         let slabs = group.slab_bytes.map(|bytes| bytes.max(0) as u64).iter().sum::<u64>();
         let slabs = (slabs + clones.sum::<u64>()) / self.nr_nodes() as u64 / self.slabs.page_size;
-        lists.nr_shadow_nodes().saturating_sub((listed + slabs) >> PAGES_SHIFT)
+        nodes.saturating_sub((listed + slabs) >> PAGES_SHIFT)
     }
 }
 
@@ -82,12 +96,14 @@ impl<O: Owners> Manager<O> {
     ) -> u64 {
         for freed in 0..nr {
             let at = self.groups.memcgs[memcg].cached[node].lists[SHADOW_NODES].head;
-            if at == NONE {
+            if at != NONE {
+                let (tree, index) = self.slabs.cached.entries[at as usize].place;
+                self.take_entry(at);
+                O::forget_shadows(self, tree, index, cpu);
+            } else if self.nr_swap_shadow_nodes(memcg, node) == 0 || !self.swap.forget_shadow_node()
+            {
                 return freed;
             }
-            let (tree, index) = self.slabs.cached.entries[at as usize].place;
-            self.take_entry(at);
-            O::forget_shadows(self, tree, index, cpu);
             self.mem.vmstat.count(Event::WorkingsetNodereclaim);
             self.groups.memcgs[memcg].events.count(Event::WorkingsetNodereclaim);
         }
