@@ -7,22 +7,13 @@
 //!
 //! Invariant: a page with `n` uses is on list `log2(n + 1)`, or on the last one.
 
-use pagetide::policy::{
-    Arrival, BackingStore, Digest, OwnerSlot, PageLists, PagePlace, PagePolicy, PageVisit,
-};
+use pagetide::policy::{Arrival, Digest, PageKey, PageLists, PagePlace, PagePolicy, PageVisit};
 use std::collections::BTreeMap;
 
 /// Lists, for up to 2^15 uses.
 const LISTS: usize = 16;
 /// Evictions whose counts are remembered.
 const REMEMBERED: u64 = 1000;
-
-/// Name of a page that is not in memory.
-type PageName = (bool, u32, u32);
-
-fn name_of(key: OwnerSlot) -> PageName {
-    (key.store == BackingStore::Own, key.owner, key.index)
-}
 
 fn list_of(uses: u32) -> usize {
     (uses + 1).ilog2().min(LISTS as u32 - 1) as usize
@@ -31,7 +22,7 @@ fn list_of(uses: u32) -> usize {
 #[derive(Clone, Debug, Default)]
 pub struct Lfu {
     /// Uses of evicted pages, with the number of the eviction.
-    evicted: BTreeMap<PageName, (u64, u32)>,
+    evicted: BTreeMap<PageKey, (u64, u32)>,
     nr_evictions: u64,
     next_halving: u64,
 }
@@ -48,7 +39,7 @@ impl PagePolicy for Lfu {
     fn added(&mut self, page: &mut PageVisit<'_>, arrival: Arrival) -> PagePlace {
         match arrival {
             Arrival::New { .. } => {
-                let known = self.evicted.remove(&name_of(page.key));
+                let known = self.evicted.remove(&page.key);
                 *page.note = known.map_or(0, |(_, uses)| uses + 1);
             }
             Arrival::Back { used: true } => *page.note += 1,
@@ -65,7 +56,7 @@ impl PagePolicy for Lfu {
 
     fn evicted(&mut self, page: &mut PageVisit<'_>) {
         self.nr_evictions += 1;
-        self.evicted.insert(name_of(page.key), (self.nr_evictions, *page.note));
+        self.evicted.insert(page.key, (self.nr_evictions, *page.note));
         if self.evicted.len() as u64 > 2 * REMEMBERED {
             let oldest = self.nr_evictions - REMEMBERED;
             self.evicted.retain(|_, &mut (at, _)| at > oldest);
@@ -89,7 +80,7 @@ impl PagePolicy for Lfu {
 
     fn digest(&self, digest: &mut Digest) {
         digest.write_all(&[self.nr_evictions, self.next_halving]);
-        for (&(is_file, owner, index), &(at, uses)) in &self.evicted {
+        for (&PageKey { is_file, owner, index }, &(at, uses)) in &self.evicted {
             digest.write_all(&[is_file.into(), owner.into(), index.into(), at, uses.into()]);
         }
     }

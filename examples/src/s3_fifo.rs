@@ -11,9 +11,7 @@
 //!
 //! Invariant: the ghost queue has at most as many names as the group has pages.
 
-use pagetide::policy::{
-    Arrival, BackingStore, Digest, OwnerSlot, PageLists, PagePlace, PagePolicy, PageVisit,
-};
+use pagetide::policy::{Arrival, Digest, PageKey, PageLists, PagePlace, PagePolicy, PageVisit};
 use std::collections::{BTreeSet, VecDeque};
 
 const SMALL: usize = 0;
@@ -21,22 +19,15 @@ const MAIN: usize = 1;
 /// Most uses that count.
 const MAX_USES: u32 = 3;
 
-/// Name of a page that is not in memory.
-type PageName = (bool, u32, u32);
-
-fn name_of(key: OwnerSlot) -> PageName {
-    (key.store == BackingStore::Own, key.owner, key.index)
-}
-
 #[derive(Clone, Debug, Default)]
 pub struct S3Fifo {
-    ghosts: VecDeque<PageName>,
-    known: BTreeSet<PageName>,
+    ghosts: VecDeque<PageKey>,
+    known: BTreeSet<PageKey>,
     pages: usize,
 }
 
 impl S3Fifo {
-    fn remember(&mut self, name: PageName) {
+    fn remember(&mut self, name: PageKey) {
         if self.known.insert(name) {
             self.ghosts.push_back(name);
         }
@@ -59,7 +50,7 @@ impl PagePolicy for S3Fifo {
     fn added(&mut self, page: &mut PageVisit<'_>, arrival: Arrival) -> PagePlace {
         self.pages += 1;
         match arrival {
-            Arrival::New { .. } if self.known.contains(&name_of(page.key)) => PagePlace::head(MAIN),
+            Arrival::New { .. } if self.known.contains(&page.key) => PagePlace::head(MAIN),
             Arrival::New { .. } => PagePlace::head(SMALL),
             // It was used, or cannot be freed now.
             Arrival::Back { .. } => PagePlace::head(MAIN),
@@ -76,7 +67,7 @@ impl PagePolicy for S3Fifo {
     }
 
     fn evicted(&mut self, page: &mut PageVisit<'_>) {
-        self.remember(name_of(page.key));
+        self.remember(page.key);
     }
 
     fn evict(&mut self, lists: &mut PageLists<'_>) {
@@ -104,7 +95,7 @@ impl PagePolicy for S3Fifo {
 
     fn digest(&self, digest: &mut Digest) {
         digest.write_u64(self.pages as u64);
-        for &(is_file, owner, index) in &self.ghosts {
+        for &PageKey { is_file, owner, index } in &self.ghosts {
             digest.write_all(&[is_file.into(), owner.into(), index.into()]);
         }
     }

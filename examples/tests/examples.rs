@@ -13,7 +13,7 @@ use std::process::Command;
 /// The scenario with a smaller load.
 fn shortened(name: &str, sets: &[(&str, &str)]) -> Scenario {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    let plugins = PluginNames { groups: vec!["refaults-last".into()], any: false };
+    let plugins = PluginNames { any: true, ..PluginNames::default() };
     let sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let overrides = Overrides { sets, plugins, ..Overrides::default() };
     load(&file, &overrides).unwrap_or_else(|errors| panic!("{errors}"))
@@ -42,13 +42,38 @@ fn refaults_last_holds() {
 }
 
 #[test]
+fn page_policies_hold() {
+    let sets = [
+        ("machine.memory", "64MiB"),
+        ("file.tree.size", "12MiB"),
+        ("file.store.size", "64MiB"),
+        ("group.search.memory.max", "8MiB"),
+        ("group.store.memory.max", "6MiB"),
+        ("task.search.total", "60MiB"),
+    ];
+    let scenario = shortened("page-policies.toml", &sets);
+    let refaults = |variant: &str| {
+        let record = run_audited(&scenario, variant);
+        assert_eq!(record.digest, run_audited(&scenario, variant).digest, "{variant}");
+        assert_eq!(record.notes, Vec::<String>::new(), "{variant}");
+        record.metrics["search.workingset_refault_file"].value
+    };
+    let [two_lists, s3_fifo, lfu, mru] = ["two-lists", "s3-fifo", "lfu", "mru"].map(refaults);
+    assert!(mru < 0.8 * two_lists, "{mru} refaults, {two_lists} with two lists");
+    assert!(s3_fifo <= two_lists && lfu <= 1.1 * two_lists, "{s3_fifo}, {lfu}, {two_lists}");
+}
+
+#[test]
 fn the_command_knows_the_policy() {
     let command = |line: &str| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_pagetide-examples"));
         program.args(words(line)).current_dir(env!("CARGO_MANIFEST_DIR"));
         CommandOutput::from(program.output().unwrap())
     };
-    command("list").succeeds().says(&["policy.groups may be linux, refaults-last"]);
+    command("list").succeeds().says(&[
+        "policy.groups may be linux, refaults-last",
+        "policy.pages may be linux, lfu, mru, s3-fifo",
+    ]);
     command("schema").succeeds().prints(&["\"refaults-last\""]);
     let checked = command("check refaults-last.toml").succeeds().stdout;
     assert_eq!(checked.lines().count(), 1, "{checked}");

@@ -166,9 +166,9 @@ fn run_one(
             ),
             hint: Some(format!(
                 "this is a bug in {}; it repeats with `--variant {} --seed {} --repeats 1`",
-                match &variant.setup.group_policy {
+                match variant.setup.plugins.iter().next() {
                     None => "Pagetide".to_owned(),
-                    Some(name) => format!("the policy {name}, or in Pagetide"),
+                    Some((_, name)) => format!("the policy {name}, or in Pagetide"),
                 },
                 variant.name,
                 job.seed

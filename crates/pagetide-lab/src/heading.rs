@@ -260,7 +260,7 @@ fn settings(setup: &Setup) -> Vec<String> {
         |choice: &PolicyChoice| kernel.is_some_and(|kernel| kernel.choices().contains(choice));
     let policies = setup.policies.iter().filter(|choice| !is_of_kernel(choice));
     all.extend(policies.map(|choice| format!("policy.{}={choice}", choice.policy().name())));
-    all.extend(setup.group_policy.iter().map(|name| format!("policy.groups={name}")));
+    all.extend(setup.plugins.iter().map(|(kind, name)| format!("policy.{kind}={name}")));
     let costs = setup.machine.costs.iter();
     all.extend(costs.map(|(price, ns)| format!("machine.costs.{}={ns}ns", price.name())));
     for group in &setup.groups {

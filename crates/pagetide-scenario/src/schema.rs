@@ -17,13 +17,15 @@ pub fn schema(plugins: &PluginNames) -> Value {
     let mut schema = generator.into_root_schema_for::<ScenarioTable>();
     NoNulls.transform(&mut schema);
     let mut schema = schema.to_value();
-    let names = core::iter::once(BUILT_IN).chain(plugins.groups.iter().map(String::as_str));
-    let names: Vec<&str> = names.collect();
-    for of in ["/$defs/Policy", "/properties/policy"] {
-        let key = schema.pointer_mut(&format!("{of}/properties/groups"));
-        if let Some(Value::Object(key)) = key {
-            key.retain(|key, _| key == "description");
-            key.insert("enum".into(), json!(names));
+    for (kind, names) in [("groups", &plugins.groups), ("pages", &plugins.pages)] {
+        let names = core::iter::once(BUILT_IN).chain(names.iter().map(String::as_str));
+        let names: Vec<&str> = names.collect();
+        for of in ["/$defs/Policy", "/properties/policy"] {
+            let key = schema.pointer_mut(&format!("{of}/properties/{kind}"));
+            if let Some(Value::Object(key)) = key {
+                key.retain(|key, _| key == "description");
+                key.insert("enum".into(), json!(names));
+            }
         }
     }
     with_bases(schema)

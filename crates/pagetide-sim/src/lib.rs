@@ -29,6 +29,7 @@ pub use world::{outside, Decisions};
 /// The API for policies of other crates: traits, facts, registry.
 pub mod policy {
     pub use pagetide_core::ageing::lruvec::LruSizes;
+    pub use pagetide_core::ageing::page_policy::*;
     pub use pagetide_core::reclaim::plugin::*;
     pub use pagetide_core::reclaim::Reclaimer;
     pub use pagetide_core::units::digest::Digest;

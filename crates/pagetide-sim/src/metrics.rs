@@ -49,7 +49,7 @@ fn of_machine(
     }
     let errors = world.machine.plugin_errors();
     // With a plug-in, report counts of 0 too; a mean over seeds needs them.
-    if setup.group_policy.is_some() {
+    if setup.plugins.iter().next().is_some() {
         for wrong in PolicyFault::ALL {
             let times = errors.iter().find(|(it, _)| *it == wrong).map_or(0, |(_, times)| *times);
             machine.put_named(wrong.name(), times as f64, Unit::Count);

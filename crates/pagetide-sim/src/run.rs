@@ -195,8 +195,12 @@ fn run_observed(
     // A library that calls this may not have checked them.
     options.plugins.check().map_err(SimError::Plugins)?;
     let mut world = build(setup, seed)?;
-    let chosen = options.plugins.choose(setup.group_policy.as_deref());
+    let chosen = options.plugins.choose(setup.plugins.groups.as_deref());
     world.machine.use_plugin(chosen.map_err(SimError::Plugin)?);
+    let pages = options.plugins.choose_pages(setup.plugins.pages.as_deref());
+    let pages = pages.map_err(SimError::Plugin)?;
+    // The loader has refused what the core refuses.
+    world.machine.use_page_policy(pages).map_err(SimError::Control)?;
     world.copies.every = options.fail_copies;
     world.observe(options.observers.clone())?;
     if options.decisions.is_some() {
@@ -329,9 +333,9 @@ pub fn record(
         notes.push(format!("{note}{times}"));
     }
     for (wrong, _) in world.machine.plugin_errors() {
-        let policy = setup.group_policy.as_deref().unwrap_or_default();
-        let (text, key) = (wrong.text(), wrong.name());
-        notes.push(format!("policy.groups={policy}: {text} ({key} says how often)"));
+        let names = setup.plugins.iter().map(|(kind, name)| format!("policy.{kind}={name}"));
+        let names = names.collect::<Vec<_>>().join(", ");
+        notes.push(format!("{names}: {} ({} says how often)", wrong.text(), wrong.name()));
     }
     for task in &world.tasks[..setup.tasks.len()] {
         if task.killed {

@@ -120,7 +120,11 @@ fn print_clap_output(told: &clap::Error, printer: &mut Printer) -> Result<ExitSt
 
 /// The policy names that scenarios may use.
 fn names_of(plugins: &Plugins) -> PluginNames {
-    PluginNames { groups: plugins.group_names().map(str::to_owned).collect(), any: false }
+    PluginNames {
+        groups: plugins.group_names().map(str::to_owned).collect(),
+        pages: plugins.page_names().map(str::to_owned).collect(),
+        any: false,
+    }
 }
 
 /// The command line, quoted for a shell, for files that state their origin.

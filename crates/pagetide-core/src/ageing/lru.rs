@@ -117,8 +117,8 @@ impl Kernel {
     /// `folio_mark_accessed`). The first use marks the page, the second activates it. A page on the
     /// unevictable list stays where it is, because the order of that list does not matter.
     pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
-        if self.era.generations {
-            return self.count_use(pfn);
+        if self.leaves_two_lists {
+            return self.note_use_elsewhere(cpu, pfn);
         }
         let page = &mut self.mem.pages[pfn];
         if !page.has(PageFlags::REFERENCED) {
@@ -128,6 +128,14 @@ impl Kernel {
             let (memcg, node) = (page.memcg, page.node());
             self.activate_page(cpu, pfn);
             self.groups.workingset_age_nonresident(memcg, node, 1);
+        }
+    }
+
+    #[cold]
+    fn note_use_elsewhere(&mut self, cpu: Cpu, pfn: Pfn) {
+        match self.era.generations {
+            true => self.count_use(pfn),
+            false => self.note_use_by_policy(cpu, pfn),
         }
     }
 
@@ -327,7 +335,7 @@ impl Kernel {
     /// `lru_deactivate_fn`).
     pub(crate) fn deactivate_page(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];
-        if !page.has(PageFlags::ACTIVE) && !self.era.generations {
+        if !page.has(PageFlags::ACTIVE) && !self.leaves_two_lists {
             return;
         }
         let (nr, memcg) = (page.nr_pages(), page.memcg);

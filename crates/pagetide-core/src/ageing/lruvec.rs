@@ -169,6 +169,7 @@ impl Lruvec {
                 let active = generations.is_active(page.generation()?);
                 Some(Lru::of_kind(page.is_file_lru(), active))
             }
+            (Place::Lru, Ageing::Policy(_)) => Some(Lru::evictable(page)),
             (Place::Unevictable, _) => Some(Lru::Unevictable),
             _ => None,
         }
@@ -188,6 +189,7 @@ impl Lruvec {
                 let of_kind = &generations.lists[page.listed_generation()];
                 &of_kind[usize::from(page.is_file_lru())][page.zone()]
             }
+            Ageing::Policy(lists) if page.place == Place::Lru => lists.list_of(page),
             _ => self.list(Lru::of(page), page.zone()),
         }
     }
@@ -254,13 +256,16 @@ impl Lruvec {
         lru
     }
 
-    /// Adds a page to a generation. Returns the list in which it counts.
-    fn add_young(&mut self, pages: &mut PageArray, pfn: Pfn, end: ListEnd) -> Option<Lru> {
-        let Ageing::Generations(generations) = &mut self.ageing else { return None };
+    /// Adds a page unless it belongs on the two lists. Returns the list in which it counts.
+    fn add_ordered(&mut self, pages: &mut PageArray, pfn: Pfn, end: ListEnd) -> Option<Lru> {
         if pages[pfn].has(PageFlags::MLOCKED) {
             return None;
         }
-        let active = generations.add(pages, pfn, end);
+        let active = match &mut self.ageing {
+            Ageing::TwoLists(_) => return None,
+            Ageing::Generations(generations) => generations.add(pages, pfn, end),
+            Ageing::Policy(lists) => lists.add(pages, pfn, end),
+        };
         let lru = Lru::of_kind(pages[pfn].is_file_lru(), active);
         self.zone_sizes[pages[pfn].zone()][lru as usize] += pages[pfn].nr_pages();
         Some(lru)
@@ -311,7 +316,7 @@ impl Lruvec {
     /// Adds a page at the head of the list that its flags name. Returns that list.
     #[inline]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
-        if let Some(lru) = self.add_young(pages, pfn, ListEnd::Head) {
+        if let Some(lru) = self.add_ordered(pages, pfn, ListEnd::Head) {
             return lru;
         }
         let page = &pages[pfn];
@@ -324,7 +329,7 @@ impl Lruvec {
     /// Adds a page at the tail, where it is the next to be reclaimed. Returns the list.
     #[inline]
     pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
-        if let Some(lru) = self.add_young(pages, pfn, ListEnd::Tail) {
+        if let Some(lru) = self.add_ordered(pages, pfn, ListEnd::Tail) {
             return lru;
         }
         let page = &pages[pfn];
@@ -344,6 +349,7 @@ impl Lruvec {
             Ageing::Generations(generations) if lru != Lru::Unevictable => {
                 generations.remove(pages, pfn, Departure::Moved);
             }
+            Ageing::Policy(lists) if lru != Lru::Unevictable => lists.remove(pages, pfn),
             _ => self.list_mut(lru, zone).remove(pages, pfn),
         }
     }
@@ -355,6 +361,9 @@ impl Lruvec {
         match &mut self.ageing {
             Ageing::Generations(generations) if lru != Lru::Unevictable => {
                 generations.add_split(pages, head, pfn);
+            }
+            Ageing::Policy(lists) if lru != Lru::Unevictable => {
+                lists.add_split(pages, head, pfn);
             }
             _ => self.list_mut(lru, zone).insert_before(pages, head, pfn, lru.place()),
         }

@@ -16,10 +16,12 @@ pub mod generations;
 pub mod lru;
 pub mod lruvec;
 pub(crate) mod mlock;
+pub mod page_policy;
 pub mod pagevec;
 pub(crate) mod scan;
 pub mod shadow;
 pub mod sizes;
+mod switch;
 pub mod two_lists;
 pub mod workingset;
 
@@ -27,6 +29,7 @@ use crate::frames::list::List;
 use crate::units::digest::State;
 use alloc::boxed::Box;
 use generations::window::Generations;
+use page_policy::PolicyLists;
 use two_lists::TwoLists;
 
 /// How the evictable pages of a [`lruvec::Lruvec`] are ordered by age.
@@ -36,6 +39,8 @@ pub enum Ageing {
     TwoLists(TwoLists),
     /// Up to four generations of each.
     Generations(Box<Generations>),
+    /// Lists of a plug-in.
+    Policy(Box<PolicyLists>),
 }
 
 impl Ageing {
@@ -44,7 +49,7 @@ impl Ageing {
     pub(crate) fn two_lists(&self) -> Option<&TwoLists> {
         match self {
             Ageing::TwoLists(two) => Some(two),
-            Ageing::Generations(_) => None,
+            Ageing::Generations(_) | Ageing::Policy(_) => None,
         }
     }
 
@@ -53,7 +58,7 @@ impl Ageing {
     pub(crate) fn two_lists_mut(&mut self) -> Option<&mut TwoLists> {
         match self {
             Ageing::TwoLists(two) => Some(two),
-            Ageing::Generations(_) => None,
+            Ageing::Generations(_) | Ageing::Policy(_) => None,
         }
     }
 
@@ -61,9 +66,14 @@ impl Ageing {
     pub(crate) fn lists(&self) -> impl Iterator<Item = &List> {
         let sets = self.two_lists().into_iter().flat_map(TwoLists::sets);
         let generations = match self {
-            Ageing::TwoLists(_) => None,
+            Ageing::TwoLists(_) | Ageing::Policy(_) => None,
             Ageing::Generations(generations) => Some(generations.all_lists()),
         };
-        sets.flat_map(|set| &set.lists).chain(generations.into_iter().flatten())
+        let of_policy = match self {
+            Ageing::Policy(lists) => lists.all(),
+            Ageing::TwoLists(_) | Ageing::Generations(_) => &[],
+        };
+        let built_in = sets.flat_map(|set| &set.lists).chain(generations.into_iter().flatten());
+        built_in.chain(of_policy)
     }
 }

@@ -5,6 +5,7 @@
 //! Invariant: the pages of an [`EvictionBatch`] are isolated; the same step decides about them.
 
 use super::generations::scan::GenerationScan;
+use super::page_policy::PolicyScan;
 use super::two_lists::scan::ListScan;
 use crate::units::digest::State;
 use crate::units::Pfn;
@@ -15,6 +16,7 @@ use alloc::vec::Vec;
 pub(crate) enum LruvecScan {
     TwoLists(ListScan),
     Generations(GenerationScan),
+    Policy(PolicyScan),
 }
 
 impl LruvecScan {
@@ -24,6 +26,7 @@ impl LruvecScan {
         match self {
             LruvecScan::TwoLists(scan) => scan.nr_reclaimed,
             LruvecScan::Generations(scan) => scan.nr_reclaimed,
+            LruvecScan::Policy(scan) => scan.nr_reclaimed,
         }
     }
 
@@ -33,6 +36,7 @@ impl LruvecScan {
         match self {
             LruvecScan::TwoLists(scan) => scan.nr_reclaimed += nr,
             LruvecScan::Generations(scan) => scan.nr_reclaimed += nr,
+            LruvecScan::Policy(scan) => scan.nr_reclaimed += nr,
         }
     }
 
@@ -47,6 +51,7 @@ impl LruvecScan {
         match self {
             LruvecScan::TwoLists(scan) => scan.is_empty(),
             LruvecScan::Generations(scan) => scan.is_empty,
+            LruvecScan::Policy(scan) => scan.left == 0,
         }
     }
 
@@ -56,6 +61,7 @@ impl LruvecScan {
         match self {
             LruvecScan::TwoLists(scan) => scan.priority(),
             LruvecScan::Generations(scan) => scan.priority,
+            LruvecScan::Policy(scan) => scan.priority,
         }
     }
 }

@@ -34,6 +34,9 @@ impl Kernel {
         if self.era.generations {
             return self.lru_gen_eviction(pfn);
         }
+        if self.leaves_two_lists {
+            self.note_eviction_by_policy(pfn);
+        }
         let page = &self.mem.pages[pfn];
         let forgets =
             if page.is_file_lru() { self.era.forgets_files } else { self.era.forgets_anon };

@@ -16,7 +16,9 @@ impl Kernel {
     /// are the numbers of their pages.
     pub(super) fn audit_generations(&self, lruvec: &Lruvec) -> Result<(), Violation> {
         let Ageing::Generations(generations) = &lruvec.ageing else {
-            check!(!self.era.generations, "two lists instead of generations");
+            check!(!self.era.generations, "other lists instead of generations");
+            let has_policy = matches!(lruvec.ageing, Ageing::Policy(_));
+            check!(has_policy == self.has_page_policy(), "lists of a page policy, or without it");
             return Ok(());
         };
         check!(self.era.generations, "generations instead of two lists");

@@ -20,7 +20,8 @@ impl<O: Owners> Manager<O> {
         let Kernel {
             mem,
             config,
-            era: _, // follows from the config
+            era: _,              // follows from the config
+            leaves_two_lists: _, // follows from the era and the plug-in
             groups,
             slabs,
             swap,

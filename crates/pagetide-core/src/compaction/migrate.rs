@@ -61,6 +61,8 @@ impl Kernel {
         page.flags = old.flags;
         page.set_uses(0);
         page.place = Place::Isolated;
+        let note = self.mem.pages.note(from);
+        self.mem.pages.set_note(to, note);
         clear_page(&mut self.mem.pages[from], Place::Allocated);
         if old.has(PageFlags::SWAPCACHE) {
             let slot = SwapSlot(old.private);

@@ -7,8 +7,9 @@
 //! always equals `Era::of` the configuration.
 
 use super::error::{quoted, ControlError};
+use crate::ageing::page_policy::NamedPagePolicy;
 use crate::config::era::Era;
-use crate::config::{Policy, PolicyChoice};
+use crate::config::{KswapdPolicy, LruPolicy, Policy, PolicyChoice};
 use crate::groups::memcg::ROOT;
 use crate::interface::effect::Effects;
 use crate::interface::kernel::Kernel;
@@ -39,6 +40,23 @@ impl Kernel {
 }
 
 impl Kernel {
+    /// Lets a page policy order all pages, or the two lists again. Existing pages enter as new ones.
+    ///
+    /// # Errors
+    /// EBUSY with generations, or with the kswapd of a kernel that has lists for each zone.
+    pub fn use_page_policy(&mut self, chosen: Option<NamedPagePolicy>) -> Result<(), ControlError> {
+        if chosen.is_some() && (self.config.lru == LruPolicy::Mglru || self.era.lists_by_zone) {
+            let message = "a page policy needs lists of its own: leave out lru = \"mglru\", and \
+                           kswapd before linux-6.1";
+            return Err(ControlError::new(Errno::Ebusy, "pages", message.into()));
+        }
+        if chosen.is_some() || self.plugin.pages.is_some() {
+            self.plugin.pages = chosen;
+            self.switch_ageing();
+        }
+        Ok(())
+    }
+
     /// Derives the era from the configuration, and orders pages as it wants. Returns the era before.
     pub(super) fn era_changed(&mut self) -> Era {
         let before = core::mem::replace(&mut self.era, Era::of(&self.config));
@@ -86,6 +104,16 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(super) fn put_in_force(&mut self, choice: PolicyChoice) -> Result<(), ControlError> {
+        let needs_own_lists = match choice {
+            PolicyChoice::Lru(lru) => lru == LruPolicy::Mglru,
+            PolicyChoice::Kswapd(kswapd) => kswapd != KswapdPolicy::Linux61,
+            _ => false,
+        };
+        if needs_own_lists && self.has_page_policy() {
+            let name = choice.policy().name();
+            let message = format!("a page policy orders pages, so {name} cannot");
+            return Err(ControlError::new(Errno::Ebusy, name, message));
+        }
         let policy = choice.policy();
         let is_in_force = self.config.policy(policy) == choice;
         match choice {

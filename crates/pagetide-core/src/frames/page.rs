@@ -172,6 +172,9 @@ const GENERATION_SHIFT: u32 = 25;
 const LISTED: u32 = 3 << LISTED_SHIFT;
 const LISTED_SHIFT: u32 = 28;
 
+/// Under a page policy: the list plus 1 (0: none), in place of the generations.
+const POLICY_LIST: u32 = GENERATION | LISTED;
+
 const USES_SHIFT: u32 = 30;
 
 /// The largest count of [`PageFlags::uses`].
@@ -290,6 +293,25 @@ impl Page {
     #[inline]
     pub(crate) const fn set_listed_generation(&mut self, generation: u8) {
         self.flags.0 = self.flags.0 & !LISTED | (generation as u32) << LISTED_SHIFT;
+    }
+
+    /// List of a page policy that the page is on, or was on before it was taken off.
+    #[inline]
+    pub(crate) const fn policy_list(&self) -> Option<usize> {
+        match (self.flags.0 & POLICY_LIST) >> GENERATION_SHIFT {
+            0 => None,
+            next => Some(next as usize - 1),
+        }
+    }
+
+    /// Sets the list of a page policy, below 31.
+    #[inline]
+    pub(crate) const fn set_policy_list(&mut self, list: Option<usize>) {
+        let next = match list {
+            None => 0,
+            Some(list) => list as u32 + 1,
+        };
+        self.flags.0 = self.flags.0 & !POLICY_LIST | next << GENERATION_SHIFT;
     }
 
     /// Sets the count of uses beyond the second.

@@ -16,6 +16,7 @@
 use crate::frames::page::{Page, Place};
 use crate::units::digest::{Digest, State};
 use crate::units::{NodeId, Pfn, MAX_PAGE_ORDER};
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut, Range};
 use zerocopy::FromZeros;
@@ -49,6 +50,8 @@ struct FrameBlock {
 pub struct PageArray {
     pages: Vec<Page>,
     blocks: Vec<FrameBlock>,
+    /// Notes of a page policy, by frame; empty without one.
+    notes: Vec<u32>,
 }
 
 impl PageArray {
@@ -60,7 +63,22 @@ impl PageArray {
         let nr_blocks = pages.len().div_ceil(BLOCK);
         blocks.try_reserve_exact(nr_blocks).ok()?;
         blocks.resize(nr_blocks, block);
-        Some(PageArray { pages, blocks })
+        Some(PageArray { pages, blocks, notes: Vec::new() })
+    }
+
+    /// The note of a page policy about a frame.
+    pub(crate) fn note(&self, pfn: Pfn) -> u32 {
+        self.notes.get(pfn.idx()).copied().unwrap_or(0)
+    }
+
+    /// Sets the note of a page policy about a frame.
+    pub(crate) fn set_note(&mut self, pfn: Pfn, note: u32) {
+        if self.notes.is_empty() && note != 0 {
+            self.notes = vec![0; self.pages.len()];
+        }
+        if let Some(old) = self.notes.get_mut(pfn.idx()) {
+            *old = note;
+        }
     }
 
     /// Number of frames.
@@ -261,13 +279,17 @@ impl Clone for PageArray {
     fn clone(&self) -> PageArray {
         let Ok(mut pages) = Page::new_vec_zeroed(self.len()) else {
             // If the host has no memory, the clone fails like the clone of any other table.
-            return PageArray { pages: self.pages.clone(), blocks: self.blocks.clone() };
+            return PageArray {
+                pages: self.pages.clone(),
+                blocks: self.blocks.clone(),
+                notes: self.notes.clone(),
+            };
         };
         let blocks = self.blocks.iter().zip(pages.chunks_mut(BLOCK).zip(self.pages.chunks(BLOCK)));
         for (_, (to, from)) in blocks.filter(|(block, _)| block.content == BlockContent::Opened) {
             to.clone_from_slice(from);
         }
-        PageArray { pages, blocks: self.blocks.clone() }
+        PageArray { pages, blocks: self.blocks.clone(), notes: self.notes.clone() }
     }
 }
 
@@ -327,6 +349,9 @@ impl IndexMut<Range<usize>> for PageArray {
 impl State for PageArray {
     fn digest(&self, digest: &mut Digest) {
         digest.write_u64(self.len() as u64);
+        if !self.notes.is_empty() {
+            self.notes.digest(digest);
+        }
         for (block, pages) in self.blocks.iter().zip(self.pages.chunks(BLOCK)) {
             let FrameBlock { content, zone, node } = *block;
             digest.write_all(&match content {

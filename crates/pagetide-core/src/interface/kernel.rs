@@ -44,6 +44,8 @@ pub struct Kernel {
     pub config: Config,
     /// Differences of the configured kernel from Linux 6.1; follows from `config`.
     pub(crate) era: Era,
+    /// Generations or a page policy order pages.
+    pub(crate) leaves_two_lists: bool,
     /// The groups, their charges and stocks.
     pub groups: Groups,
     /// Slab caches.
@@ -156,7 +158,8 @@ impl Kernel {
             era,
             mem,
             config,
-            groups: Groups::new(nr_nodes, nr_cpus, Ageing::new(era.generations, era.lists_by_zone)),
+            leaves_two_lists: era.generations,
+            groups: Groups::new(nr_nodes, nr_cpus, Ageing::built_in(&era)),
             slabs,
             swap: SwapAreas::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
@@ -170,7 +173,7 @@ impl Kernel {
 
     /// Replaces the policies from outside the core. Existing pages keep their marks.
     pub fn use_plugin(&mut self, chosen: Option<NamedPolicy>) {
-        self.plugin = ActivePlugin::of(chosen);
+        self.plugin.policy = chosen;
     }
 
     /// Invalid answers of policies from outside the core, each with its count.

@@ -20,6 +20,7 @@ mod machine;
 mod madvise;
 mod many_groups;
 mod memcg_lru;
+mod page_policies;
 mod page_size;
 #[cfg(debug_assertions)]
 mod planted;

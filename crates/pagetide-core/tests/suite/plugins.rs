@@ -123,7 +123,7 @@ fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
     let twice = Plugins::new().groups("a", SparingPolicy).groups("a", Echo(0));
     assert_eq!(
         message(twice.groups("b c", Echo(0))),
-        "two policies of groups are registered as \"a\""
+        "two policies of a kind are registered as \"a\""
     );
     for name in ["", "linux", "a b", "ä", &"x".repeat(65)] {
         assert!(
@@ -134,7 +134,7 @@ fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
     let plugins = Plugins::new().groups("a", SparingPolicy);
     assert_eq!(plugins.group_names().collect::<Vec<_>>(), ["a"]);
     let unknown = plugins.choose(Some("b")).unwrap_err().to_string();
-    assert_eq!(unknown, "there is no policy of groups called \"b\"");
+    assert_eq!(unknown, "there is no such policy as \"b\"");
 }
 
 /// Spares the first child of the root as long as it may.

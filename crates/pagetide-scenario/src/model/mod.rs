@@ -94,6 +94,23 @@ pub struct Variant {
 }
 
 /// A machine and its tasks. Only the loader makes it, from a file or from a
+/// The registered policies that a scenario chooses; `None`: the built-in one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginChoices {
+    /// It chooses the groups to reclaim from.
+    pub groups: Option<String>,
+    /// It chooses the pages to evict.
+    pub pages: Option<String>,
+}
+
+impl PluginChoices {
+    /// Each with its key of `[policy]`.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let named = [("groups", &self.groups), ("pages", &self.pages)];
+        named.into_iter().filter_map(|(key, name)| Some((key, name.as_deref()?)))
+    }
+}
+
 /// [`crate::build::Builder`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -103,8 +120,8 @@ pub struct Setup {
     pub sysctls: Vec<ControlWrite>,
     /// The policies of the scenario, and those that every setup has.
     pub policies: PolicyChoices,
-    /// The registered policy that chooses the groups to reclaim from; `None`: the built-in one.
-    pub group_policy: Option<String>,
+    /// Registered policies in place of the built-in ones.
+    pub plugins: PluginChoices,
     /// Memory groups without the root, parents before children.
     pub groups: Vec<Group>,
     pub files: Vec<File>,

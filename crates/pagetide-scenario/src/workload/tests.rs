@@ -17,7 +17,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
         machine,
         sysctls: Vec::new(),
         policies: Default::default(),
-        group_policy: None,
+        plugins: Default::default(),
         groups: Vec::new(),
         files,
         caches: Vec::new(),

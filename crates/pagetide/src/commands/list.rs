@@ -18,9 +18,11 @@ pub fn list(plugins: &Plugins, printer: &mut Printer) -> Result<ExitStatus, CliE
         writeln!(out, "{name:<width$}  {}", scenario.title).expect("writing to a string");
     }
     printer.data(out)?;
-    let names = names_of(plugins).groups;
-    if !names.is_empty() {
-        printer.note(&format!("policy.groups may be linux, {}", names.join(", ")));
+    let known = names_of(plugins);
+    for (kind, names) in [("groups", known.groups), ("pages", known.pages)] {
+        if !names.is_empty() {
+            printer.note(&format!("policy.{kind} may be linux, {}", names.join(", ")));
+        }
     }
     Ok(ExitStatus::Success)
 }

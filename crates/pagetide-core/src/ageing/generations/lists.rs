@@ -17,7 +17,7 @@ impl Groups {
     pub(crate) fn generations(&self, memcg: MemcgId, node: NodeId) -> Option<&Generations> {
         match &self.memcgs[memcg].lruvecs[node].ageing {
             Ageing::Generations(generations) => Some(generations),
-            Ageing::TwoLists(_) => None,
+            Ageing::TwoLists(_) | Ageing::Policy(_) => None,
         }
     }
 
@@ -30,7 +30,7 @@ impl Groups {
     ) -> Option<&mut Generations> {
         match &mut self.memcgs[memcg].lruvecs[node].ageing {
             Ageing::Generations(generations) => Some(generations),
-            Ageing::TwoLists(_) => None,
+            Ageing::TwoLists(_) | Ageing::Policy(_) => None,
         }
     }
 }

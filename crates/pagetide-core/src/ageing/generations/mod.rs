@@ -28,7 +28,6 @@ pub(crate) mod memcg_lru;
 pub mod neighbours;
 pub(crate) mod scan;
 mod sort;
-mod switch;
 pub mod table_walk;
 pub mod window;
 mod workingset;

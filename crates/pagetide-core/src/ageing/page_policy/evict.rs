@@ -5,6 +5,7 @@
 //! batches.
 
 use super::lists::{MayTake, PolicyTask, PolicyVisit};
+use super::scan::PolicyScan;
 use crate::ageing::lruvec::Lru;
 use crate::ageing::scan::{EvictionBatch, ScanBatch};
 use crate::ageing::Ageing;
@@ -14,22 +15,7 @@ use crate::interface::ctx::Ctx;
 use crate::interface::kernel::Kernel;
 use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::ScanControl;
-use crate::units::digest::State;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
-
-/// Scan of one group under a page policy in progress.
-#[derive(Clone, Debug, State)]
-pub(crate) struct PolicyScan {
-    /// Pages freed so far.
-    pub nr_reclaimed: u64,
-    /// Priority of the group's plan.
-    pub priority: i8,
-    /// Pages still to look at.
-    pub left: u64,
-    /// Pages to free; a task stops when it has them.
-    nr_to_reclaim: u64,
-    has_begun: bool,
-}
 
 impl Kernel {
     /// Plans a scan of one group.

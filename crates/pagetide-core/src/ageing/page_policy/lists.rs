@@ -185,7 +185,7 @@ impl PolicyLists {
     }
 }
 
-/// What a policy is asked for.
+/// The reason for a visit of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PolicyTask {
     Evict,

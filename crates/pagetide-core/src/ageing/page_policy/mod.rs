@@ -16,28 +16,37 @@
 
 mod evict;
 mod lists;
+mod scan;
 
-pub(crate) use evict::PolicyScan;
 pub(crate) use lists::PolicyLists;
 pub use lists::{ListSide, PageLists, PagePlace};
+pub(crate) use scan::PolicyScan;
 
 use crate::frames::page::{Page, PageFlags};
-use crate::interface::owners::OwnerSlot;
 use crate::units::digest::Digest;
 use crate::units::Pfn;
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt::Debug;
 
+/// Name of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageKey {
+    /// Page cache; else anonymous memory.
+    pub is_file: bool,
+    /// The file, or the mapping of anonymous memory. Numbers are used again.
+    pub owner: u32,
+    /// Index of the page in it.
+    pub index: u32,
+}
+
 /// A page that enters or leaves the lists, or was used.
 #[derive(Debug)]
 pub struct PageVisit<'a> {
     /// The frame. It names the page until the page is removed or evicted.
     pub frame: Pfn,
-    /// Owner and index: the page's name also while it is not in memory.
-    pub key: OwnerSlot,
-    /// Page cache; else anonymous memory.
-    pub is_file: bool,
+    /// The page's name, also while the page is not in memory.
+    pub key: PageKey,
     /// The policy's note about the page; 0 for a new page.
     pub note: &'a mut u32,
 }
@@ -127,7 +136,8 @@ impl Clone for NamedPagePolicy {
 }
 
 fn visit_of<'a>(page: &Page, frame: Pfn, note: &'a mut u32) -> PageVisit<'a> {
-    PageVisit { frame, key: OwnerSlot::of(page), is_file: page.is_file_lru(), note }
+    let key = PageKey { is_file: page.is_file_lru(), owner: page.mapping, index: page.index };
+    PageVisit { frame, key, note }
 }
 
 /// How a page comes to the lists, by its state.

@@ -27,7 +27,7 @@ impl Kernel {
     /// list has outgrown its inactive one.
     pub(crate) fn must_age_anon(&self, memcg: MemcgId, node: NodeId, zone: Option<usize>) -> bool {
         self.can_age_anon_pages()
-            && !self.era.generations
+            && !self.leaves_two_lists
             && self.inactive_is_low(memcg, node, zone, false)
     }
 }
@@ -37,6 +37,9 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn kswapd_age_node(&mut self, sc: &mut ScanControl, ctx: &Ctx) {
         if self.era.generations {
             return self.lru_gen_age_node(sc, ctx);
+        }
+        if self.has_page_policy() {
+            return self.age_by_policy(ctx);
         }
         let node = ctx.node;
         let each = self.era.ages_by_own_lists;

@@ -6,6 +6,7 @@
 use super::{Memcg, MemcgEvents, MemcgPosition, MemoryEvent, ReclaimScope, ROOT};
 use crate::ageing::lruvec::Lruvec;
 use crate::ageing::Ageing;
+use crate::config::era::Era;
 use crate::config::SlabAccounting;
 use crate::groups::page_counter::UNLIMITED;
 use crate::groups::Groups;
@@ -140,7 +141,7 @@ impl Kernel {
             return Err(Errno::Enospc);
         }
         let nr_nodes = self.mem.pgdat.len();
-        let ageing = Ageing::new(self.era.generations, self.era.lists_by_zone);
+        let ageing = self.new_ageing();
         let mut group = Memcg::new(name, parent, nr_nodes, ageing);
         group.swappiness = self.groups.memcgs[parent].swappiness;
         let id = match self.groups.free_memcgs.pop() {
@@ -233,7 +234,7 @@ impl Kernel {
         self.groups.memcgs[id] = Memcg {
             online: false,
             generation,
-            ..Memcg::new(String::new(), MemcgId::NONE, 0, Ageing::new(false, false))
+            ..Memcg::new(String::new(), MemcgId::NONE, 0, Ageing::built_in(&Era::default()))
         };
         self.groups.parents[id] = MemcgId::NONE;
         self.groups.memcgs[parent].removed_events.add_all(&events);

@@ -23,6 +23,7 @@ pub use group::{
 };
 pub use registry::{NamedPolicy, Plugins, RegistrationError, UnknownPolicy};
 
+use crate::ageing::page_policy::NamedPagePolicy;
 use crate::units::digest::{Digest, State};
 use alloc::vec::Vec;
 
@@ -85,14 +86,12 @@ impl PolicyFault {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActivePlugin {
     pub policy: Option<NamedPolicy>,
+    /// A page policy; the groups have copies of it.
+    pub pages: Option<NamedPagePolicy>,
     wrong: [u64; PolicyFault::ALL.len()],
 }
 
 impl ActivePlugin {
-    pub fn of(policy: Option<NamedPolicy>) -> ActivePlugin {
-        ActivePlugin { policy, wrong: Default::default() }
-    }
-
     #[cold]
     pub fn note(&mut self, wrong: PolicyFault) {
         self.wrong[wrong as usize] += 1;
@@ -112,6 +111,10 @@ impl State for ActivePlugin {
             digest.write_u64(name.len() as u64);
             name.bytes().for_each(|byte| digest.write_u64(byte.into()));
             policy.digest(digest);
+        }
+        if let Some(NamedPagePolicy { name, .. }) = &self.pages {
+            digest.write_u64(name.len() as u64);
+            name.bytes().for_each(|byte| digest.write_u64(byte.into()));
         }
     }
 }

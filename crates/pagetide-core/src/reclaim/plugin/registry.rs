@@ -6,6 +6,7 @@
 //! Invariant: no two plug-ins have the same name, and every name is valid in a scenario.
 
 use super::group::GroupPolicy;
+use crate::ageing::page_policy::{NamedPagePolicy, PagePolicy};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -54,12 +55,12 @@ impl fmt::Display for RegistrationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RegistrationError::Twice(name) => {
-                write!(f, "two policies of groups are registered as {name:?}")
+                write!(f, "two policies of a kind are registered as {name:?}")
             }
             RegistrationError::BadName(name) => write!(
                 f,
-                "a policy of groups cannot be registered as {name:?}: a name has letters, digits and \
-                 hyphens, at most {NAME_MAX}, and is not {NONE:?}"
+                "a policy cannot be registered as {name:?}: a name has letters, digits and hyphens, at \
+                 most {NAME_MAX}, and is not {NONE:?}"
             ),
         }
     }
@@ -73,7 +74,7 @@ pub struct UnknownPolicy(pub String);
 
 impl fmt::Display for UnknownPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no policy of groups called {:?}", self.0)
+        write!(f, "there is no such policy as {:?}", self.0)
     }
 }
 
@@ -104,6 +105,7 @@ impl core::error::Error for UnknownPolicy {}
 #[derive(Clone, Debug, Default)]
 pub struct Plugins {
     groups: Vec<NamedPolicy>,
+    pages: Vec<NamedPagePolicy>,
     refused: Option<RegistrationError>,
 }
 
@@ -116,17 +118,33 @@ impl Plugins {
     /// Registers a group policy. [`Plugins::check`] reports an invalid or taken name.
     #[must_use]
     pub fn groups<P: GroupPolicy + Clone + 'static>(mut self, name: &str, policy: P) -> Plugins {
+        let is_taken = self.groups.iter().any(|known| known.name == name);
+        if self.accepts(name, is_taken) {
+            self.groups.push(NamedPolicy { name: name.into(), policy: Box::new(policy) });
+        }
+        self
+    }
+
+    /// Registers a page policy. [`Plugins::check`] reports an invalid or taken name.
+    #[must_use]
+    pub fn pages<P: PagePolicy + Clone + 'static>(mut self, name: &str, policy: P) -> Plugins {
+        let is_taken = self.pages.iter().any(|known| known.name == name);
+        if self.accepts(name, is_taken) {
+            self.pages.push(NamedPagePolicy { name: name.into(), policy: Box::new(policy) });
+        }
+        self
+    }
+
+    fn accepts(&mut self, name: &str, is_taken: bool) -> bool {
         let fits = (1..=NAME_MAX).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
             && name != NONE;
         if !fits {
             self.refused.get_or_insert(RegistrationError::BadName(name.into()));
-        } else if self.groups.iter().any(|known| known.name == name) {
+        } else if is_taken {
             self.refused.get_or_insert(RegistrationError::Twice(name.into()));
-        } else {
-            self.groups.push(NamedPolicy { name: name.into(), policy: Box::new(policy) });
         }
-        self
+        fits && !is_taken
     }
 
     /// Reports the first registration that failed.
@@ -143,7 +161,26 @@ impl Plugins {
         self.groups.iter().map(|known| known.name.as_str())
     }
 
-    /// A copy of the policy with this name; `None` and `linux` mean no policy.
+    /// Names of the page policies, in registration order.
+    pub fn page_names(&self) -> impl Iterator<Item = &str> {
+        self.pages.iter().map(|known| known.name.as_str())
+    }
+
+    /// A copy of the page policy with this name; `None` and `linux` mean no policy.
+    ///
+    /// # Errors
+    ///
+    /// The name is not registered.
+    pub fn choose_pages(
+        &self,
+        name: Option<&str>,
+    ) -> Result<Option<NamedPagePolicy>, UnknownPolicy> {
+        let Some(name) = name.filter(|&name| name != NONE) else { return Ok(None) };
+        let known = self.pages.iter().find(|known| known.name == name);
+        known.cloned().map(Some).ok_or_else(|| UnknownPolicy(name.into()))
+    }
+
+    /// A copy of the group policy with this name; `None` and `linux` mean no policy.
     ///
     /// # Errors
     ///

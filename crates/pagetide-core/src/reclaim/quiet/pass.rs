@@ -40,7 +40,7 @@ impl Kernel {
             shrink_priority: self.config.shrink_priority,
             can_age_anon: self.can_age_anon_pages(),
             ages_by_own_lists: self.era.ages_by_own_lists,
-            generations: self.era.generations,
+            generations: self.leaves_two_lists,
         }
     }
 
@@ -100,7 +100,7 @@ impl Kernel {
             && goal.priority >= 0
             && !self.era.balances_by_rotation
             && !self.era.lists_by_zone
-            && !self.era.generations
+            && !self.leaves_two_lists
             && self.config.soft_limit != SoftLimitPolicy::TwoPass
             && self.plugin.policy.is_none()
     }
@@ -139,7 +139,7 @@ impl Kernel {
 
     /// A visit has found nothing. Records the least priority at which the next one finds nothing.
     pub(in crate::reclaim) fn note_idle_group(&mut self, memcg: MemcgId, node: NodeId) {
-        if self.groups.idle_groups.rules.is_none() || self.era.generations {
+        if self.groups.idle_groups.rules.is_none() || self.leaves_two_lists {
             return;
         }
         let (largest, departures) = self.idle_lists(memcg, node).unwrap_or((u64::MAX, 0));

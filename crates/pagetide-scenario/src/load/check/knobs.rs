@@ -7,9 +7,9 @@ use crate::load::decode::NameKey;
 use crate::load::raw::{Knobs, PolicyTable, RawWrite};
 use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::{ambiguous_size, parse_size};
-use crate::load::PluginNames;
 use crate::load::BUILT_IN;
 use crate::model::policies::PolicyChoices;
+use crate::model::PluginChoices;
 use pagetide_core::config::{
     BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, LruPolicy,
     MglruRules, Policy, PolicyChoice, PolicySet, Sysctl, WatermarkPolicy,
@@ -103,16 +103,42 @@ pub(super) fn has_generations(policies: &PolicyChoices) -> bool {
     policies.of() == Some(LruPolicy::Mglru)
 }
 
-/// The registered policy that the scenario chooses; its name must be known.
-pub(super) fn group_policy(policy: Option<&PolicyTable>, sink: &mut ProblemSink) -> Option<String> {
-    let name = policy?.groups.as_ref()?;
+/// The registered policies that the scenario chooses.
+pub(super) fn plugins(
+    policy: Option<&PolicyTable>,
+    policies: &PolicyChoices,
+    sink: &mut ProblemSink,
+) -> PluginChoices {
+    let Some(policy) = policy else { return PluginChoices::default() };
+    let known = sink.plugins.clone();
+    if let Some(pages) = policy.pages.as_ref().filter(|pages| pages.value.0 != BUILT_IN) {
+        let kswapd: KswapdPolicy = policies.of().unwrap_or_default();
+        if has_generations(policies) || kswapd != KswapdPolicy::Linux61 {
+            let message = "a page policy has lists of its own";
+            let hint = "leave out lru = \"mglru\", or choose kernel = \"linux-4.8\" or later";
+            sink.hinted(pages.span, message, hint);
+        }
+    }
+    PluginChoices {
+        groups: registered(policy.groups.as_ref(), ("groups", &known.groups), known.any, sink),
+        pages: registered(policy.pages.as_ref(), ("pages", &known.pages), known.any, sink),
+    }
+}
+
+/// A registered policy; its name must be known.
+fn registered(
+    name: Option<&Spanned<NameKey>>,
+    (kind, known): (&str, &[String]),
+    any: bool,
+    sink: &mut ProblemSink,
+) -> Option<String> {
+    let name = name?;
     let NameKey(text) = &name.value;
     if text == BUILT_IN {
         return None;
     }
-    let PluginNames { groups, any } = &sink.plugins;
-    if !any && !groups.contains(text) {
-        let hint = match groups.as_slice() {
+    if !any && !known.contains(text) {
+        let hint = match known {
             [] => format!(
                 "this program has only `{BUILT_IN}`; see docs/add-a-policy.md for how to add one"
             ),
@@ -121,7 +147,7 @@ pub(super) fn group_policy(policy: Option<&PolicyTable>, sink: &mut ProblemSink)
                 format!("there are {}", list_names(names))
             }
         };
-        let message = format!("there is no policy of groups called `{}`", clip(text));
+        let message = format!("there is no policy of {kind} called `{}`", clip(text));
         sink.hinted(name.span, message, hint);
     }
     Some(text.clone())

@@ -71,11 +71,12 @@ pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut Problem
     if let Some(limit) = limit.filter(|limit| limit.value.0 == 0) {
         sink.hinted(limit.span, "the time limit is 0", "leave it out for a limit of 1 h");
     }
+    let plugins = knobs::plugins(raw.policy.as_ref(), &policies, sink);
     let mut setup = Setup {
         machine,
         sysctls,
         policies,
-        group_policy: knobs::group_policy(raw.policy.as_ref(), sink),
+        plugins,
         groups: groups.list,
         files: files.list,
         caches: mixes.into_caches(),

@@ -1,6 +1,6 @@
 //! The schema of control files and policies, from the core's declarations.
 
-use super::knobs::{policy_keys, KERNEL_KEY, PLUGIN_KEY};
+use super::knobs::{policy_keys, KERNEL_KEY, PLUGIN_KEYS};
 use pagetide_core::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_core::units::page_size::PageSize;
@@ -55,7 +55,7 @@ pub(crate) fn policies() -> Schema {
             (policy.name().to_owned(), schema)
         })
         .chain([(KERNEL_KEY.0.to_owned(), kernels())])
-        .chain([PLUGIN_KEY].map(|(key, what)| (key.to_owned(), json!({ "description": what }))))
+        .chain(PLUGIN_KEYS.map(|(key, what)| (key.to_owned(), json!({ "description": what }))))
         .collect();
     json_schema!({
         "type": "object",

@@ -24,6 +24,8 @@ pub(crate) struct PolicyTable {
     pub(crate) kernel: Option<Spanned<PolicySet>>,
     /// A registered policy that chooses the groups to reclaim from.
     pub(crate) groups: Option<Spanned<NameKey>>,
+    /// A registered policy that chooses the pages to evict.
+    pub(crate) pages: Option<Spanned<NameKey>>,
     /// Some choice could not be read.
     pub(crate) is_incomplete: bool,
 }
@@ -32,9 +34,11 @@ pub(crate) struct PolicyTable {
 pub(crate) const KERNEL_KEY: (&str, &str) =
     ("kernel", "The kernel whose behaviour is the default of the other keys.");
 
-/// The key of a registered policy, and its description.
-pub(crate) const PLUGIN_KEY: (&str, &str) =
-    ("groups", "A policy registered by the program: it chooses the groups to reclaim from.");
+/// The keys of registered policies, and their descriptions.
+pub(crate) const PLUGIN_KEYS: [(&str, &str); 2] = [
+    ("groups", "A policy registered by the program: it chooses the groups to reclaim from."),
+    ("pages", "A policy registered by the program: it chooses the pages to evict."),
+];
 
 /// The policies that are keys of `[policy]`.
 pub(crate) fn policy_keys() -> impl Iterator<Item = Policy> + Clone {
@@ -57,6 +61,10 @@ impl Decode for PolicyTable {
                 "groups" => {
                     policies.groups = Decode::decode(&entry.node, sink);
                     policies.groups.is_some()
+                }
+                "pages" => {
+                    policies.pages = Decode::decode(&entry.node, sink);
+                    policies.pages.is_some()
                 }
                 _ => {
                     let choice = decode_choice(entry, sink);
@@ -86,7 +94,7 @@ fn decode_choice(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<Po
         if report_removed(&entry.key, None, entry.key_span, sink) {
             return None;
         }
-        let others = [KERNEL_KEY.0, PLUGIN_KEY.0];
+        let others = [KERNEL_KEY, PLUGIN_KEYS[0], PLUGIN_KEYS[1]].map(|(key, _)| key);
         unknown_key(entry, policy_keys().map(Policy::name).chain(others), sink);
         return None;
     };

@@ -16,14 +16,15 @@ size = "1MiB"
 "#;
 
 fn names(groups: &[&str]) -> PluginNames {
-    PluginNames { groups: groups.iter().map(|name| (*name).to_owned()).collect(), any: false }
+    let groups = groups.iter().map(|name| (*name).to_owned()).collect();
+    PluginNames { groups, ..PluginNames::default() }
 }
 
 fn load_with(plugins: PluginNames) -> Result<Option<String>, String> {
     let overrides = Overrides { plugins, ..Overrides::default() };
     let loaded = load_str("x.toml", TEXT, Path::new(""), &overrides);
     loaded
-        .map(|scenario| scenario.variants[0].setup.group_policy.clone())
+        .map(|scenario| scenario.variants[0].setup.plugins.groups.clone())
         .map_err(|e| e.to_string())
 }
 
@@ -54,5 +55,22 @@ fn linux_is_none_of_them() {
     let mut overrides = with_sets(&[("policy.groups", "linux")]);
     overrides.plugins = names(&["mine"]);
     let scenario = load_str("x.toml", TEXT, Path::new(""), &overrides).unwrap();
-    assert_eq!(scenario.variants[0].setup.group_policy, None);
+    assert_eq!(scenario.variants[0].setup.plugins.groups, None);
+}
+
+#[test]
+fn a_page_policy_has_lists_of_its_own() {
+    let plugins = PluginNames { pages: vec!["mine".into()], ..PluginNames::default() };
+    let load = |sets: &[(&str, &str)]| {
+        let mut overrides = with_sets(sets);
+        overrides.plugins = plugins.clone();
+        let loaded =
+            load_str("x.toml", &TEXT.replace("groups", "pages"), Path::new(""), &overrides);
+        loaded.map(|scenario| scenario.variants[0].setup.plugins.pages.clone())
+    };
+    assert_eq!(load(&[]).unwrap().as_deref(), Some("mine"));
+    let errors = load(&[("policy.lru", "mglru")]).unwrap_err().to_string();
+    assert!(errors.contains("a page policy has lists of its own"), "{errors}");
+    let errors = load(&[("policy.pages", "others")]).unwrap_err().to_string();
+    assert!(errors.contains("there are `linux` and `mine`"), "{errors}");
 }

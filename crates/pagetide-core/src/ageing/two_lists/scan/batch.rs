@@ -29,6 +29,10 @@ impl Kernel {
             let is_empty = self.has_nothing_to_evict(memcg, node, plan.priority);
             return LruvecScan::Generations(GenerationScan::new(plan.priority, is_empty));
         }
+        if self.has_page_policy() {
+            let scan = self.plan_policy_scan(memcg, node, sc, plan, nr_to_reclaim);
+            return LruvecScan::Policy(scan);
+        }
         let nr = self.get_scan_count(memcg, node, sc, plan);
         let until_enough = self.era.scans_until_enough;
         let spares_none = until_enough || !sc.goal.is_kswapd() && sc.goal.target.is_none();
@@ -59,6 +63,9 @@ impl<O: Owners> Manager<O> {
             // The lists were switched during the scan.
             LruvecScan::TwoLists(_) if self.era.generations => return ScanBatch::Done,
             LruvecScan::TwoLists(scan) => scan,
+            LruvecScan::Policy(scan) => {
+                return self.next_batch_of_policy(scan, memcg, node, sc, ctx.cpu)
+            }
             LruvecScan::Generations(scan) => {
                 return self.next_batch_of_generations(scan, memcg, node, sc, ctx)
             }
