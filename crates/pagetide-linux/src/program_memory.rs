@@ -34,6 +34,8 @@ pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut S
     let frames: Option<f64> = COUNTERS.into_iter().map(given_back).sum();
     let tasks = setup.tasks.len().max(1) as f64;
     setup.machine.program_frames = (frames.unwrap_or(0.0) / tasks).round().max(0.0) as u64;
+    let locked = mean("idle.nr_unevictable").unwrap_or(0.0);
+    setup.machine.program_locked = locked.round().max(0.0) as u64;
 }
 
 #[cfg(test)]

@@ -494,6 +494,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         tasks.push(made);
     }
     let mms: Vec<_> = tasks.iter().map(|task| task.mm).collect();
+    machine.note_locked_elsewhere(setup.machine.program_locked);
     if setup.machine.program_frames > 0 {
         machine.give_boot_frames(&mms, setup.machine.program_frames);
     }

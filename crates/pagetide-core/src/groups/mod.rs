@@ -37,6 +37,8 @@ pub struct Groups {
     /// Pages charged in advance, by CPU.
     pub(crate) stocks: IdVec<Cpu, Stock>,
     pub(crate) soft_limit_trees: SoftLimitTrees,
+    /// Pages of the root, on its first node, that programs outside the simulation keep locked.
+    pub(crate) locked_elsewhere: u64,
     /// By node; empty: walks follow the tree.
     pub(crate) memcg_lru: Vec<MemcgLru>,
     /// Pages above `memory.high` that the running call must still pay for; saved in the `Call`
@@ -55,6 +57,7 @@ impl Groups {
             idle_groups: IdleGroups::new(nr_nodes),
             stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
             soft_limit_trees: SoftLimitTrees::new(nr_nodes),
+            locked_elsewhere: 0,
             memcg_lru: Vec::new(),
             nr_over_high: 0,
         }

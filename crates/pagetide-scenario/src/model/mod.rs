@@ -174,6 +174,8 @@ pub struct MachineSetup {
     /// Frames that each task's program has from boot until it ends, if known: for a program that
     /// performs the operations on a real kernel.
     pub program_frames: u64,
+    /// Pages that these programs keep locked, outside any group, if known.
+    pub program_locked: u64,
     /// Tasks with the same start begin at the same moment, in their order, as those of a program
     /// that performs them on a real kernel do. Otherwise each begins a little later, by the run's
     /// seed.
@@ -200,6 +202,7 @@ impl Default for MachineSetup {
             costs: MachineCosts::default(),
             program_times: ProgramTimes::default(),
             program_frames: 0,
+            program_locked: 0,
             starts_at_once: false,
         }
     }

@@ -33,6 +33,12 @@ impl Slabs {
 }
 
 impl Kernel {
+    /// Notes pages that programs outside the simulation keep locked in the root, on the first node.
+    /// They count where a size of the root limits what it keeps.
+    pub fn note_locked_elsewhere(&mut self, pages: u64) {
+        self.groups.locked_elsewhere = pages;
+    }
+
     /// Lists a node that has lost its last page and still has shadows. `tree` and `index` say where
     /// the node is.
     pub(crate) fn list_shadow_node(&mut self, node: Object, tree: u32, index: u32) {
@@ -72,7 +78,11 @@ impl Kernel {
             return 0;
         }
         // Quick check that ignores huge pages and slabs: usually there are not too many nodes.
-        let entries: u64 = group.lruvecs[node].nr_entries();
+        let elsewhere = match (memcg, node) {
+            (ROOT, NodeId(0)) => self.groups.locked_elsewhere,
+            _ => 0,
+        };
+        let entries: u64 = group.lruvecs[node].nr_entries() + elsewhere;
         if nodes <= entries >> PAGES_SHIFT {
             return 0;
         }
@@ -80,7 +90,7 @@ impl Kernel {
         let clones = group.clones.iter().map(|clone| self.slabs.caches[*clone].bytes());
         let slabs = group.slab_bytes.map(|bytes| bytes.max(0) as u64).iter().sum::<u64>();
         let slabs = (slabs + clones.sum::<u64>()) / self.nr_nodes() as u64 / self.slabs.page_size;
-        nodes.saturating_sub((listed + slabs) >> PAGES_SHIFT)
+        nodes.saturating_sub((listed + elsewhere + slabs) >> PAGES_SHIFT)
     }
 }
 
