@@ -6,8 +6,11 @@
 use super::{check, Violation};
 use crate::frames::page::{PageFlags, Place};
 use crate::interface::kernel::Kernel;
+use crate::slab::object::Object;
+use crate::swap::pool_caches::PoolCaches;
 use crate::units::SwapSlot;
 use alloc::format;
+use alloc::vec::Vec;
 
 impl Kernel {
     pub(super) fn audit_compressed(&self) -> Result<(), Violation> {
@@ -32,6 +35,7 @@ impl Kernel {
             check!(pool.nr_objects() == nr_objects, "zram{at}: an object without a slot");
         }
         self.audit_zswap().map_err(Violation)?;
+        self.audit_pool_objects()?;
         for (id, pool) in self.swap.pools() {
             pool.audit().map_err(Violation)?;
             nr_pages += pool.nr_pages();
@@ -58,6 +62,36 @@ impl Kernel {
             };
             let found = self.mem.pages.opened().map(|(_, page)| page).filter(of_zone).count();
             check!(found as u64 == zone.nr_zspages, "{:?} {}: zspages", zone.node, zone.index);
+        }
+        Ok(())
+    }
+
+    /// Checks the kernel objects of pools and zswap against their caches.
+    fn audit_pool_objects(&self) -> Result<(), Violation> {
+        let mut found: [Vec<Object>; 3] = Default::default();
+        for (_, pool) in self.swap.pools() {
+            let (words, descriptors) = pool.kernel_objects();
+            let (nr_words, nr_objects) = (words.len() as u64, pool.nr_objects());
+            check!(nr_words == nr_objects, "{nr_objects} objects of a pool, {nr_words} words");
+            found[0].extend(words);
+            found[1].extend(descriptors);
+        }
+        found[2].extend(self.swap.zswap.iter().flat_map(|zswap| zswap.kernel_objects()));
+        let PoolCaches { handle, descriptor, entry } = self.swap.caches;
+        for (cache, mut objects) in [handle, descriptor, entry].into_iter().zip(found) {
+            objects.sort_by_key(|object| object.number);
+            let nr = objects.len() as u64;
+            for &object in &objects {
+                check!(object.cache == cache, "{object:?} is not of {cache:?}");
+                self.slabs.audit_in_use(object, "an object of compressed swap")?;
+            }
+            objects.dedup();
+            let nr_in_use = self.slabs.kmem_cache(cache).map_or(0, |cache| cache.nr_in_use());
+            let nr_distinct = objects.len() as u64;
+            check!(
+                nr_distinct == nr && nr_in_use == nr,
+                "{cache:?}: {nr} objects of compressed swap, {nr_distinct} distinct, {nr_in_use} in use"
+            );
         }
         Ok(())
     }

@@ -200,7 +200,9 @@ impl Kernel {
     /// Adds a swap area (Linux `swapon`). Returns false if the areas have too many slots.
     pub fn swapon(&mut self, area: SwapOptions) -> bool {
         self.groups.idle_groups.forget();
-        self.swap.swapon(area, self.mem.page_size, self.config.zsmalloc)
+        let is_added = self.swap.swapon(area, self.mem.page_size, self.config.zsmalloc);
+        self.add_pool_caches();
+        is_added
     }
 
     /// Sets the seed of what pages contain, and the mix of owners without one of their own.

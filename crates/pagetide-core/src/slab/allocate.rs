@@ -245,7 +245,8 @@ impl Kernel {
         }
     }
 
-    pub(super) fn alloc_object(
+    /// Allocates an object that no group pays for. Adds a slab if necessary, but does not reclaim.
+    pub(crate) fn alloc_object(
         &mut self,
         cache: CacheId,
         gfp: Gfp,
@@ -269,6 +270,24 @@ impl Kernel {
         let it = &mut self.slabs.caches[cache];
         let number = it.alloc_slow(ctx.cpu, ctx.node).expect("a new slab has a free object");
         Ok(Object { cache, number })
+    }
+
+    /// The same in reclaim: a new slab may use the reserves.
+    pub(crate) fn alloc_object_in_reclaim(
+        &mut self,
+        cache: CacheId,
+        gfp: Gfp,
+        ctx: &Ctx,
+    ) -> Option<Object> {
+        match self.alloc_object(cache, gfp, ctx) {
+            Ok(object) => Some(object),
+            Err(SlabShortage::Pages(..)) => {
+                let pfn = self.alloc_in_reclaim(gfp, ctx)?;
+                self.add_slab(cache, pfn, 0, ctx).ok()?;
+                self.alloc_object(cache, gfp, ctx).ok()
+            }
+            Err(_) => None,
+        }
     }
 
     /// Adds a block to a cache as a slab; a slab of a clone is charged to the clone's group. On

@@ -40,12 +40,14 @@ impl Kernel {
     pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
         let none = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
         self.groups.memcgs.len() == 1
-            && self.slabs.caches.len() == none.caches.len()
+            && self.slabs.caches.len() == none.caches.len() + self.swap.caches.count()
             && self.slabs.caches.iter().all(|cache| cache.slabs.is_empty())
     }
 
     pub(crate) fn reset_slabs(&mut self) {
         self.slabs = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
+        self.swap.caches = Default::default();
+        self.add_pool_caches();
     }
 
     /// Creates a cache (Linux `kmem_cache_create`).

@@ -232,6 +232,12 @@ impl Slabs {
         self.insert_root(KmemCache::new(spec, shape, self.nr_cpus, self.nr_nodes))
     }
 
+    /// Adds a cache that the kernel needs later, for objects that are neither reclaimed nor charged.
+    pub(crate) fn add_own(&mut self, name: &str, object_size: u32) -> CacheId {
+        let (reclaimable, account) = (false, false);
+        self.add(CacheSpec { name: name.into(), object_size, reclaimable, account })
+    }
+
     fn insert_root(&mut self, cache: KmemCache) -> CacheId {
         let id = self.insert(cache);
         self.roots.push(id);

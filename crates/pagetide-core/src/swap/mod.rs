@@ -20,6 +20,7 @@ mod area;
 pub mod compressor;
 pub mod content;
 pub(crate) mod page_io;
+pub(crate) mod pool_caches;
 pub(crate) mod pool_pages;
 mod shadow_nodes;
 mod store;
@@ -41,6 +42,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use content::ContentMixes;
 use core::ops::{Index, IndexMut, Range};
+use pool_caches::PoolCaches;
 use pool_pages::ZsPoolId;
 use zram::Zram;
 use zsmalloc::ZsPool;
@@ -70,6 +72,8 @@ pub struct SwapAreas {
     pub(crate) contents: ContentMixes,
     /// Compressed memory in front of the areas on disks.
     pub(crate) zswap: Option<Box<Zswap>>,
+    /// Caches of the pools' kernel objects.
+    pub(crate) caches: PoolCaches,
 }
 
 impl SwapAreas {

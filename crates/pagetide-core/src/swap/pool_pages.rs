@@ -1,19 +1,22 @@
-//! Pages of pools of compressed pages: taken from the allocator by reclaim, given back when empty.
+//! Memory of pools of compressed pages: taken from the allocator by reclaim, given back when unused.
 //!
-//! Linux: `alloc_zspage`, `free_zspage`, `zs_page_migrate` (mm/zsmalloc.c, 6.1). A zspage's pages
-//! are allocated one by one, for the CPU's node, and charged to no group. Compaction may move them.
+//! Linux: `alloc_zspage`, `free_zspage`, `cache_alloc_handle`, `zs_page_migrate` (mm/zsmalloc.c,
+//! 6.1). A zspage's pages are allocated one by one, for the CPU's node, and charged to no group.
+//! Compaction may move them. A handle is an object of the cache `zs_handle`, and a zspage has one of
+//! the cache `zspage` ([`super::pool_caches`]).
 //!
 //! Invariant: a pool's page is [`PageFlags::ZSPAGE`], with its pool in `mapping` and
 //! its zspage in `index`, and counted in its zone's `nr_zspages`.
 
-use super::zsmalloc::{ZsHandle, ZsPool, ZspagePages};
+use super::pool_caches::{self, PoolCaches};
+use super::zsmalloc::{ZsHandle, ZsPool, ZspageMemory};
 use crate::frames::gfp::Gfp;
 use crate::frames::page::PageFlags;
 use crate::frames::page_alloc::Memory;
 use crate::interface::ctx::Ctx;
 use crate::interface::kernel::Kernel;
 use crate::units::digest::State;
-use crate::units::{Cpu, Pfn};
+use crate::units::{CacheId, Cpu, Pfn};
 use alloc::vec::Vec;
 
 /// Names a pool: the pool of a swap area, by the area's position, or the pool of zswap.
@@ -46,7 +49,25 @@ impl Kernel {
         }
     }
 
-    /// Stores an object. `None`: there is no page for its zspage.
+    /// Adds the caches that the pools need and that do not exist yet.
+    pub(crate) fn add_pool_caches(&mut self) {
+        let mut caches = self.swap.caches;
+        let mut add = |cache: &mut CacheId, name, bytes| {
+            if !cache.is_some() {
+                *cache = self.slabs.add_own(name, bytes);
+            }
+        };
+        if self.swap.has_pools() {
+            add(&mut caches.handle, "zs_handle", pool_caches::HANDLE_BYTES);
+            add(&mut caches.descriptor, "zspage", pool_caches::DESCRIPTOR_BYTES);
+        }
+        if self.swap.zswap.is_some() {
+            add(&mut caches.entry, "zswap_entry", pool_caches::entry_bytes(self.config.zswap));
+        }
+        self.swap.caches = caches;
+    }
+
+    /// Stores an object. `None`: there is no memory for it.
     pub(super) fn zs_malloc(
         &mut self,
         id: ZsPoolId,
@@ -56,23 +77,40 @@ impl Kernel {
     ) -> Option<ZsHandle> {
         let pool = self.pool_mut(id)?;
         let (nr, zspage) = (pool.pages_wanted(size), pool.next_zspage());
-        let mut pages = ZspagePages::NONE;
-        for _ in 0..nr {
-            let Some(pfn) = self.alloc_in_reclaim(gfp, ctx) else {
-                self.free_pool_pages(pages.as_slice(), ctx.cpu);
-                return None;
-            };
-            self.mark_pool_page(pfn, id, zspage);
-            pages.push(pfn);
+        let PoolCaches { handle, descriptor, .. } = self.swap.caches;
+        let object_gfp = gfp.without(Gfp::HIGHMEM).without(Gfp::MOVABLE);
+        let word = self.alloc_object_in_reclaim(handle, object_gfp, ctx)?;
+        let mut memory = ZspageMemory::NONE;
+        let mut has_memory = true;
+        if nr > 0 {
+            match self.alloc_object_in_reclaim(descriptor, object_gfp, ctx) {
+                Some(object) => memory.descriptor = object,
+                None => has_memory = false,
+            }
         }
-        self.pool_mut(id).map(|pool| pool.insert(size, pages))
+        for _ in 0..nr {
+            match self.alloc_in_reclaim(gfp, ctx).filter(|_| has_memory) {
+                Some(pfn) => {
+                    self.mark_pool_page(pfn, id, zspage);
+                    memory.push(pfn);
+                }
+                None => has_memory = false,
+            }
+        }
+        if !has_memory {
+            self.free_zspage(&memory, ctx.cpu);
+            self.free_known(word, ctx.cpu);
+            return None;
+        }
+        self.pool_mut(id).map(|pool| pool.insert(size, word, memory))
     }
 
-    /// Frees an object, and the pages of its zspage if that is empty.
+    /// Frees an object, and the memory of its zspage if that is empty.
     pub(super) fn zs_free(&mut self, id: ZsPoolId, handle: ZsHandle, cpu: Cpu) {
         if let Some(pool) = self.pool_mut(id) {
-            let freed = pool.remove(handle);
-            self.free_pool_pages(freed.as_slice(), cpu);
+            let (word, freed) = pool.remove(handle);
+            self.free_zspage(&freed, cpu);
+            self.free_known(word, cpu);
         }
     }
 
@@ -84,11 +122,14 @@ impl Kernel {
         *self.mem.zspages_beside(pfn) += 1;
     }
 
-    pub(super) fn free_pool_pages(&mut self, pages: &[Pfn], cpu: Cpu) {
-        for &pfn in pages {
+    fn free_zspage(&mut self, memory: &ZspageMemory, cpu: Cpu) {
+        for &pfn in memory.as_slice() {
             self.mem.pages[pfn].clear(PageFlags::ZSPAGE);
             *self.mem.zspages_beside(pfn) -= 1;
             self.mem.free_page(cpu, pfn, 0);
+        }
+        if memory.descriptor.is_some() {
+            self.free_known(memory.descriptor, cpu);
         }
     }
 
@@ -107,8 +148,10 @@ impl Kernel {
             };
             let moved = u32::try_from(moved).unwrap_or(u32::MAX);
             self.mem.work.bytes_copied = self.mem.work.bytes_copied.saturating_add(moved);
-            self.free_pool_pages(&freed, cpu);
-            nr_freed += freed.len() as u64;
+            for memory in &freed {
+                self.free_zspage(memory, cpu);
+                nr_freed += memory.as_slice().len() as u64;
+            }
         }
         nr_freed
     }

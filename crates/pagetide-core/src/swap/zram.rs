@@ -20,14 +20,14 @@ pub use backing::{ZramWrite, ZramWritebackMode};
 use super::compressor::Compressor;
 use super::content::PageContent;
 use super::pool_pages::ZsPoolId;
-use super::zsmalloc::{ZsHandle, ZsPool};
+use super::zsmalloc::{ZsHandle, ZsPool, ZspageMemory};
 use crate::config::ZsmallocPolicy;
 use crate::frames::gfp::Gfp;
 use crate::interface::ctx::Ctx;
 use crate::interface::kernel::Kernel;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
-use crate::units::{Cpu, Pfn, SwapSlot};
+use crate::units::{Cpu, SwapSlot};
 use alloc::string::String;
 use alloc::vec::Vec;
 use backing::ZramBacking;
@@ -222,10 +222,11 @@ impl Zram {
         }
     }
 
-    /// Compacts the pool. Appends the pages that are free; returns the bytes moved.
-    pub(super) fn compact(&mut self, freed: &mut Vec<Pfn>) -> u64 {
+    /// Compacts the pool. Appends the memory that is free; returns the bytes moved.
+    pub(super) fn compact(&mut self, freed: &mut Vec<ZspageMemory>) -> u64 {
+        let before = self.pool.nr_pages();
         let moved = self.pool.compact(freed);
-        self.stats.pages_compacted += freed.len() as u64;
+        self.stats.pages_compacted += before - self.pool.nr_pages();
         moved
     }
 

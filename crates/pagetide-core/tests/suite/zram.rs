@@ -56,6 +56,39 @@ fn pages_are_stored_and_freed_without_io() {
     assert!(empty.max_used_bytes >= stored.used_bytes);
 }
 
+/// Objects in use of a cache of the kernel's own, and the pages of its slabs.
+fn objects(world: &TestWorld, name: &str) -> (u64, u64) {
+    let slabs = &world.machine.slabs;
+    let cache = slabs.kmem_cache(slabs.find_cache(name).unwrap()).unwrap();
+    (cache.nr_in_use(), cache.nr_pages)
+}
+
+#[test]
+fn handles_and_descriptors_of_zspages_take_slabs() {
+    let mix = ContentMix { zero: 100, ..PLAIN };
+    let (mut world, task) = world(None, mix, Config::default());
+    let slabs_before = world.stat(NodeStat::NrSlabUnreclaimable);
+    world.fill(task, 0..5000);
+    world.settle_and_audit();
+    let stored = levels(&world);
+    let nr_objects = stored.orig_bytes / PAGE_SIZE - stored.same_pages;
+    assert!(nr_objects > 1000 && stored.same_pages > 100, "{stored:?}");
+    // A page of one word has no object. A page of slab has 512 handles of 8 bytes.
+    let (handles, handle_pages) = objects(&world, "zs_handle");
+    assert_eq!(handles, nr_objects);
+    assert!((handles.div_ceil(512)..handles / 256).contains(&handle_pages), "{handle_pages}");
+    // A zspage has one to four pages. A page of slab has 73 descriptors of 56 bytes.
+    let (zspages, zspage_pages) = objects(&world, "zspage");
+    let pool_pages = stored.used_bytes / PAGE_SIZE;
+    assert!((pool_pages.div_ceil(4)..=pool_pages).contains(&zspages), "{zspages}, {pool_pages}");
+    assert!((zspages.div_ceil(73)..zspages / 30).contains(&zspage_pages), "{zspage_pages}");
+    let grown = world.stat(NodeStat::NrSlabUnreclaimable) - slabs_before;
+    assert!(grown >= handle_pages + zspage_pages, "{grown}");
+    world.exit(task.0);
+    world.settle_and_audit();
+    assert_eq!((objects(&world, "zs_handle").0, objects(&world, "zspage").0), (0, 0));
+}
+
 #[test]
 fn a_fault_reads_one_page_and_frees_its_slot() {
     let config = Config { page_cluster: 3, ..Config::default() };

@@ -104,6 +104,31 @@ fn pages_are_stored_charged_and_freed_without_io() {
 }
 
 #[test]
+fn entries_take_slabs_that_no_group_pays_for() {
+    // A page of slab has 64 entries of 64 bytes, or 73 of 56.
+    for (policy, per_page) in [(OF_6_1, 64), (OF_6_12, 73)] {
+        let (mut world, group, task) = world_with(LARGE, PLAIN, policy);
+        world.fill(task, 0..5000);
+        world.settle_and_audit();
+        let stored = stats(&world).stored_pages;
+        let in_use = |world: &TestWorld, name: &str| {
+            let slabs = &world.machine.slabs;
+            let cache = slabs.kmem_cache(slabs.find_cache(name).unwrap()).unwrap();
+            (cache.nr_in_use(), cache.nr_pages)
+        };
+        let (entries, pages) = in_use(&world, "zswap_entry");
+        assert_eq!((entries, in_use(&world, "zs_handle").0), (stored, stored));
+        assert!((entries.div_ceil(per_page)..entries / 40).contains(&pages), "{pages}");
+        assert_eq!(row(&world, group, "slab_unreclaimable"), 0);
+        world.exit(task.0);
+        world.settle_and_audit();
+        for name in ["zswap_entry", "zs_handle", "zspage"] {
+            assert_eq!(in_use(&world, name).0, 0, "{name}");
+        }
+    }
+}
+
+#[test]
 fn pages_of_zeroes_are_only_recorded_since_6_12() {
     let config = Config { zero_pages: ZeroPagesPolicy::Linux612, ..Config::default() };
     let mut machine = Machine::new(&[NodeSpec::x86_64(16 << 20, 0, 0)], 1, config).unwrap();

@@ -4,9 +4,11 @@
 
 use super::zspage::{ObjectSpace, ZspageFullness};
 use super::ZsPool;
+use crate::slab::object::Object;
 use crate::units::Pfn;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Ends the audit with a message unless a condition holds.
 macro_rules! check {
@@ -21,8 +23,16 @@ impl ZsPool {
     /// Calls `f` for each page of the pool, with the number of its zspage.
     pub fn for_each_page(&self, mut f: impl FnMut(u32, Pfn)) {
         for (id, zspage) in (0..).zip(&self.zspages) {
-            zspage.pages.as_slice().iter().for_each(|&pfn| f(id, pfn));
+            zspage.memory.as_slice().iter().for_each(|&pfn| f(id, pfn));
         }
+    }
+
+    /// The words of all handles in use, and the descriptors of all zspages.
+    pub fn kernel_objects(&self) -> (Vec<Object>, Vec<Object>) {
+        let words = self.handles.iter().map(|place| place.word);
+        let descriptors = self.zspages.iter().map(|zspage| zspage.memory.descriptor);
+        let in_use = |object: &Object| object.is_some();
+        (words.filter(in_use).collect(), descriptors.filter(in_use).collect())
     }
 
     /// Checks lists, counts and handles.
@@ -44,7 +54,7 @@ impl ZsPool {
                     );
                     check!(usize::from(it.class) == class, "{id:?} is on a list of another class");
                     let wanted = self.class(class).pages_per_zspage as usize;
-                    check!(it.pages.as_slice().len() == wanted, "{id:?} has not {wanted} pages");
+                    check!(it.memory.as_slice().len() == wanted, "{id:?} has not {wanted} pages");
                     nr_zspages += 1;
                     nr_pages += wanted as u64;
                     let mut inuse = 0;

@@ -7,8 +7,7 @@
 //! Invariant: compaction changes no handle and no number of objects.
 
 use super::zspage::{ObjectSpace, ZspageFullness, ZspageId};
-use super::{ObjectPlace, ZsPool};
-use crate::units::Pfn;
+use super::{ZsPool, ZspageMemory};
 use alloc::vec::Vec;
 
 impl ZsPool {
@@ -25,13 +24,13 @@ impl ZsPool {
         (0..self.classes.len()).map(|class| self.class_freeable(class)).sum()
     }
 
-    /// Compacts every class, the largest objects first. Appends the pages that are free to `freed`;
-    /// returns the bytes of the objects that moved.
-    pub fn compact(&mut self, freed: &mut Vec<Pfn>) -> u64 {
+    /// Compacts every class, the largest objects first. Appends the memory of zspages that are empty
+    /// to `freed`; returns the bytes of the objects that moved.
+    pub fn compact(&mut self, freed: &mut Vec<ZspageMemory>) -> u64 {
         (0..self.classes.len()).map(|class| self.compact_class(class, freed)).sum()
     }
 
-    fn compact_class(&mut self, class: usize, freed: &mut Vec<Pfn>) -> u64 {
+    fn compact_class(&mut self, class: usize, freed: &mut Vec<ZspageMemory>) -> u64 {
         let mut moved = 0;
         let emptiest = || ZspageFullness::WITH_ROOM.into_iter();
         while let Some(source) = self.take_first(class, emptiest()) {
@@ -49,7 +48,7 @@ impl ZsPool {
             };
             self.list(source);
             if self.zspages[source.idx()].inuse == 0 {
-                freed.extend_from_slice(self.remove_zspage(source).as_slice());
+                freed.push(self.remove_zspage(source));
             }
             if is_stuck {
                 return moved;
@@ -79,7 +78,8 @@ impl ZsPool {
             }
             let new = self.zspages[to.idx()].take_object(handle);
             self.zspages[from.idx()].free_object(at as u16);
-            self.handles[handle.0 as usize] = ObjectPlace { zspage: to, at: new };
+            let place = &mut self.handles[handle.0 as usize];
+            (place.zspage, place.at) = (to, new);
             nr_moved += 1;
         }
         nr_moved

@@ -5,13 +5,9 @@
 //! fullness ([`ZspageFullness`]); an object goes into the fullest with room. A *handle* names an
 //! object, because compaction moves objects between zspages ([`compact`]).
 //!
-//! The pool holds no bytes and takes no pages: the caller brings the pages of a new zspage and gets
-//! those of an empty one back (`swap::pool_pages`). zram stores its objects here, and
-//! another user of compressed pages can.
-//!
-//! Difference from Linux: a handle is a word in a slab there (8 bytes an object) and a descriptor of
-//! 56 bytes a zspage; here neither takes memory of the machine. Effect: the pool is smaller by 0.5 %
-//! or less.
+//! The pool holds no bytes and takes no memory: the caller brings the pages and the descriptor of a
+//! new zspage and the word of a new handle, and gets them back when they are not needed
+//! (`swap::pool_pages`). zram stores its objects here, and another user of compressed pages can.
 //!
 //! Invariant: every zspage that is not empty is on the list of its class and fullness; `nr_pages` is
 //! the number of their pages; each handle in use names a place that names the handle.
@@ -22,6 +18,7 @@ pub mod size_class;
 mod zspage;
 
 use crate::config::ZsmallocPolicy;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
 use crate::units::Pfn;
@@ -33,16 +30,20 @@ use zspage::{ClassZspages, Zspage, ZspageFullness, ZspageId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub(crate) struct ZsHandle(u32);
 
-/// Pages of one zspage.
+/// Pages of one zspage, and the kernel object that describes it (Linux `struct zspage`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
-pub(crate) struct ZspagePages {
+pub(crate) struct ZspageMemory {
     pages: [Pfn; ZS_MAX_PAGES_PER_ZSPAGE],
     nr: u8,
+    pub descriptor: Object,
 }
 
-impl ZspagePages {
-    pub const NONE: ZspagePages =
-        ZspagePages { pages: [Pfn::NONE; ZS_MAX_PAGES_PER_ZSPAGE], nr: 0 };
+impl ZspageMemory {
+    pub const NONE: ZspageMemory = ZspageMemory {
+        pages: [Pfn::NONE; ZS_MAX_PAGES_PER_ZSPAGE],
+        nr: 0,
+        descriptor: Object::NONE,
+    };
 
     pub fn push(&mut self, pfn: Pfn) {
         self.pages[usize::from(self.nr)] = pfn;
@@ -54,11 +55,12 @@ impl ZspagePages {
     }
 }
 
-/// Place of an object.
+/// Place of an object, which its handle names. Linux writes it into a word of a slab, `word`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 struct ObjectPlace {
     zspage: ZspageId,
     at: u16,
+    word: Object,
 }
 
 /// A pool.
@@ -118,7 +120,8 @@ impl ZsPool {
         ZspageFullness::WITH_ROOM.into_iter().rev().find_map(|fullness| lists.first(fullness))
     }
 
-    /// Number of pages that the caller must bring to store an object of `size` bytes.
+    /// Number of pages that the caller must bring to store an object of `size` bytes. If there are
+    /// any, it also brings a descriptor.
     pub fn pages_wanted(&self, size: u32) -> u32 {
         let class = self.sizes.class_of(size);
         match self.zspage_with_room(class) {
@@ -132,51 +135,58 @@ impl ZsPool {
         self.unused_zspages.last().map_or(self.zspages.len() as u32, |zspage| zspage.0)
     }
 
-    /// Stores an object of `size` bytes (Linux `zs_malloc`). `pages` are as many as
+    /// Stores an object of `size` bytes (Linux `zs_malloc`). `memory` has as many pages as
     /// [`Self::pages_wanted`] says.
-    pub fn insert(&mut self, size: u32, pages: ZspagePages) -> ZsHandle {
+    pub fn insert(&mut self, size: u32, word: Object, memory: ZspageMemory) -> ZsHandle {
         let class = self.sizes.class_of(size);
-        let handle = self.take_handle();
+        let handle = self.take_handle(word);
         let zspage = match self.zspage_with_room(class) {
             Some(zspage) => zspage,
-            None => self.add_zspage(class, pages),
+            None => self.add_zspage(class, memory),
         };
         self.put_object(zspage, handle);
         self.fix_fullness(zspage);
         handle
     }
 
-    /// Frees an object. Returns the pages of its zspage if that is now empty (Linux `zs_free`).
-    pub fn remove(&mut self, handle: ZsHandle) -> ZspagePages {
-        let ObjectPlace { zspage, at } = self.handles[handle.0 as usize];
+    /// Frees an object. Returns the word of its handle, and the memory of its zspage if that is now
+    /// empty (Linux `zs_free`).
+    pub fn remove(&mut self, handle: ZsHandle) -> (Object, ZspageMemory) {
+        let nothing = ObjectPlace { word: Object::NONE, ..self.handles[handle.0 as usize] };
+        let ObjectPlace { zspage, at, word } =
+            core::mem::replace(&mut self.handles[handle.0 as usize], nothing);
         self.unused_handles.push(handle);
         let it = &mut self.zspages[zspage.idx()];
         it.free_object(at);
         self.classes[usize::from(it.class)].nr_objects -= 1;
-        match self.fix_fullness(zspage) {
+        let freed = match self.fix_fullness(zspage) {
             ZspageFullness::EMPTY => self.remove_zspage(zspage),
-            _ => ZspagePages::NONE,
-        }
+            _ => ZspageMemory::NONE,
+        };
+        (word, freed)
     }
 
     /// Replaces a page of a zspage by another, to which its bytes were copied (Linux
     /// `zs_page_migrate`).
     pub fn replace_page(&mut self, zspage: u32, from: Pfn, to: Pfn) {
-        let pages = &mut self.zspages[zspage as usize].pages.pages;
+        let pages = &mut self.zspages[zspage as usize].memory.pages;
         pages.iter_mut().filter(|page| **page == from).for_each(|page| *page = to);
     }
 
-    fn take_handle(&mut self) -> ZsHandle {
-        self.unused_handles.pop().unwrap_or_else(|| {
-            self.handles.push(ObjectPlace { zspage: ZspageId::NONE, at: 0 });
+    fn take_handle(&mut self, word: Object) -> ZsHandle {
+        let place = ObjectPlace { zspage: ZspageId::NONE, at: 0, word };
+        let handle = self.unused_handles.pop().unwrap_or_else(|| {
+            self.handles.push(place);
             ZsHandle(self.handles.len() as u32 - 1)
-        })
+        });
+        self.handles[handle.0 as usize] = place;
+        handle
     }
 
-    fn add_zspage(&mut self, class: usize, pages: ZspagePages) -> ZspageId {
+    fn add_zspage(&mut self, class: usize, memory: ZspageMemory) -> ZspageId {
         let nr_objects = self.class(class).objs_per_zspage;
-        let it = Zspage::new(class as u16, pages, nr_objects as u16);
-        self.nr_pages += u64::from(pages.nr);
+        let it = Zspage::new(class as u16, memory, nr_objects as u16);
+        self.nr_pages += u64::from(memory.nr);
         self.classes[class].nr_zspages += 1;
         match self.unused_zspages.pop() {
             Some(id) => {
@@ -190,15 +200,15 @@ impl ZsPool {
         }
     }
 
-    /// Forgets an empty zspage, which is on no list. Returns its pages.
-    fn remove_zspage(&mut self, id: ZspageId) -> ZspagePages {
+    /// Forgets an empty zspage, which is on no list. Returns its memory.
+    fn remove_zspage(&mut self, id: ZspageId) -> ZspageMemory {
         let it = &mut self.zspages[id.idx()];
-        let pages = core::mem::replace(&mut it.pages, ZspagePages::NONE);
+        let memory = core::mem::replace(&mut it.memory, ZspageMemory::NONE);
         it.objects = Vec::new();
         self.classes[usize::from(it.class)].nr_zspages -= 1;
-        self.nr_pages -= u64::from(pages.nr);
+        self.nr_pages -= u64::from(memory.nr);
         self.unused_zspages.push(id);
-        pages
+        memory
     }
 
     /// Puts an object into a zspage with room (Linux `obj_malloc`). The zspage's list is not changed.
@@ -206,7 +216,8 @@ impl ZsPool {
         let it = &mut self.zspages[zspage.idx()];
         let at = it.take_object(handle);
         self.classes[usize::from(it.class)].nr_objects += 1;
-        self.handles[handle.0 as usize] = ObjectPlace { zspage, at };
+        let place = &mut self.handles[handle.0 as usize];
+        (place.zspage, place.at) = (zspage, at);
     }
 
     /// Moves a zspage to the list of its fullness, if that has changed (Linux

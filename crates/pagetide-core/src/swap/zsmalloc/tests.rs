@@ -2,12 +2,16 @@
 
 use super::*;
 use crate::config::ZsmallocPolicy;
+use crate::units::CacheId;
 use alloc::collections::{BTreeMap, BTreeSet};
 
-/// Brings pages with rising numbers.
+/// Brings pages and kernel objects with rising numbers.
 struct Bench {
     pool: ZsPool,
     next_page: u32,
+    next_object: u32,
+    /// Kernel objects that the pool holds.
+    objects: BTreeSet<u32>,
     /// Pages that the pool holds.
     held: BTreeSet<u32>,
     sizes: BTreeMap<u32, u32>,
@@ -16,31 +20,51 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         let pool = ZsPool::new(PageSize::Kib4, ZsmallocPolicy::Linux61);
-        Bench { pool, next_page: 0, held: BTreeSet::new(), sizes: BTreeMap::new() }
+        let (held, objects, sizes) = Default::default();
+        Bench { pool, next_page: 0, next_object: 0, objects, held, sizes }
+    }
+
+    fn object(&mut self) -> Object {
+        let number = self.next_object;
+        self.objects.insert(number);
+        self.next_object += 1;
+        Object { cache: CacheId(0), number }
     }
 
     fn insert(&mut self, size: u32) -> ZsHandle {
-        let mut pages = ZspagePages::NONE;
+        let mut pages = ZspageMemory::NONE;
+        if self.pool.pages_wanted(size) > 0 {
+            pages.descriptor = self.object();
+        }
         for _ in 0..self.pool.pages_wanted(size) {
             pages.push(Pfn(self.next_page));
             self.held.insert(self.next_page);
             self.next_page += 1;
         }
-        let handle = self.pool.insert(size, pages);
+        let word = self.object();
+        let handle = self.pool.insert(size, word, pages);
         assert!(self.sizes.insert(handle.0, size).is_none(), "{handle:?} is in use");
         handle
     }
 
     fn remove(&mut self, handle: ZsHandle) {
         self.sizes.remove(&handle.0).unwrap();
-        let freed = self.pool.remove(handle);
-        self.forget(freed.as_slice());
+        let (word, freed) = self.pool.remove(handle);
+        assert!(self.objects.remove(&word.number), "{word:?} is freed twice");
+        self.forget(&[freed]);
     }
 
-    fn forget(&mut self, freed: &[Pfn]) {
-        for pfn in freed {
+    /// Returns the number of pages.
+    fn forget(&mut self, freed: &[ZspageMemory]) -> u64 {
+        for memory in freed.iter().filter(|memory| memory.descriptor.is_some()) {
+            let number = memory.descriptor.number;
+            assert!(self.objects.remove(&number), "descriptor {number} is freed twice");
+        }
+        let pages: Vec<Pfn> = freed.iter().flat_map(|memory| memory.as_slice()).copied().collect();
+        for pfn in &pages {
             assert!(self.held.remove(&pfn.0), "{pfn:?} is freed twice");
         }
+        pages.len() as u64
     }
 
     fn check(&self) {
@@ -48,6 +72,11 @@ impl Bench {
         let mut pages = BTreeSet::new();
         self.pool.for_each_page(|_, pfn| assert!(pages.insert(pfn.0), "{pfn:?} is held twice"));
         assert_eq!(pages, self.held);
+        let (words, descriptors) = self.pool.kernel_objects();
+        assert_eq!(words.len(), self.sizes.len());
+        let objects = words.iter().chain(&descriptors).map(|object| object.number);
+        assert_eq!(objects.collect::<BTreeSet<_>>(), self.objects);
+        assert_eq!(words.len() + descriptors.len(), self.objects.len());
         assert_eq!(self.pool.nr_pages(), self.held.len() as u64);
         assert_eq!(self.pool.nr_objects(), self.sizes.len() as u64);
         // As many zspages as the objects of each class need, at least.
@@ -92,9 +121,9 @@ fn random_operations_agree_with_the_model() {
                 let (before, freeable) = (bench.pool.nr_pages(), bench.pool.freeable());
                 let mut freed = Vec::new();
                 bench.pool.compact(&mut freed);
-                bench.forget(&freed);
-                assert!(freed.len() as u64 >= freeable, "{} of {freeable}", freed.len());
-                assert_eq!(bench.pool.nr_pages(), before - freed.len() as u64);
+                let nr_freed = bench.forget(&freed);
+                assert!(nr_freed >= freeable, "{nr_freed} of {freeable}");
+                assert_eq!(bench.pool.nr_pages(), before - nr_freed);
                 assert_eq!(bench.pool.freeable(), 0);
             }
             if step % 50 == 0 {
@@ -105,7 +134,7 @@ fn random_operations_agree_with_the_model() {
             bench.remove(handle);
         }
         bench.check();
-        assert_eq!((bench.pool.nr_pages(), bench.held.len()), (0, 0));
+        assert_eq!((bench.pool.nr_pages(), bench.held.len(), bench.objects.len()), (0, 0, 0));
     }
 }
 
@@ -139,8 +168,8 @@ fn compaction_empties_the_emptiest_zspages() {
     assert_eq!((bench.pool.nr_pages(), bench.pool.freeable()), (20, 12));
     let mut freed = Vec::new();
     let moved = bench.pool.compact(&mut freed);
-    bench.forget(&freed);
+    let nr_freed = bench.forget(&freed);
     bench.check();
-    assert_eq!((bench.pool.nr_pages(), freed.len()), (8, 12));
+    assert_eq!((bench.pool.nr_pages(), nr_freed), (8, 12));
     assert!((12..20).contains(&(moved / 1632)), "{moved}");
 }

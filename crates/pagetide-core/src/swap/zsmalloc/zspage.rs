@@ -6,7 +6,7 @@
 //!
 //! Invariant: `inuse` places hold a handle; the others are on the list that begins at `first_free`.
 
-use super::{ZsHandle, ZsPool, ZspagePages};
+use super::{ZsHandle, ZsPool, ZspageMemory};
 use crate::config::ZsmallocPolicy;
 use crate::units::digest::State;
 use alloc::vec::Vec;
@@ -78,7 +78,7 @@ pub(super) struct Zspage {
     pub class: u16,
     pub inuse: u16,
     first_free: u16,
-    pub pages: ZspagePages,
+    pub memory: ZspageMemory,
     pub objects: Vec<ObjectSpace>,
     /// The list that the zspage is on; [`ZspageFullness::EMPTY`]: none.
     pub listed: ZspageFullness,
@@ -87,12 +87,12 @@ pub(super) struct Zspage {
 }
 
 impl Zspage {
-    pub fn new(class: u16, pages: ZspagePages, places: u16) -> Zspage {
+    pub fn new(class: u16, memory: ZspageMemory, places: u16) -> Zspage {
         Zspage {
             class,
             inuse: 0,
             first_free: 0,
-            pages,
+            memory,
             objects: (1..=places).map(ObjectSpace::Free).collect(),
             listed: ZspageFullness::EMPTY,
             prev: ZspageId::NONE,

@@ -6,6 +6,7 @@ use super::{Zswap, ZswapContent, ZswapEntryId};
 use crate::groups::memcg::ROOT;
 use crate::interface::kernel::Kernel;
 use crate::slab::objcg::NO_OWNER;
+use crate::slab::object::Object;
 use crate::swap::zswap::ZswapStats;
 use crate::units::{IdVec, MemcgId, NodeId};
 use alloc::format;
@@ -23,6 +24,11 @@ macro_rules! check {
 }
 
 impl Zswap {
+    /// The memory of all entries.
+    pub fn kernel_objects(&self) -> impl Iterator<Item = Object> + '_ {
+        self.entries.iter().flatten().map(|entry| entry.object)
+    }
+
     /// Checks that the lists have each entry with an object once, in order.
     fn audit_lists(&self) -> Result<(), String> {
         let mut nr_listed = 0;

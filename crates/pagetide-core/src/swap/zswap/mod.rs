@@ -8,9 +8,8 @@
 //! The pool is zsmalloc, whose pages come from the machine's memory. Differences from Linux: the
 //! default pool of 6.1 is zbud, which stores at most two pages in one; zsmalloc of 6.1 cannot write
 //! back, so its worker and the order of entries are those of later kernels, with the pace of 6.1.
-//! An entry (64 bytes of a slab) takes no memory: 1.6 % of what is stored. zswap is not in front of
-//! zram areas. With cgroup version 1 no group is charged, as in Linux, and all entries are on the
-//! root's lists.
+//! zswap is not in front of zram areas. With cgroup version 1 no group is charged, as in Linux, and
+//! all entries are on the root's lists.
 //!
 //! Invariant: a slot with an entry is in use and on a disk; its disk may have older contents. Each
 //! object of the pool has one entry, and an entry with an object is on the list of its group and node.
@@ -28,6 +27,7 @@ use super::compressor::Compressor;
 use super::zsmalloc::{ZsHandle, ZsPool};
 use crate::frames::page_alloc::Memory;
 use crate::interface::kernel::Kernel;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use crate::units::{MemcgId, NodeId, SwapSlot};
 use alloc::boxed::Box;
@@ -108,6 +108,8 @@ enum ZswapContent {
 /// A stored page (Linux `struct zswap_entry`).
 #[derive(Clone, Copy, Debug, State)]
 struct ZswapEntry {
+    /// Its memory.
+    object: Object,
     slot: SwapSlot,
     content: ZswapContent,
     /// The page's owner and its index there, which the page gets back when it is loaded.
@@ -237,6 +239,7 @@ impl Kernel {
         let pool = ZsPool::new(self.mem.page_size, self.config.zsmalloc);
         let zswap = Zswap::new(options, pool, self.mem.pgdat.len());
         self.swap.zswap = Some(Box::new(zswap));
+        self.add_pool_caches();
         self.groups.idle_groups.forget();
     }
 

@@ -14,6 +14,7 @@ use crate::interface::ctx::Ctx;
 use crate::interface::kernel::Kernel;
 use crate::slab::objcg::NO_OWNER;
 use crate::stats::vmstat::Event;
+use crate::swap::compressor::Compressor;
 use crate::swap::content::PageContent;
 use crate::swap::pool_pages::ZsPoolId;
 use crate::units::{Cpu, MemcgId, Pfn, SwapSlot};
@@ -86,33 +87,19 @@ impl Kernel {
             return false;
         }
         let compressor = zswap.options.compressor;
-        self.mem.work.cache_ops += 1;
-        let content = match content {
-            PageContent::Zeroes | PageContent::SameFilled if !self.era.records_zero_pages => {
-                // The whole page is compared, which takes as long as clearing it.
-                self.mem.work.pages_zeroed += 1;
-                ZswapContent::Same
-            }
-            PageContent::Zeroes
-            | PageContent::SameFilled
-            | PageContent::Compressible { .. }
-            | PageContent::Incompressible => {
-                compressor.count_compressed(&mut self.mem.work);
-                let size = compressor.compressed_size(content, page_bytes);
-                if u64::from(size) >= page_bytes {
-                    self.zswap_stat(|stats| stats.reject_compress_poor += 1);
-                    return false;
-                }
-                let Some(handle) = self.zs_malloc(ZsPoolId::ZSWAP, size, STORE_GFP, ctx) else {
-                    self.zswap_stat(|stats| stats.reject_alloc_fail += 1);
-                    return false;
-                };
-                self.mem.work.bytes_copied += size;
-                ZswapContent::Object { handle, size }
-            }
+        // 6.12 allocates the entry on the page's node, whose list it goes to.
+        let node = if by_group { self.mem.pages[pfn].node() } else { ctx.node };
+        let entry_cache = self.swap.caches.entry;
+        let entry_ctx = Ctx { node, ..*ctx };
+        let object = self.alloc_object_in_reclaim(entry_cache, Gfp::KERNEL, &entry_ctx);
+        let Some(object) = object else { return false };
+        let Some(content) = self.zswap_compress(compressor, content, ctx) else {
+            self.free_known(object, ctx.cpu);
+            return false;
         };
         let page = &self.mem.pages[pfn];
         let entry = ZswapEntry {
+            object,
             slot,
             content,
             mapping: page.mapping,
@@ -134,6 +121,41 @@ impl Kernel {
             }
         }
         true
+    }
+
+    /// Compresses a page into the pool. `None`: it does not become smaller, or there is no memory.
+    fn zswap_compress(
+        &mut self,
+        compressor: Compressor,
+        content: PageContent,
+        ctx: &Ctx,
+    ) -> Option<ZswapContent> {
+        let page_bytes = self.mem.page_size.bytes();
+        self.mem.work.cache_ops += 1;
+        Some(match content {
+            PageContent::Zeroes | PageContent::SameFilled if !self.era.records_zero_pages => {
+                // The whole page is compared, which takes as long as clearing it.
+                self.mem.work.pages_zeroed += 1;
+                ZswapContent::Same
+            }
+            PageContent::Zeroes
+            | PageContent::SameFilled
+            | PageContent::Compressible { .. }
+            | PageContent::Incompressible => {
+                compressor.count_compressed(&mut self.mem.work);
+                let size = compressor.compressed_size(content, page_bytes);
+                if u64::from(size) >= page_bytes {
+                    self.zswap_stat(|stats| stats.reject_compress_poor += 1);
+                    return None;
+                }
+                let Some(handle) = self.zs_malloc(ZsPoolId::ZSWAP, size, STORE_GFP, ctx) else {
+                    self.zswap_stat(|stats| stats.reject_alloc_fail += 1);
+                    return None;
+                };
+                self.mem.work.bytes_copied += size;
+                ZswapContent::Object { handle, size }
+            }
+        })
     }
 
     /// The group of an owner's entries.
@@ -203,5 +225,6 @@ impl Kernel {
             self.zs_free(ZsPoolId::ZSWAP, handle, cpu);
         }
         self.uncharge_zswap(&entry, cpu);
+        self.free_known(entry.object, cpu);
     }
 }

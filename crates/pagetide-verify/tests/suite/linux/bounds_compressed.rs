@@ -5,8 +5,8 @@
 use super::bounds_6_12::{held, Held};
 
 const SLABS: &str =
-    "Handles, descriptors and entries take no slabs here, so 1 to 6 % fewer pages are swapped. Their slabs break up \
-    blocks of zone DMA on 6.1: its watermarks are boosted, and kswapd walks over all pages of zone DMA32.";
+    "Slabs break up blocks of zone DMA on 6.1: its watermarks are boosted, and kswapd walks over all pages of zone \
+    DMA32.";
 
 const AGES: &str =
     "As for 6.1; and the policies of 6.12 for the working set and per-CPU lists are only partly modelled.";
@@ -20,17 +20,17 @@ const NO_WRITEBACK: &str =
 
 /// The cases on Linux 6.1.
 pub const COMPRESSED_6_1: &[Held] = &[
-    held("zram", (90, 2.0), (91, 3.2), 5, SLABS),
-    held("zram-disk", (19, 0.6), (22, 1.5), 1, SLABS),
-    held("zram-limit", (29, 1.4), (31, 1.0), 2, SLABS),
-    held("zswap", (20, 1.3), (100, 4.2), 5, NO_WRITEBACK),
-    held("zswap-poor", (7, 2.0), (35, 2.5), 2, SLABS),
+    held("zram", (90, 1.4), (91, 2.1), 5, SLABS),
+    held("zram-disk", (19, 0.5), (22, 2.1), 1, SLABS),
+    held("zram-limit", (29, 0.9), (31, 1.0), 2, SLABS),
+    held("zswap", (20, 0.3), (100, 1.9), 6, NO_WRITEBACK),
+    held("zswap-poor", (7, 0.9), (35, 1.5), 2, SLABS),
 ];
 
 /// The cases on Linux 6.12.
 pub const COMPRESSED_6_12: &[Held] = &[
-    held("zram", (60, 3.0), (64, 5.7), 17, AGES),
-    held("zswap", (10, 2.1), (47, 5.7), 8, AGES),
-    held("zswap-poor", (7, 1.0), (32, 5.0), 3, AGES),
-    held("zswap-shrinker", (7, 31.6), (68, 15.5), 24, ROTATES),
+    held("zram", (60, 2.6), (64, 6.5), 18, AGES),
+    held("zswap", (10, 1.8), (47, 3.5), 8, AGES),
+    held("zswap-poor", (7, 2.0), (32, 3.1), 3, AGES),
+    held("zswap-shrinker", (7, 27.3), (68, 16.7), 20, ROTATES),
 ];

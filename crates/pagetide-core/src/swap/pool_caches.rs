@@ -1,0 +1,51 @@
+//! Kernel objects of compressed swap: the handles and descriptors of zsmalloc, the entries of zswap.
+//!
+//! Linux: the caches `zs_handle` and `zspage` (`zs_create_pool`, mm/zsmalloc.c, 6.1 and 6.12) and
+//! `zswap_entry` (`zswap_setup`, mm/zswap.c). None is accounted, so no group pays for the objects; a
+//! group pays for the compressed bytes only. They are allocated during reclaim, from the reserves if
+//! need be, and in pages that do not move.
+//!
+//! Differences from Linux: all pools share the caches, which exist from the first pool on. The
+//! machine without a pool has none.
+//!
+//! Invariant: each object in use of these caches is the word of one handle, the descriptor of one
+//! zspage, or the entry of one page of zswap.
+
+use crate::config::ZswapPolicy;
+use crate::units::digest::State;
+use crate::units::CacheId;
+
+/// Bytes of a handle (Linux `ZS_HANDLE_SIZE`).
+pub(super) const HANDLE_BYTES: u32 = 8;
+/// Bytes of a `struct zspage` on x86-64: counts, first page, list, pool and lock.
+pub(super) const DESCRIPTOR_BYTES: u32 = 56;
+
+/// Bytes of a `struct zswap_entry` on x86-64. In 6.1 it has a node of a red-black tree and a
+/// reference count; in 6.12 a place in a list instead.
+pub(super) const fn entry_bytes(zswap: ZswapPolicy) -> u32 {
+    match zswap {
+        ZswapPolicy::Linux61 => 64,
+        ZswapPolicy::Linux612 => 56,
+    }
+}
+
+/// The caches; none before the first pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
+pub(crate) struct PoolCaches {
+    pub handle: CacheId,
+    pub descriptor: CacheId,
+    pub entry: CacheId,
+}
+
+impl Default for PoolCaches {
+    fn default() -> PoolCaches {
+        PoolCaches { handle: CacheId::NONE, descriptor: CacheId::NONE, entry: CacheId::NONE }
+    }
+}
+
+impl PoolCaches {
+    /// Number of caches.
+    pub fn count(&self) -> usize {
+        [self.handle, self.descriptor, self.entry].iter().filter(|cache| cache.is_some()).count()
+    }
+}
