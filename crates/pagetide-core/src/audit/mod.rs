@@ -167,6 +167,13 @@ impl Kernel {
             check!(used == area.used(), "{} slots used, {used} found", area.used());
             check!(area.counts_shadows(), "wrong counts of pages and shadows in a tree");
             cached += in_cache;
+            let [tree, of_zswap] = &area.trees;
+            let has_trees = self.swap.zswap.is_some() || area.zram().is_some();
+            let is_right = tree.has_exactly(area.cache_entries().filter(|_| has_trees));
+            check!(is_right, "the tree of the swap cache has other entries than the slots");
+            for node in tree.objects().chain(of_zswap.objects()) {
+                self.slabs.audit_in_use(node, "a node of a tree over slots")?;
+            }
         }
         let mut wrong = None;
         self.swap.for_each_cached(|slot, pfn| {

@@ -82,7 +82,11 @@ impl Kernel {
         let (first, nr) = (page.private, page.nr_pages() as u32);
         page.private = 0;
         for slot in (first..first + nr).map(SwapSlot) {
-            match self.swap[slot].remove_from_cache(slot, shadow) {
+            let freed = self.swap[slot].remove_from_cache(slot, shadow);
+            if !self.swap[slot].has_cache_entry(slot) {
+                self.remove_cache_entry(slot, cpu);
+            }
+            match freed {
                 Some(memcg) => {
                     self.uncharge_cached_swap(memcg);
                     self.swap_slot_free_notify(slot, cpu);
@@ -95,7 +99,12 @@ impl Kernel {
     }
 
     pub(crate) fn swap_unmap(&mut self, slot: SwapSlot, cpu: Cpu) {
-        if let Some(memcg) = self.swap[slot].unmap(slot) {
+        let had_entry = self.swap[slot].has_cache_entry(slot);
+        let freed = self.swap[slot].unmap(slot);
+        if had_entry && !self.swap[slot].has_cache_entry(slot) {
+            self.remove_cache_entry(slot, cpu);
+        }
+        if let Some(memcg) = freed {
             self.groups.uncharge_swap(memcg);
             self.swap_slot_free_notify(slot, cpu);
         }

@@ -73,15 +73,20 @@ enum PageVerdict {
 impl Kernel {
     /// Takes the swap slots of a page; releases them if the group is at its swap limit (Linux
     /// `folio_alloc_swap`). Returns the first slot.
-    fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
+    fn swap_alloc(&mut self, pfn: Pfn, ctx: &Ctx) -> Option<SwapSlot> {
         let page = &self.mem.pages[pfn];
         let (memcg, nr) = (page.memcg, page.nr_pages());
         let slot = match nr {
             1 => self.swap.alloc(pfn, memcg),
             _ => self.swap.alloc_cluster(pfn, memcg),
         };
-        if slot.is_some() && self.try_charge_swap(memcg, nr) {
-            return slot;
+        if let Some(first) = slot {
+            if self.try_charge_swap(memcg, nr) {
+                for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
+                    self.add_cache_entry(slot, ctx);
+                }
+                return slot;
+            }
         }
         if !self.era.counts_memory_and_swap {
             self.groups.memory_event(memcg, MemoryEvent::SwapFail);
@@ -321,7 +326,7 @@ impl<O: Owners> Manager<O> {
 
     /// Takes the swap slots of a page. If there are not enough adjacent slots for a huge page, the
     /// page is split, and its first small page gets a slot.
-    fn add_to_swap(&mut self, pfn: Pfn) -> Option<SwapSlot> {
+    fn add_to_swap(&mut self, pfn: Pfn, ctx: &Ctx) -> Option<SwapSlot> {
         let page = &self.mem.pages[pfn];
         if page.has(PageFlags::HEAD) {
             // A page with another reference (such as a batch) cannot be split.
@@ -329,7 +334,7 @@ impl<O: Owners> Manager<O> {
                 return None;
             }
             if !self.era.splits_before_swap && !self.has_locked_part(pfn) {
-                if let Some(slot) = self.swap_alloc(pfn) {
+                if let Some(slot) = self.swap_alloc(pfn, ctx) {
                     return Some(slot);
                 }
             }
@@ -342,7 +347,7 @@ impl<O: Owners> Manager<O> {
                 return None;
             }
         }
-        self.swap_alloc(pfn)
+        self.swap_alloc(pfn, ctx)
     }
 
     /// Decides about one page of `shrink_folio_list`. A page with the verdict `Freed` is detached
@@ -427,7 +432,7 @@ impl<O: Owners> Manager<O> {
             if !sc.goal.gfp.has(Gfp::IO) {
                 return ShrinkVerdict::Keep;
             }
-            let Some(slot) = self.add_to_swap(pfn) else { return ShrinkVerdict::Activate };
+            let Some(slot) = self.add_to_swap(pfn, ctx) else { return ShrinkVerdict::Activate };
             self.mem.mark_swap_cached(pfn, slot);
             self.mem.pages[pfn].set(PageFlags::DIRTY);
             self.mem.work.cache_ops += 1;

@@ -10,6 +10,9 @@
 //! belongs to a huge page whose first frame has both for the first slot of its run.
 
 use super::shadow_nodes::{SwapShadowNodes, TreeSlot, NODE_SHIFT};
+use super::slot_tree::SlotTree;
+#[cfg(doc)]
+use super::slot_tree::SlotTreeKind;
 use super::zram::{Zram, ZramOptions};
 use crate::ageing::shadow::Shadow;
 use crate::config::ZsmallocPolicy;
@@ -121,6 +124,8 @@ pub struct SwapArea {
     shadow_nodes: SwapShadowNodes,
     /// The zram device that the area is on.
     pub(super) zram: Option<Box<Zram>>,
+    /// Kernel memory of the swap cache and of zswap, by [`SlotTreeKind`].
+    pub(crate) trees: [SlotTree; 2],
 }
 
 impl SwapArea {
@@ -145,6 +150,7 @@ impl SwapArea {
             cluster_left: 0,
             cluster_used: Vec::new(),
             shadow_nodes: SwapShadowNodes::default(),
+            trees: Default::default(),
         }
     }
 
@@ -378,19 +384,23 @@ impl SwapArea {
         self.shadow_nodes.len()
     }
 
-    /// Forgets the shadows of the node that has had only shadows for longest. Returns whether there
-    /// was one.
-    pub(crate) fn forget_shadow_node(&mut self) -> bool {
-        let Some(node) = self.shadow_nodes.oldest() else { return false };
+    /// Forgets the shadows of the node that has had only shadows for longest. Returns their slots;
+    /// `None`: there is no such node.
+    pub(crate) fn forget_shadow_node(&mut self) -> Option<Vec<SwapSlot>> {
+        let node = self.shadow_nodes.oldest()?;
+        let mut forgotten = Vec::new();
         for at in node << NODE_SHIFT..(node + 1) << NODE_SHIFT {
             if let Some(state) = self.slots.get_mut(at as usize) {
                 let before = state.content();
                 state.shadow = Shadow::NONE;
                 let after = state.content();
                 self.shadow_nodes.changed(at, before, after);
+                if before != after {
+                    forgotten.push(SwapSlot(self.first + at));
+                }
             }
         }
-        true
+        Some(forgotten)
     }
 
     /// Whether the counts of pages and shadows are right, for the audit.
@@ -422,6 +432,12 @@ impl SwapArea {
         }
     }
 
+    /// Whether the swap cache has an entry for the slot: a frame or a shadow.
+    pub(crate) fn has_cache_entry(&self, slot: SwapSlot) -> bool {
+        let state = self.at(slot);
+        state.cached != 0 || state.shadow.is_some()
+    }
+
     /// Whether a page-table entry refers to the slot.
     #[inline]
     pub(crate) fn is_mapped(&self, slot: SwapSlot) -> bool {
@@ -439,6 +455,12 @@ impl SwapArea {
         let used = self.slots.iter().filter(|slot| !slot.is_free()).count() as u32;
         let cached = self.slots.iter().filter(|slot| slot.cached != 0).count() as u32;
         (used, cached)
+    }
+
+    /// Slots with an entry in the swap cache, from the start of the area, for the audit.
+    pub(crate) fn cache_entries(&self) -> impl Iterator<Item = u32> + '_ {
+        let has_entry = |slot: &SwapSlotState| slot.cached != 0 || slot.shadow.is_some();
+        (0..).zip(self.slots.iter()).filter(move |(_, slot)| has_entry(slot)).map(|(at, _)| at)
     }
 
     /// Calls `f` for every cached slot, for the audit.

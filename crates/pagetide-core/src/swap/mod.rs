@@ -23,6 +23,8 @@ pub(crate) mod page_io;
 pub(crate) mod pool_caches;
 pub(crate) mod pool_pages;
 mod shadow_nodes;
+mod slot_nodes;
+pub(crate) mod slot_tree;
 mod store;
 pub(crate) mod swap_in;
 #[cfg(test)]
@@ -44,6 +46,7 @@ use content::ContentMixes;
 use core::ops::{Index, IndexMut, Range};
 use pool_caches::PoolCaches;
 use pool_pages::ZsPoolId;
+use slot_tree::{SlotTree, SlotTreeKind};
 use zram::Zram;
 use zsmalloc::ZsPool;
 use zswap::Zswap;
@@ -82,9 +85,9 @@ impl SwapAreas {
         self.areas.iter().map(SwapArea::nr_shadow_nodes).sum()
     }
 
-    /// Forgets the shadows of such a node. Returns whether there was one.
-    pub(crate) fn forget_shadow_node(&mut self) -> bool {
-        self.areas.iter_mut().any(SwapArea::forget_shadow_node)
+    /// Forgets the shadows of such a node. Returns their slots; `None`: there is no such node.
+    fn forget_shadow_node(&mut self) -> Option<Vec<SwapSlot>> {
+        self.areas.iter_mut().find_map(SwapArea::forget_shadow_node)
     }
 
     /// Adds an area. Returns false if entries cannot name so many slots.
@@ -162,6 +165,15 @@ impl SwapAreas {
     pub(crate) fn place_of(&self, slot: SwapSlot) -> (ZsPoolId, u32) {
         let at = self.area_of(slot);
         (ZsPoolId(at as u32), slot.0 - self.areas[at].first)
+    }
+
+    /// A tree of the slot's area, and the slot's number in it. `None`: the area is on a disk without
+    /// zswap.
+    fn tree_of(&mut self, kind: SlotTreeKind, slot: SwapSlot) -> Option<(&mut SlotTree, u32)> {
+        let has_zswap = self.zswap.is_some();
+        let area = &mut self[slot];
+        let has_trees = has_zswap || area.is_synchronous();
+        has_trees.then(|| (&mut area.trees[kind as usize], slot.0 - area.first))
     }
 
     /// The zram device of an area, if the area is one.

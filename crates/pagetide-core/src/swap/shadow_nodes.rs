@@ -6,8 +6,8 @@
 //! pages of the root itself. In a machine whose memory belongs to groups that is a small number, so
 //! most shadows of swap are lost.
 //!
-//! Difference from Linux: the nodes take no slab memory, and are on the list of the first node of
-//! the machine, behind those of the root's files.
+//! Difference from Linux: the nodes are on the list of the first node of the machine, behind those of
+//! the root's files. Their memory is in [`super::slot_tree`].
 //!
 //! Invariant: a node is listed exactly while it has shadows and no page.
 

@@ -17,7 +17,7 @@ use crate::interface::outcome::Outcome;
 use crate::interface::owners::{OwnerSlot, Owners};
 use crate::interface::throttle::Throttle;
 use crate::stats::vmstat::Event;
-use crate::units::{Cpu, MemcgId, Pfn, SwapSlot, TICK};
+use crate::units::{MemcgId, Pfn, SwapSlot, TICK};
 
 impl Kernel {
     /// The group that pays for the page of a slot.
@@ -40,14 +40,18 @@ impl Kernel {
         pfn: Pfn,
         memcg: MemcgId,
         flags: PageFlags,
-        cpu: Cpu,
+        ctx: &Ctx,
     ) {
+        let cpu = ctx.cpu;
         // A page from zswap may be stored again before its owner maps it.
         let (mapping, index) = self.zswap_owner_slot(slot).unwrap_or((u32::MAX, 0));
         self.mem.init_user_page(pfn, mapping, index, flags);
         self.charge(cpu, pfn, memcg);
         let group = self.swap[slot].memcg(slot);
         self.uncharge_swapped_in(group);
+        if !self.swap[slot].has_cache_entry(slot) {
+            self.add_cache_entry(slot, ctx);
+        }
         let shadow = self.swap[slot].add_to_cache(slot, pfn);
         self.mem.mark_swap_cached(pfn, slot);
         self.mem.work.cache_ops += 1;
@@ -89,7 +93,7 @@ impl<O: Owners> Manager<O> {
             flags = flags.with(PageFlags::READAHEAD);
             self.mem.vmstat.count(Event::SwapRa);
         }
-        self.enter_swap_cache(slot, pfn, memcg, flags, ctx.cpu);
+        self.enter_swap_cache(slot, pfn, memcg, flags, ctx);
         self.swap_load(slot, pfn, ctx.cpu);
         Ok(())
     }

@@ -90,6 +90,21 @@ fn handles_and_descriptors_of_zspages_take_slabs() {
 }
 
 #[test]
+fn slots_with_a_page_or_a_shadow_take_nodes_of_64() {
+    let (mut world, task) = world(None, PLAIN, Config::default());
+    world.fill(task, 0..5000);
+    world.settle_and_audit();
+    // Slots are taken one after another, so nearly all nodes are full; two more are above them.
+    let used = u64::from(world.machine.swap().areas()[0].used());
+    let (nodes, pages) = objects(&world, "radix_tree_node");
+    assert!((used.div_ceil(64) + 2..used / 50).contains(&nodes), "{nodes} nodes, {used} slots");
+    assert!(pages >= nodes / 7 && world.stat(NodeStat::NrSlabReclaimable) == pages, "{pages}");
+    world.exit(task.0);
+    world.settle_and_audit();
+    assert_eq!(objects(&world, "radix_tree_node").0, 0);
+}
+
+#[test]
 fn a_fault_reads_one_page_and_frees_its_slot() {
     let config = Config { page_cluster: 3, ..Config::default() };
     let (mut world, task) = world(None, PLAIN, config);

@@ -120,9 +120,15 @@ fn entries_take_slabs_that_no_group_pays_for() {
         assert_eq!((entries, in_use(&world, "zs_handle").0), (stored, stored));
         assert!((entries.div_ceil(per_page)..entries / 40).contains(&pages), "{pages}");
         assert_eq!(row(&world, group, "slab_unreclaimable"), 0);
+        // One tree of the swap cache; since 6.8 one of the entries, too.
+        let slots = u64::from(world.machine.swap().used());
+        let trees = 1 + u64::from(policy == OF_6_12);
+        let nodes = in_use(&world, "radix_tree_node").0;
+        let least = trees * (slots.div_ceil(64) + 2);
+        assert!((least..least + 20).contains(&nodes), "{nodes} nodes, {slots} slots");
         world.exit(task.0);
         world.settle_and_audit();
-        for name in ["zswap_entry", "zs_handle", "zspage"] {
+        for name in ["zswap_entry", "zs_handle", "zspage", "radix_tree_node"] {
             assert_eq!(in_use(&world, name).0, 0, "{name}");
         }
     }

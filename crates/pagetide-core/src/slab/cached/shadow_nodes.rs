@@ -110,7 +110,8 @@ impl<O: Owners> Manager<O> {
                 let (tree, index) = self.slabs.cached.entries[at as usize].place;
                 self.take_entry(at);
                 O::forget_shadows(self, tree, index, cpu);
-            } else if self.nr_swap_shadow_nodes(memcg, node) == 0 || !self.swap.forget_shadow_node()
+            } else if self.nr_swap_shadow_nodes(memcg, node) == 0
+                || !self.forget_swap_shadow_node(cpu)
             {
                 return freed;
             }

@@ -7,8 +7,9 @@ use crate::groups::memcg::ROOT;
 use crate::interface::kernel::Kernel;
 use crate::slab::objcg::NO_OWNER;
 use crate::slab::object::Object;
+use crate::swap::slot_tree::SlotTreeKind;
 use crate::swap::zswap::ZswapStats;
-use crate::units::{IdVec, MemcgId, NodeId};
+use crate::units::{IdVec, MemcgId, NodeId, SwapSlot};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -79,6 +80,14 @@ impl Kernel {
                 }
             }
             check!(found == zswap.stats, "zswap: {found:?}, counted {:?}", zswap.stats);
+            for area in self.swap.areas() {
+                let slots = area.slots().map(|slot| SwapSlot(slot as u32));
+                let in_tree = slots
+                    .filter(|&slot| zswap.entry_of(slot).is_some_and(|id| zswap.at(id).in_tree));
+                let in_area = in_tree.map(|slot| slot.0 - area.first);
+                let tree = &area.trees[SlotTreeKind::Zswap as usize];
+                check!(tree.has_exactly(in_area), "a tree of zswap has other entries");
+            }
             let nr = zswap.by_slot.iter().filter(|id| id.real().is_some()).count() as u64;
             check!(nr == found.stored_pages, "zswap: {nr} slots, {found:?}");
         }

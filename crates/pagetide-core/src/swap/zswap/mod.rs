@@ -122,6 +122,8 @@ struct ZswapEntry {
     node: NodeId,
     /// It is passed over once before it is written back (6.12).
     referenced: bool,
+    /// The area's tree has it (6.12; 6.1 has no nodes beside the entries).
+    in_tree: bool,
     /// Later entries of a list have larger numbers.
     turn: u64,
     older: ZswapEntryId,

@@ -17,6 +17,7 @@ use crate::stats::vmstat::Event;
 use crate::swap::compressor::Compressor;
 use crate::swap::content::PageContent;
 use crate::swap::pool_pages::ZsPoolId;
+use crate::swap::slot_tree::SlotTreeKind;
 use crate::units::{Cpu, MemcgId, Pfn, SwapSlot};
 
 /// Rights of the pool's pages.
@@ -108,10 +109,14 @@ impl Kernel {
             memcg,
             node: page.node(),
             referenced: by_group,
+            in_tree: by_group,
             turn: 0,
             older: ZswapEntryId::NONE,
             newer: ZswapEntryId::NONE,
         };
+        if by_group {
+            self.add_slot_entry(SlotTreeKind::Zswap, slot, ctx);
+        }
         self.charge_zswap(&entry, ctx.cpu);
         self.zswap_event(&entry, Event::Zswpout);
         if let Some(zswap) = &mut self.swap.zswap {
@@ -223,6 +228,9 @@ impl Kernel {
         self.mem.work.cache_ops += 1;
         if let ZswapContent::Object { handle, .. } = entry.content {
             self.zs_free(ZsPoolId::ZSWAP, handle, cpu);
+        }
+        if entry.in_tree {
+            self.remove_slot_entry(SlotTreeKind::Zswap, slot, cpu);
         }
         self.uncharge_zswap(&entry, cpu);
         self.free_known(entry.object, cpu);

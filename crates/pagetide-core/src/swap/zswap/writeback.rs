@@ -118,17 +118,17 @@ impl Kernel {
     }
 
     /// Writes the page of an entry to its disk, by way of `pfn`, which is charged to `memcg`.
-    fn zswap_write_out(&mut self, slot: SwapSlot, pfn: Pfn, memcg: MemcgId, cpu: Cpu) {
+    fn zswap_write_out(&mut self, slot: SwapSlot, pfn: Pfn, memcg: MemcgId, ctx: &Ctx) {
         let flags = PageFlags::SWAPBACKED
             .with(PageFlags::UPTODATE)
             .with(PageFlags::WRITEBACK)
             .with(PageFlags::RECLAIM);
-        self.enter_swap_cache(slot, pfn, memcg, flags, cpu);
+        self.enter_swap_cache(slot, pfn, memcg, flags, ctx);
         self.step.effects.push_contents(Effect::LoadPage { slot, pfn });
         if let Some(entry) = self.zswap_decompress(slot) {
             self.zswap_event(&entry, Event::Zswpwb);
         }
-        self.zswap_invalidate(slot, cpu);
+        self.zswap_invalidate(slot, ctx.cpu);
         self.zswap_stat(|stats| stats.written_back_pages += 1);
         self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
         self.count_request(1);
@@ -152,7 +152,7 @@ impl Kernel {
                 if memcg != ROOT {
                     self.groups.charge_over_limits(memcg, 1);
                 }
-                self.zswap_write_out(slot, pfn, memcg, ctx.cpu);
+                self.zswap_write_out(slot, pfn, memcg, ctx);
                 Ok(())
             }
             Err(failure) => {
@@ -319,7 +319,7 @@ impl<O: Owners> Manager<O> {
                     // Reclaim for the page may have changed the entry.
                     written = self.check_target(target);
                     match written {
-                        Ok(()) => self.zswap_write_out(target.slot, pfn, memcg, ctx.cpu),
+                        Ok(()) => self.zswap_write_out(target.slot, pfn, memcg, ctx),
                         Err(_) => self.discard_charged(ctx.cpu, pfn, memcg),
                     }
                 }

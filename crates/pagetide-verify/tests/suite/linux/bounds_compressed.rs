@@ -20,17 +20,17 @@ const NO_WRITEBACK: &str =
 
 /// The cases on Linux 6.1.
 pub const COMPRESSED_6_1: &[Held] = &[
-    held("zram", (90, 1.4), (91, 2.1), 5, SLABS),
-    held("zram-disk", (19, 0.5), (22, 2.1), 1, SLABS),
-    held("zram-limit", (29, 0.9), (31, 1.0), 2, SLABS),
-    held("zswap", (20, 0.3), (100, 1.9), 6, NO_WRITEBACK),
-    held("zswap-poor", (7, 0.9), (35, 1.5), 2, SLABS),
+    held("zram", (90, 0.6), (91, 1.1), 5, SLABS),
+    held("zram-disk", (19, 0.5), (22, 1.1), 1, SLABS),
+    held("zram-limit", (29, 0.9), (31, 1.1), 2, SLABS),
+    held("zswap", (20, 0.4), (100, 2.3), 5, NO_WRITEBACK),
+    held("zswap-poor", (7, 0.1), (35, 1.0), 2, SLABS),
 ];
 
 /// The cases on Linux 6.12.
 pub const COMPRESSED_6_12: &[Held] = &[
-    held("zram", (60, 2.6), (64, 6.5), 18, AGES),
-    held("zswap", (10, 1.8), (47, 3.5), 8, AGES),
-    held("zswap-poor", (7, 2.0), (32, 3.1), 3, AGES),
-    held("zswap-shrinker", (7, 27.3), (68, 16.7), 20, ROTATES),
+    held("zram", (60, 1.4), (64, 7.5), 15, AGES),
+    held("zswap", (10, 0.4), (47, 1.1), 8, AGES),
+    held("zswap-poor", (7, 0.6), (32, 1.2), 3, AGES),
+    held("zswap-shrinker", (7, 26.2), (68, 13.6), 19, ROTATES),
 ];
