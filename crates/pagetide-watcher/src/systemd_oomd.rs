@@ -8,8 +8,9 @@
 //! ([`crate::event_timer`]).
 //!
 //! oomd goes through its tables in the order of a hash; here groups go by rising number. That
-//! decides only between units that exceed their limits in the same second. Not modelled: prekill
-//! hooks and rule files (258).
+//! decides only between units that exceed their limits in the same second. A group without processes
+//! is passed over, because the service manager removes the group of a unit that has ended; oomd would
+//! try to kill it again and again. Not modelled: prekill hooks and rule files (258).
 
 use crate::act::{SentSignal, WatcherAct, WatcherStep};
 use crate::event_timer::fires_at;

@@ -1,5 +1,8 @@
-//! Histories of systemd-oomd, derived from its code. (The unit tests beside the code have the values
-//! of systemd's own tests.)
+//! Histories of systemd-oomd, recorded from the program with a fake cgroupfs and a fake clock. (The
+//! unit tests beside the code have the values of systemd's own tests.)
+//!
+//! `scripts/record_oomd/record.py PROGRAM HISTORY...`, as root, plays histories to a systemd-oomd and
+//! writes their `expect` lines again; Debian's package `systemd-oomd` has one.
 
 use crate::history::{amount, histories, number, value, HistoryFile};
 use pagetide_watcher::act::WatcherAct;
@@ -60,7 +63,8 @@ fn kills(history: &HistoryFile) -> Vec<String> {
                 continue;
             }
             let of = number::<u32>(value(line, "group").unwrap());
-            let group = groups.iter_mut().find(|group| group.group == of).unwrap();
+            // The group of a unit that has ended is gone.
+            let Some(group) = groups.iter_mut().find(|group| group.group == of) else { continue };
             for (key, place) in [
                 ("full", &mut group.full_avg10),
                 ("current", &mut group.memory_current),
@@ -85,10 +89,9 @@ fn kills(history: &HistoryFile) -> Vec<String> {
                     None => return false,
                 }
             };
-            let below: Vec<bool> = groups.iter().map(|group| is_below(group.group)).collect();
-            for (group, _) in groups.iter_mut().zip(below).filter(|(_, below)| *below) {
-                (group.nr_processes, group.memory_current, group.swap_current) = (0, 0, 0);
-            }
+            let dead: Vec<u32> =
+                groups.iter().map(|group| group.group).filter(|&group| is_below(group)).collect();
+            groups.retain(|group| !dead.contains(&group.group));
         }
         now = step.wake_ns;
     }
@@ -96,7 +99,7 @@ fn kills(history: &HistoryFile) -> Vec<String> {
 }
 
 #[test]
-fn it_kills_by_the_rules_of_its_code() {
+fn it_kills_what_the_recorded_program_killed() {
     for history in histories("systemd-oomd") {
         let expected: Vec<String> = history.of("expect").map(|words| words.join(" ")).collect();
         assert_eq!(kills(&history), expected, "{}", history.name);
