@@ -3,13 +3,15 @@
 //! Each group has a chart of its memory over time. A column is several samples: their minimum (`#`)
 //! and, above it, their maximum (`:`), so that a short dip has its full depth. Below are the
 //! scanned and reclaimed pages, on one scale for all groups. The machine comes first, with free
-//! memory and compaction; then the nodes, with their fragmentation.
+//! memory and compaction; then the nodes with their fragmentation, the services, and the watchers with
+//! what they did.
 //!
 //! Invariant: only a group's name can make a line longer than the width. No sample is left out.
 
 mod csv;
 mod nodes;
 mod services;
+mod watchers;
 
 use crate::format::Scale;
 use crate::heading::wrap;
@@ -54,16 +56,18 @@ pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
         if chart.group == 0 {
             nodes::draw(timeline, nr_columns, &mut out);
             services::draw(timeline, nr_columns, &mut out);
+            watchers::draw(timeline, nr_columns, &mut out);
         }
     }
     let end_ns = timeline.samples.last().map_or(0, |sample| sample.end_ns);
     let column_ns = end_ns / nr_columns.max(1) as u64;
     let legend = format!(
         "A column is {}. Memory: `#` minimum, `:` maximum. pgscan from `.` (any) to `@` ({scanned} \
-         pages), pgsteal to `@` ({stolen} pages); totals on the right. {}{}",
+         pages), pgsteal to `@` ({stolen} pages); totals on the right. {}{}{}",
         time(column_ns),
         nodes::LEGEND,
         if timeline.services.is_empty() { String::new() } else { format!(" {}", services::LEGEND) },
+        if timeline.deeds.is_empty() { String::new() } else { format!(" {}", watchers::LEGEND) },
     );
     out + &wrap(&legend, width).join("\n") + "\n"
 }

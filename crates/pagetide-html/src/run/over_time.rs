@@ -7,9 +7,11 @@ mod activity;
 mod load;
 mod memory;
 
-use crate::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape};
+use crate::lines::{
+    ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartMark, ChartPanel, LineShape,
+};
 use pagetide_lab::report::{Report, RunTimeline};
-use pagetide_scenario::record::timeline::{GroupRow, Timeline, TimelineSample};
+use pagetide_scenario::record::timeline::{GroupRow, Timeline, TimelineDeed, TimelineSample};
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
@@ -17,6 +19,8 @@ use std::collections::BTreeSet;
 const OVER: &str = "time";
 /// About this many numbers on a page; with more, neighbouring samples are merged.
 const MOST_NUMBERS: usize = 200_000;
+/// Most signals that a panel shows.
+const MOST_MARKS: usize = 8;
 /// Samples are not merged below this number.
 const LEAST_SAMPLES: usize = 128;
 
@@ -87,7 +91,17 @@ impl Variant {
 
     fn panel(&self, lines: Vec<ChartLine>) -> ChartPanel {
         let x = self.samples().iter().map(|sample| sample.end_ns as f64).collect();
-        ChartPanel { name: self.name.clone(), x, lines, marks: Vec::new() }
+        ChartPanel { name: self.name.clone(), x, lines, marks: self.signals() }
+    }
+
+    /// The first signals of watchers. (Their writes may be one each second.)
+    fn signals(&self) -> Vec<ChartMark> {
+        let signals = self.timeline().deeds.iter().filter(|deed| deed.is_signal());
+        let mark = |deed: &TimelineDeed| {
+            let TimelineDeed { ns, act, target, .. } = deed;
+            ChartMark { x: *ns as f64, text: format!("{act} {target}") }
+        };
+        signals.take(MOST_MARKS).map(mark).collect()
     }
 
     fn each(&self, value: impl Fn(&TimelineSample) -> Option<f64>) -> Vec<Option<f64>> {

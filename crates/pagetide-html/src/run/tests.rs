@@ -6,7 +6,7 @@ use pagetide_lab::report::RunTimeline;
 use pagetide_lab::testing::{report_of, series_mut, TestMetrics};
 use pagetide_scenario::model::Reference;
 use pagetide_scenario::record::timeline::{
-    GroupRow, ServiceRow, TaskRow, Timeline, TimelineSample, ZoneName, ZoneRow,
+    GroupRow, ServiceRow, TaskRow, Timeline, TimelineDeed, TimelineSample, ZoneName, ZoneRow,
 };
 use pagetide_scenario::record::{Incomplete, Latencies};
 use proptest::prelude::*;
@@ -180,6 +180,25 @@ fn reports_without_data_make_pages() {
     };
     report.columns[0].timeline = Some(RunTimeline { seed: 1, page_size: 4096, timeline: one });
     assert!(page(&report, &PageSource::default()).render().contains("id=\"time-machine\""));
+}
+
+#[test]
+fn signals_of_watchers_are_marks_in_charts_over_time() {
+    let mut report = small(["default", "case1"]);
+    with_timelines(&mut report, 1, 1);
+    let deed = |ns, act: &str| TimelineDeed {
+        ns,
+        watcher: "earlyoom".to_owned(),
+        act: act.to_owned(),
+        target: "build.1".to_owned(),
+    };
+    if let Some(of) = &mut report.columns[1].timeline {
+        of.timeline.deeds = vec![deed(5, "SIGTERM"), deed(8_000_000, "memory.high 4096")];
+    }
+    let text = page(&report, &PageSource::default()).render();
+    let marks = r#"[{"x":5.0,"text":"SIGTERM build.1"}]"#;
+    assert!(text.matches(marks).count() >= 4, "a mark in each chart of the variant");
+    assert!(!text.contains("memory.high 4096"), "writes are in the text's rows only");
 }
 
 #[test]

@@ -41,6 +41,33 @@ pub struct Timeline {
     pub meminfo: Vec<String>,
     /// Oldest first, at equal intervals except for the last.
     pub samples: Vec<TimelineSample>,
+    /// Signals and writes of watchers, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deeds: Vec<TimelineDeed>,
+}
+
+/// A signal that a watcher sent, or a control file that it wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TimelineDeed {
+    /// Virtual time in nanoseconds.
+    pub ns: u64,
+    /// Name of the watcher.
+    pub watcher: String,
+    /// The signal, or the file and its new value: `SIGTERM`, `memory.high 33554432`.
+    pub act: String,
+    /// The task or the group.
+    pub target: String,
+}
+
+impl TimelineDeed {
+    /// The signal or the file.
+    pub fn kind(&self) -> &str {
+        self.act.split(' ').next().unwrap_or("")
+    }
+
+    pub fn is_signal(&self) -> bool {
+        self.act.starts_with("SIG")
+    }
 }
 
 /// The state at one time.

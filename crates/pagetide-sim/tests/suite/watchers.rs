@@ -1,7 +1,9 @@
 //! Watchers in the simulated world: they see what is there, kill what they choose, and cost time.
 
+use pagetide_scenario::record::timeline::TimelineDeed;
 use pagetide_scenario::record::Incomplete;
-use pagetide_testing::{run_text, value};
+use pagetide_sim::{run, RunOptions};
+use pagetide_testing::{run_text, scenario, value};
 
 /// A machine of 512 MiB with a task that answers requests, and one that grows beyond the memory.
 fn grows(rest: &str) -> String {
@@ -52,6 +54,25 @@ fn earlyoom_kills_the_largest_task_before_the_kernel_does() {
         .iter()
         .any(|note| note.contains("watcher `earlyoom` killed `build` with SIGTERM")));
     assert!(value(&record, "earlyoom.cpu") > 0.0);
+}
+
+fn timeline_of(text: &str) -> Vec<TimelineDeed> {
+    let options = RunOptions { want_timeline: true, ..RunOptions::default() };
+    run("test", &scenario(text).variants[0], 1, &options).unwrap().timeline.unwrap().deeds
+}
+
+#[test]
+fn the_timeline_has_signals_and_writes_of_watchers() {
+    let signals = timeline_of(&grows("[[watcher]]\nkind = \"earlyoom\"\n"));
+    let [kill] = &signals[..] else { panic!("{signals:?}") };
+    let expected = ("earlyoom", "SIGTERM", "build");
+    assert_eq!((kill.watcher.as_str(), kill.act.as_str(), kill.target.as_str()), expected);
+    assert!((10..30).contains(&(kill.ns / 1_000_000_000)), "{kill:?}");
+    let writes = timeline_of(&grows(
+        "[[watcher]]\nname = \"loop\"\nkind = \"reclaim-loop\"\nrule = \"senpai\"\ntarget = \"build\"\n",
+    ));
+    assert!(writes.len() > 10 && writes.is_sorted_by_key(|deed| deed.ns), "{writes:?}");
+    assert!(writes.iter().all(|deed| !deed.is_signal() && deed.target == "build"), "{writes:?}");
 }
 
 #[test]

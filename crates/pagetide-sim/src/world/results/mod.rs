@@ -7,7 +7,7 @@ pub(crate) mod timeline;
 
 use crate::task::MachineCounts;
 use pagetide_core::units::Nanos;
-use pagetide_scenario::record::timeline::ServiceRow;
+use pagetide_scenario::record::timeline::{ServiceRow, TimelineDeed};
 use slabs::{SlabLevels, SlabSamples};
 use std::collections::BTreeMap;
 use timeline::{SampledWorld, TimelineSampler};
@@ -46,6 +46,13 @@ impl RunResults {
     pub fn note_requests(&mut self, task: usize, requests: ServiceRow) {
         if let Some(timeline) = &mut self.timeline {
             timeline.note_requests(task, &requests);
+        }
+    }
+
+    /// Notes what a watcher did.
+    pub fn note_deed(&mut self, deed: impl FnOnce() -> TimelineDeed) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.note_deed(deed());
         }
     }
 

@@ -19,7 +19,7 @@ use pagetide_core::stats::vmstat::Event;
 use pagetide_core::units::{MemcgId, Nanos, PAGEBLOCK_ORDER};
 use pagetide_scenario::model::{Phase, Setup, Workload};
 use pagetide_scenario::record::timeline::{
-    CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline,
+    CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline, TimelineDeed,
     TimelineSample, ZoneName, ZoneRow,
 };
 
@@ -72,6 +72,7 @@ pub(crate) struct TimelineSampler {
     compaction_before: CompactionCounts,
     /// Tasks with services, and their requests in the current sample.
     services: Vec<(usize, ServiceRow)>,
+    deeds: Vec<TimelineDeed>,
 }
 
 impl TimelineSampler {
@@ -94,6 +95,10 @@ impl TimelineSampler {
         for (_, row) in self.services.iter_mut().filter(|(of, _)| *of == task) {
             *row = row.merged(requests);
         }
+    }
+
+    pub fn note_deed(&mut self, deed: TimelineDeed) {
+        self.deeds.push(deed);
     }
 
     /// A group of the setup was removed. If it is created again, its counters start at 0.
@@ -131,6 +136,7 @@ impl TimelineSampler {
             vmstat: machine.metrics().map(|(name, _)| name.to_owned()).collect(),
             meminfo: meminfo(machine).map(|(name, _)| name).collect(),
             samples: self.samples,
+            deeds: self.deeds,
         }
     }
 

@@ -13,6 +13,7 @@ use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::names::SigtermEffect;
 use pagetide_scenario::op::Op;
+use pagetide_scenario::record::timeline::TimelineDeed;
 use pagetide_watcher::act::{SentSignal, WatcherAct, WatcherDeed};
 
 impl SimWorld {
@@ -76,8 +77,15 @@ impl SimWorld {
         }
     }
 
-    /// Shows a deed to the observers.
+    /// Shows a deed to the observers and in the timeline.
     fn show_deed(&mut self, watcher: usize, act: &str, target: String, why: String) {
+        let (ns, name) = (self.now, &self.tasks[watcher].name);
+        self.results.note_deed(|| TimelineDeed {
+            ns,
+            watcher: name.clone(),
+            act: act.to_owned(),
+            target: target.clone(),
+        });
         if self.observing.is_observed() {
             let deed = WatcherObservation { act: act.to_owned(), target, why };
             let what = ObservationKind::Watched(deed);
