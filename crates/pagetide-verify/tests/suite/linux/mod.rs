@@ -17,12 +17,14 @@ mod bounds;
 mod bounds_6_12;
 mod bounds_compete;
 mod bounds_compressed;
+mod bounds_mglru;
 mod bounds_proposals;
 
 use bounds::{Case, Grade, Off, Time, CASES};
 use bounds_6_12::{Held, CASES_6_12};
 use bounds_compete::CASES_COMPETE;
 use bounds_compressed::{COMPRESSED_6_1, COMPRESSED_6_12};
+use bounds_mglru::{MGLRU_6_1, MGLRU_6_12};
 use bounds_proposals::CASES_PROPOSALS;
 use pagetide_lab::plan::RunPlan;
 use pagetide_lab::world::Simulator;
@@ -59,6 +61,8 @@ const OF_LINUX: &str = "";
 const COMPETING: &str = "compete";
 /// Cases with zram or zswap.
 const COMPRESSED: &str = "compressed";
+/// Recordings of cases in [`experiments`] with the multi-generational LRU.
+const GENERATIONS: &str = "mglru";
 /// Cases of the proposals.
 const OF_PROPOSALS: &str = "proposals";
 
@@ -83,11 +87,16 @@ fn names(dir: &str, prefix: &str, suffix: &str) -> Vec<String> {
 
 /// Compares these variants of a case (all, if empty) with a kernel's references.
 fn compare_with(dir: &str, case: &str, kernel: &str, variants: Vec<String>) -> Comparison {
-    let file = experiments().join(dir).join(format!("{case}.toml"));
-    let overrides = Overrides { repeats: Some(3), variants, ..Overrides::default() };
+    let (of, sets) = match dir {
+        GENERATIONS => (OF_LINUX, vec![("policy.lru".to_owned(), "mglru".to_owned())]),
+        _ => (dir, Vec::new()),
+    };
+    let file = experiments().join(of).join(format!("{case}.toml"));
+    let overrides =
+        Overrides { repeats: Some(3), variants, sets: sets.clone(), ..Overrides::default() };
     let scenario = load(&file, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
     let variants = scenario.variants.len();
-    let plan = RunPlan::new(scenario).unwrap();
+    let plan = RunPlan { overrides: sets, ..RunPlan::new(scenario).unwrap() };
     // The references of competing programs are beside the others of their kernel, with its costs.
     let owner = if dir == COMPETING { OF_LINUX } else { dir };
     let references = experiments().join(owner).join(kernel);
@@ -366,16 +375,27 @@ fn competing_programs_are_as_close_to_the_kernel_as_they_were() {
     hold_folder(COMPETING, CASES_COMPETE);
 }
 
-#[test]
-fn compressed_swap_is_as_close_to_the_kernels_as_it_was() {
-    for (kernel, cases) in [("linux-6.1", COMPRESSED_6_1), ("linux-6.12", COMPRESSED_6_12)] {
-        let dir = format!("{COMPRESSED}/{kernel}");
+/// The same for the cases of a folder that two kernels ran, each those with a recording.
+#[track_caller]
+fn hold_recorded(folder: &str, of_kernels: [(&str, &[Held]); 2]) {
+    for (kernel, cases) in of_kernels {
+        let dir = format!("{folder}/{kernel}");
         hold(cases, |case| {
             let variants = names(&dir, &format!("{}.", case.name), ".json");
             assert!(!variants.is_empty(), "{}: no reference", case.name);
-            compare_with(COMPRESSED, case.name, kernel, variants)
+            compare_with(folder, case.name, kernel, variants)
         });
     }
+}
+
+#[test]
+fn compressed_swap_is_as_close_to_the_kernels_as_it_was() {
+    hold_recorded(COMPRESSED, [("linux-6.1", COMPRESSED_6_1), ("linux-6.12", COMPRESSED_6_12)]);
+}
+
+#[test]
+fn generations_are_as_close_to_the_kernels_as_they_were() {
+    hold_recorded(GENERATIONS, [("linux-6.1", MGLRU_6_1), ("linux-6.12", MGLRU_6_12)]);
 }
 
 #[test]
