@@ -48,9 +48,9 @@ __all__ = [
 # Made by scripts/python_builders.py.
 __all__ += [
     "Advise", "Build", "Cache", "Compute", "Content", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults",
-    "Earlyoom", "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave",
-    "JoinGroup", "KernelMemory", "KernelObjects", "Kubelet", "Latency", "Lmkd", "Lock", "Machine",
-    "MappedRead", "Names", "Node", "OomdUnit", "Pipes", "Pod", "Policy", "ReclaimLoop", "Remove",
+    "Earlyoom", "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Fuzz", "Group", "HighOrder",
+    "Interleave", "JoinGroup", "KernelMemory", "KernelObjects", "Kubelet", "Latency", "Lmkd", "Lock",
+    "Machine", "MappedRead", "Names", "Node", "OomdUnit", "Pipes", "Pod", "Policy", "ReclaimLoop", "Remove",
     "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "SystemdOomd", "Task", "Touch", "Trace",
     "Variant", "Watcher", "WorkingSet", "WriteControl", "Zone", "Zswap",
 ]

@@ -22,9 +22,9 @@ else:
 
 __all__ = [
     "Advise", "Build", "Cache", "Compute", "Content", "Costs", "CreateGroup", "Discard", "Disk", "DiskFaults",
-    "Earlyoom", "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Group", "HighOrder", "Interleave",
-    "JoinGroup", "KernelMemory", "KernelObjects", "Kubelet", "Latency", "Lmkd", "Lock", "Machine",
-    "MappedRead", "Names", "Node", "OomdUnit", "Pipes", "Pod", "Policy", "ReclaimLoop", "Remove",
+    "Earlyoom", "Expect", "File", "FileRead", "FileWrite", "FreeArea", "Fuzz", "Group", "HighOrder",
+    "Interleave", "JoinGroup", "KernelMemory", "KernelObjects", "Kubelet", "Latency", "Lmkd", "Lock",
+    "Machine", "MappedRead", "Names", "Node", "OomdUnit", "Pipes", "Pod", "Policy", "ReclaimLoop", "Remove",
     "RemoveGroup", "Report", "Resident", "Service", "Sleep", "Swap", "SystemdOomd", "Task", "Touch", "Trace",
     "Variant", "Watcher", "WorkingSet", "WriteControl", "Zone", "Zswap",
 ]
@@ -357,6 +357,12 @@ class File(_Table):
     """Size of the file when the run starts (default 0)."""
     sparse: bool | None = None
     """The file has only holes, so reads need no disk (default false)."""
+
+
+class Fuzz(_Table):
+    """Knobs for `pagetide fuzz`."""
+    knobs: Sequence[str]
+    """Knobs with their values, as in `pagetide find --knob`: "vm.swappiness=0..200", "machine.cpus=1,2,8"."""
 
 
 class Group(_Table):

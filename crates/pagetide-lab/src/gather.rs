@@ -32,6 +32,7 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
         rows: Vec::new(),
         reference: None,
         expectations: Vec::new(),
+        fuzz_knobs: Vec::new(),
     };
     let mut runs = Vec::new();
     for (variant, (_, mut records)) in columns.into_iter().enumerate() {

@@ -33,6 +33,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
         rows: vec![],
         reference: None,
         expectations: Vec::new(),
+        fuzz_knobs: Vec::new(),
     }
 }
 

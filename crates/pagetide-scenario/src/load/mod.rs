@@ -15,6 +15,7 @@ mod named_files;
 mod plugins;
 pub(crate) mod raw;
 mod removed;
+mod resolve;
 pub(crate) mod span;
 pub(crate) mod table;
 mod trace_file;
@@ -34,6 +35,7 @@ pub use named_files::NamedFiles;
 use pagetide_core::units::page_size::PageSize;
 pub use plugins::PluginNames;
 pub(crate) use plugins::BUILT_IN;
+pub use resolve::resolve;
 use span::{ProblemSink, SourceSpan, SpannedProblem};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -168,6 +170,7 @@ impl Loader {
                 rows,
                 reference,
                 expectations,
+                fuzz_knobs: check::fuzz_knobs(raw, &mut sink),
             }
         });
         self.absorb(sink);

@@ -14,7 +14,7 @@ const VARIANTS_MAX: usize = 64;
 /// Name of the only variant of a scenario that declares none.
 pub(super) const ONLY_VARIANT: &str = "default";
 /// Keys that cannot differ between variants.
-const WHOLE: [&str; 11] = [
+const WHOLE: [&str; 12] = [
     "name",
     "title",
     "base",
@@ -26,6 +26,7 @@ const WHOLE: [&str; 11] = [
     "reference",
     "report",
     "expect",
+    "fuzz",
 ];
 
 /// A change: `path` = `node`.

@@ -92,6 +92,17 @@ pub const ON_REQUEST: [&MetricDecl; 7] = [
     MEMORY_SWAP_MAX,
 ];
 
+/// Metrics of the machine that are recorded only if a row, an expectation or the command line names
+/// them, because measuring them takes time.
+pub const PATHOLOGIES: [&MetricDecl; 3] = [OOM_EVICTABLE, FROZEN_LONGEST, REFAULT_SHARE];
+
+/// Whether a key, a part of keys or a pattern asks for one of [`PATHOLOGIES`].
+pub fn asks_for_pathology(text: &str) -> bool {
+    let name = text.strip_prefix("machine:").unwrap_or(text);
+    let fits = |it: &&MetricDecl| it.name == name || name != "*" && matches(name, it.name);
+    PATHOLOGIES.iter().any(fits)
+}
+
 /// Metrics that are a state, not an amount: an error number, a limit. They have no sum and no mean.
 /// All copies together have the value only if every copy has the same.
 const STATES: [&MetricDecl; 7] =
@@ -217,6 +228,16 @@ metrics! {
     FROZEN = "node.frozen", Seconds, [Machine], "Pagetide":
         "time in which tasks wanted to run and none made progress in user mode, in steps of 100 ms; \
          only with a watcher";
+    FROZEN_LONGEST = "node.frozen_longest", Seconds, [Machine], "Pagetide":
+        "longest time on end in which tasks wanted to run and none made progress in user mode, in \
+         steps of 100 ms; recorded on request: by a row, an expectation or the command line";
+    OOM_EVICTABLE = "node.oom_evictable", Percent, [Machine], "Pagetide":
+        "largest share of a limit that was clean page cache on the lists when the OOM killer acted \
+         for that limit, or for the machine; recorded on request: by a row, an expectation or the \
+         command line";
+    REFAULT_SHARE = "node.refault_share", Percent, [Machine], "Pagetide":
+        "most refaults for each evicted page in a second with 1000 or more evictions; recorded on \
+         request: by a row, an expectation or the command line";
     LOOKS = "looks", Count, [Task] Neither, "Pagetide": "times that the watcher read its files";
     KILLS = "kills", Count, [Task], "Pagetide": "tasks or groups that the watcher killed";
     EVICTIONS = "evictions", Count, [Task], "Pagetide": "pods that the watcher evicted";

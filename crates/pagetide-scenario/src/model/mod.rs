@@ -15,7 +15,7 @@ pub mod switches;
 
 pub use crate::load::raw::task::TaskSettings;
 use crate::metric::criterion::Criterion;
-use crate::metric::declared::{requested_by, ON_REQUEST};
+use crate::metric::declared::{asks_for_pathology, requested_by, ON_REQUEST};
 use crate::model::costs::{MachineCosts, ProgramTimes};
 use crate::model::kernel_objects::{BootObjects, CallTimes};
 use crate::model::latency_shape::LatencyShape;
@@ -55,6 +55,8 @@ pub struct Scenario {
     pub reference: Option<Reference>,
     /// Conditions that every run must meet.
     pub expectations: Vec<Expectation>,
+    /// Knobs that `pagetide fuzz` may turn, as `KEY=RANGE`.
+    pub fuzz_knobs: Vec<String>,
 }
 
 /// A condition that every run must meet.
@@ -134,6 +136,9 @@ pub struct Setup {
     /// Metrics of groups that a row or an expectation asks for
     /// ([`ON_REQUEST`](crate::metric::declared::ON_REQUEST)).
     pub requested_group_metrics: Vec<&'static str>,
+    /// Whether the metrics of pathologies are recorded
+    /// ([`PATHOLOGIES`](crate::metric::declared::PATHOLOGIES)).
+    pub measures_pathologies: bool,
     /// Virtual time after which the run is cut (default 1 h).
     pub time_limit_ns: u64,
 }
@@ -507,6 +512,7 @@ pub struct Phase {
 impl Setup {
     /// Enables the metrics recorded on request that a key or a pattern asks for.
     pub fn request_metric(&mut self, metric: &str) {
+        self.measures_pathologies |= asks_for_pathology(metric);
         self.requested_group_metrics.extend(requested_by(metric));
         let is_asked = |name: &&str| self.requested_group_metrics.contains(name);
         self.requested_group_metrics =

@@ -24,6 +24,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
         tasks,
         measure: None,
         requested_group_metrics: Vec::new(),
+        measures_pathologies: false,
         time_limit_ns: 1,
     }
 }

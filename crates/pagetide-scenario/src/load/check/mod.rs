@@ -22,7 +22,7 @@ mod waiting;
 mod watchers;
 
 use super::raw;
-use super::span::{ProblemSink, SourceSpan};
+use super::span::{clip, ProblemSink, SourceSpan, Spanned};
 use crate::model::{Expectation, Reference, Setup};
 use crate::workload::WorkloadKeys;
 use pagetide_core::config::CgroupVersion;
@@ -83,6 +83,7 @@ pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut Problem
         tasks,
         measure,
         requested_group_metrics: report::requested_group_metrics(raw),
+        measures_pathologies: report::measures_pathologies(raw),
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),
     };
     watchers::finish(raw, &mut setup, sink);
@@ -108,6 +109,21 @@ pub(super) fn setup(raw: &raw::ScenarioTable, at: SourceSpan, sink: &mut Problem
         }
     }
     setup
+}
+
+/// The knobs of `[fuzz]`. Their paths and values are checked by the search that turns them.
+pub(super) fn fuzz_knobs(raw: &raw::ScenarioTable, sink: &mut ProblemSink) -> Vec<String> {
+    let knobs = raw.fuzz.iter().flat_map(|fuzz| fuzz.knobs.iter().flatten());
+    let mut all = Vec::new();
+    for Spanned { value, span } in knobs {
+        if value.contains('=') {
+            all.push(value.clone());
+        } else {
+            let message = format!("the knob `{}` has no values", clip(value));
+            sink.hinted(*span, message, "write \"vm.swappiness=0..200\" or \"machine.cpus=1,2,8\"");
+        }
+    }
+    all
 }
 
 /// The parts that belong to the scenario, not to a variant. `setups`: the setups of the variants

@@ -5,7 +5,9 @@ use crate::load::raw;
 use crate::load::span::{clip, list_names, ProblemSink, Spanned, SpannedProblem};
 use crate::metric::catalogue::{self, MetricEntry};
 use crate::metric::criterion::Criterion;
-use crate::metric::declared::{file_prefix, requested_by, slabinfo_names, ON_REQUEST, WALLTIME};
+use crate::metric::declared::{
+    asks_for_pathology, file_prefix, requested_by, slabinfo_names, ON_REQUEST, WALLTIME,
+};
 use crate::metric::{KeyNames, MetricKey, Owner, Scope, ScopeKind};
 use crate::model::kernel_objects::reported_caches;
 use crate::model::{PageSize, Reference, Setup, Task};
@@ -14,6 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The group metrics that are recorded on request only and that a row or an expectation names.
 pub(super) fn requested_group_metrics(raw: &raw::ScenarioTable) -> Vec<&'static str> {
+    let asked: BTreeSet<&str> =
+        named_metrics(raw).flat_map(|key| requested_by(&key).collect::<Vec<_>>()).collect();
+    ON_REQUEST.iter().map(|metric| metric.name).filter(|name| asked.contains(name)).collect()
+}
+
+/// The metrics of rows and expectations, as written.
+fn named_metrics(raw: &raw::ScenarioTable) -> impl Iterator<Item = String> + '_ {
     let rows = raw.report.iter().flat_map(|report| report.rows.iter().flatten());
     let rows = rows.map(|row| row.value.clone());
     // An invalid criterion is reported elsewhere; the page size does not affect its metrics.
@@ -21,9 +30,12 @@ pub(super) fn requested_group_metrics(raw: &raw::ScenarioTable) -> Vec<&'static 
     let criteria =
         expected.filter_map(|that| Criterion::parse(&that.value, PageSize::default()).ok());
     let metrics = criteria.flat_map(|criterion| criterion.metrics().cloned().collect::<Vec<_>>());
-    let asked: BTreeSet<&str> =
-        rows.chain(metrics).flat_map(|key| requested_by(&key).collect::<Vec<_>>()).collect();
-    ON_REQUEST.iter().map(|metric| metric.name).filter(|name| asked.contains(name)).collect()
+    rows.chain(metrics)
+}
+
+/// Whether a row or an expectation names a metric of pathologies.
+pub(super) fn measures_pathologies(raw: &raw::ScenarioTable) -> bool {
+    named_metrics(raw).any(|key| asks_for_pathology(&key))
 }
 
 /// The valid keys of a report.

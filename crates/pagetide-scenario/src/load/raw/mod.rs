@@ -69,6 +69,18 @@ table! {
         /// Conditions that every run must meet; `pagetide run` reports failed ones and exits with
         /// 1.
         expect: Vec<ExpectTable>,
+        /// Knobs for `pagetide fuzz`.
+        fuzz: FuzzTable,
+    }
+}
+
+table! {
+    /// Knobs for `pagetide fuzz`.
+    FuzzTable as "Fuzz" {
+        /// Knobs with their values, as in `pagetide find --knob`: "vm.swappiness=0..200",
+        /// "machine.cpus=1,2,8".
+        #[schemars(required)]
+        knobs: Vec<Spanned<String>>,
     }
 }
 
