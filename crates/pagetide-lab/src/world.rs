@@ -79,6 +79,8 @@ pub struct Simulator {
     pub timeline_seed: Option<u64>,
     /// Whether records have latency distributions.
     pub want_latencies: bool,
+    /// Audit all state after so many events and at the end; 0: never.
+    pub audit_every: u64,
     /// Plug-in policies.
     pub plugins: Plugins,
     pub observed: Option<TracedRun>,
@@ -109,6 +111,7 @@ impl RunBackend for Simulator {
             want_files: self.want_files,
             want_timeline: self.timeline_seed == Some(seed),
             want_latencies: self.want_latencies,
+            audit_every: self.audit_every,
             plugins: self.plugins.clone(),
             observers: self
                 .observed

@@ -101,6 +101,11 @@ fn of_machine(
     if let Some(frozen) = world.watchers.frozen_ns() {
         machine.put(declared::FROZEN, seconds(frozen));
     }
+    if let Some(pathologies) = &world.results.pathologies {
+        machine.put(declared::FROZEN_LONGEST, seconds(world.watchers.longest_frozen_ns()));
+        machine.put(declared::OOM_EVICTABLE, pathologies.evictable_percent);
+        machine.put(declared::REFAULT_SHARE, pathologies.refault_percent);
+    }
     machine.put(declared::PSI_SOME, seconds(world.machine.psi().some_ns));
     machine.put(declared::PSI_FULL, seconds(world.machine.psi().full_ns));
     SlabLevels::of(&world.machine, setup).put(&mut machine);

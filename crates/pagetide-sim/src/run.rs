@@ -76,7 +76,7 @@ pub struct RunOptions {
     pub cancel: Option<Arc<AtomicBool>>,
     /// Virtual time so far, in nanoseconds, stored from time to time.
     pub progress: Option<Arc<AtomicU64>>,
-    /// Audit the whole machine after every n-th event and at the end (tests); 0: never.
+    /// Audit the whole machine after every n-th event and at the end; 0: never.
     pub audit_every: u64,
     /// Every n-th copy of a frame fails (tests); 0: none.
     pub fail_copies: u64,
@@ -141,9 +141,9 @@ impl SimError {
             SimError::Control(_) => {
                 Some("the run did not start; docs/scenario.md has the valid values".into())
             }
-            SimError::World(WorldError::Stuck { .. } | WorldError::Audit { .. }) => {
-                Some("this is a bug in the simulator: please report the scenario".into())
-            }
+            SimError::World(
+                WorldError::Stuck { .. } | WorldError::Audit { .. } | WorldError::Endless { .. },
+            ) => Some("this is a bug in the simulator: please report the scenario".into()),
             SimError::World(WorldError::Unwritten(_)) | SimError::Unwritten(_) => {
                 Some("the run stopped: the disk may be full, or the reader of a pipe closed".into())
             }
@@ -185,6 +185,32 @@ pub fn run(
     }
 }
 
+/// Finds a run in which events follow each other without end, and time stands still.
+#[derive(Debug, Default)]
+struct RunPace {
+    /// The run has looked so often since it was at this time; it looks every 1024 events.
+    since: Nanos,
+    looks: u32,
+}
+
+impl RunPace {
+    /// So many looks must advance the time by [`RunPace::STEP`]: ten million events in a
+    /// millisecond are more than any number of CPUs can cause.
+    const LOOKS_MAX: u32 = 10_000;
+    const STEP: Nanos = 1_000_000;
+
+    fn look(&mut self, now: Nanos) {
+        if now >= self.since + RunPace::STEP {
+            (self.since, self.looks) = (now, 0);
+        }
+        self.looks += 1;
+    }
+
+    fn is_endless(&self) -> bool {
+        self.looks > RunPace::LOOKS_MAX
+    }
+}
+
 fn run_observed(
     scenario: &str,
     variant: &Variant,
@@ -211,9 +237,14 @@ fn run_observed(
     }
     let cancel = options.cancel.clone();
     let progress = options.progress.clone();
+    let mut pace = RunPace::default();
     let cancelled = |now: Nanos| {
         if let Some(progress) = &progress {
             progress.store(now, Ordering::Relaxed);
+        }
+        pace.look(now);
+        if pace.is_endless() {
+            return true;
         }
         cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     };
@@ -222,6 +253,9 @@ fn run_observed(
     let told = world.end_observing(!matches!(ran, Ok(true)));
     let finished = ran?;
     told?;
+    if pace.is_endless() {
+        return Err(WorldError::Endless { since_ns: pace.since, at_ns: world.now }.into());
+    }
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
     }

@@ -83,6 +83,9 @@ pub enum WorldError {
     /// The audit found a violated invariant.
     #[error("at {at_ns} ns: {violation}")]
     Audit { at_ns: Nanos, violation: Violation },
+    /// Events follow each other, but time hardly advances.
+    #[error("the run does not end: ten million events advanced the time from {since_ns} ns to {at_ns} ns")]
+    Endless { since_ns: Nanos, at_ns: Nanos },
     /// An observer cannot write.
     #[error(transparent)]
     Unwritten(#[from] ObserverError),
@@ -118,7 +121,7 @@ impl SimWorld {
             watchers: SimWatchers::new(setup, seed),
             pressure: PressureReports::new(numbers.len()),
             observing: Observing::new(numbers, setup.machine.cpus.into()),
-            results: RunResults::new(nr_foreground, setup.groups.len()),
+            results: RunResults::new(nr_foreground, setup),
             copies: CopyFaults::default(),
             tasks,
         };

@@ -1,6 +1,6 @@
 //! Audit of the world's state against that of the machine.
 //!
-//! Tests request it ([`RunOptions::audit_every`](crate::RunOptions)); nothing else depends on it.
+//! Tests and searches request it ([`RunOptions::audit_every`](crate::RunOptions)).
 
 use super::{SimWorld, WorldError, WorldThread};
 use crate::disk::IoPlug;

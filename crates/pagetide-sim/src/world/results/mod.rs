@@ -2,12 +2,15 @@
 //!
 //! Invariant: nothing here changes the run, except that it ends once `nr_unfinished` is 0.
 
+pub(crate) mod pathologies;
 pub(crate) mod slabs;
 pub(crate) mod timeline;
 
 use crate::task::MachineCounts;
 use pagetide_core::units::Nanos;
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::timeline::{ServiceRow, TimelineDeed};
+use pathologies::PathologyMeter;
 use slabs::{SlabLevels, SlabSamples};
 use std::collections::BTreeMap;
 use timeline::{SampledWorld, TimelineSampler};
@@ -27,13 +30,16 @@ pub(crate) struct RunResults {
     pub shrunk_slabs: SlabLevels,
     /// `None` unless a timeline was requested.
     pub timeline: Option<TimelineSampler>,
+    /// `None` unless its metrics were requested.
+    pub pathologies: Option<PathologyMeter>,
 }
 
 impl RunResults {
-    pub fn new(nr_foreground: usize, nr_groups: usize) -> RunResults {
+    pub fn new(nr_foreground: usize, setup: &Setup) -> RunResults {
         RunResults {
             nr_unfinished: nr_foreground,
-            slab_samples: SlabSamples::new(nr_groups),
+            slab_samples: SlabSamples::new(setup.groups.len()),
+            pathologies: setup.measures_pathologies.then(PathologyMeter::new),
             ..RunResults::default()
         }
     }
@@ -67,6 +73,9 @@ impl RunResults {
     pub fn sample_until(&mut self, at: Nanos, watched: &SampledWorld<'_>) {
         if let Some(timeline) = &mut self.timeline {
             timeline.until(at, watched);
+        }
+        if let Some(pathologies) = &mut self.pathologies {
+            pathologies.until(at, watched.machine);
         }
         self.slab_samples.until(at, watched.machine, watched.groups);
     }

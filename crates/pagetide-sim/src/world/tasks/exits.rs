@@ -148,6 +148,10 @@ impl SimWorld {
     pub(crate) fn oom_kill(&mut self, mm: MmId) {
         let Some(id) = self.tasks.iter().position(|task| task.mm == mm) else { return };
         self.tasks[id].killed_for = self.out_of_memory();
+        if let Some(pathologies) = &mut self.results.pathologies {
+            let scope = self.machine.mem.last_oom().map_or(ROOT, |request| request.scope);
+            pathologies.note_oom(&self.machine, scope);
+        }
         for thread in self.threads_of(id) {
             if !self.tasks[thread].is_over() {
                 self.tasks[thread].killed = true;

@@ -143,7 +143,8 @@ impl SimWatchers {
                 of.insert(id, watcher);
             }
         }
-        let next_tick = if of.is_empty() { Nanos::MAX } else { PROGRESS_TICK };
+        let is_measured = !of.is_empty() || setup.measures_pathologies;
+        let next_tick = if is_measured { PROGRESS_TICK } else { Nanos::MAX };
         let progress = ProgressMeter { next_tick, ..ProgressMeter::default() };
         SimWatchers { of, progress, ..SimWatchers::default() }
     }
@@ -151,6 +152,11 @@ impl SimWatchers {
     /// Time in which no watched task made progress; `None`: nothing watches.
     pub fn frozen_ns(&self) -> Option<Nanos> {
         (!self.of.is_empty()).then_some(self.progress.frozen_ns)
+    }
+
+    /// The longest such time on end.
+    pub fn longest_frozen_ns(&self) -> Nanos {
+        self.progress.longest_ns
     }
 
     /// The digest of the machine and of what the watchers know; that of the machine if nothing
@@ -183,6 +189,9 @@ struct ProgressMeter {
     /// User time and bytes of all watched tasks at the last look.
     done: u128,
     frozen_ns: Nanos,
+    /// The time without progress until now, and the longest one.
+    current_ns: Nanos,
+    longest_ns: Nanos,
 }
 
 impl ProgressMeter {
@@ -198,6 +207,10 @@ impl ProgressMeter {
         let wants_to_run = watched().any(SimTask::wants_to_run);
         if wants_to_run && done == self.done {
             self.frozen_ns += PROGRESS_TICK;
+            self.current_ns += PROGRESS_TICK;
+            self.longest_ns = self.longest_ns.max(self.current_ns);
+        } else {
+            self.current_ns = 0;
         }
         self.done = done;
     }
