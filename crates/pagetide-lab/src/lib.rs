@@ -29,6 +29,7 @@ pub mod knob;
 pub mod layout;
 pub mod metrics;
 pub mod mrc;
+pub mod pathology;
 pub mod pattern;
 pub mod plan;
 pub mod report;

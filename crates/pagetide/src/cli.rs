@@ -4,7 +4,7 @@ mod examples;
 mod search;
 
 use examples::{after_help, after_help_with, EXIT_CODES};
-pub use search::{CompareArgs, FindArgs, SweepArgs};
+pub use search::{CompareArgs, FindArgs, FuzzArgs, SweepArgs};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -37,6 +37,8 @@ pub enum Command {
     Find(Box<FindArgs>),
     /// Run a grid of knob values and keep a row for each run
     Sweep(Box<SweepArgs>),
+    /// Draw scenarios from ranges until one shows a pathology, and shrink that one
+    Fuzz(Box<FuzzArgs>),
     /// Compare two results that `run` or `sweep` printed as JSON
     Compare(CompareArgs),
     /// Check scenario files without running them
@@ -391,6 +393,8 @@ pub enum SchemaOf {
     Run,
     /// `pagetide find --emit json`
     Find,
+    /// `pagetide fuzz`
+    Fuzz,
     /// `pagetide verify`
     Verify,
     /// `pagetide mrc`

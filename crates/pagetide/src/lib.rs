@@ -127,15 +127,17 @@ fn names_of(plugins: &Plugins) -> PluginNames {
     }
 }
 
+/// An argument, quoted for a shell.
+fn quoted(argument: String) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
+    match !argument.is_empty() && argument.chars().all(is_plain) {
+        true => argument,
+        false => format!("'{}'", argument.replace('\'', "'\\''")),
+    }
+}
+
 /// The command line, quoted for a shell, for files that state their origin.
 fn command_line() -> String {
-    let quoted = |argument: String| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
-        match !argument.is_empty() && argument.chars().all(is_plain) {
-            true => argument,
-            false => format!("'{}'", argument.replace('\'', "'\\''")),
-        }
-    };
     let arguments = ARGUMENTS.lock().unwrap_or_else(PoisonError::into_inner);
     let arguments = arguments.iter().skip(1);
     let arguments = arguments.map(|text| quoted(text.to_string_lossy().into()));
@@ -152,6 +154,7 @@ fn dispatch(
         Command::Verify(args) => commands::verify::verify(*args, plugins, printer),
         Command::Find(args) => commands::find::find(*args, plugins, printer),
         Command::Sweep(args) => commands::sweep::sweep(*args, plugins, printer),
+        Command::Fuzz(args) => commands::fuzz::fuzz(&args, plugins, printer),
         Command::Compare(args) => commands::compare::compare(&args, printer),
         Command::Check(args) => commands::check::check(&args, plugins, printer),
         Command::List => commands::list::list(plugins, printer),

@@ -71,9 +71,9 @@ impl OutputFile {
         OutputFile::of_kind(path, inputs, "OpenMetrics text", b"# TYPE ")
     }
 
-    /// The same for a settings file of `find`.
+    /// The same for a file of `find` or `fuzz`.
     pub fn settings(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
-        OutputFile::of_kind(path, inputs, "a file that `find` made", b"# found by pagetide ")
+        OutputFile::of_kind(path, inputs, "a file that a search made", b"# found by pagetide ")
     }
 
     /// The same for JSON output of `find`.

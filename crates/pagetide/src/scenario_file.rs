@@ -42,6 +42,28 @@ impl LoadedScenario {
         with_bases(text, &self.scenario)
     }
 
+    /// The directory where paths in the scenario start.
+    pub fn directory(&self) -> &Path {
+        match self.text {
+            Some(_) => Path::new("."),
+            None => self.file.parent().unwrap_or(Path::new("")),
+        }
+    }
+
+    /// The scenario of the first chosen variant as one text, without bases and variants.
+    pub fn resolve(&self, overrides: &Overrides) -> Result<String, CliError> {
+        let text = match &self.text {
+            Some(text) => text.clone(),
+            None => std::fs::read_to_string(&self.file).map_err(|error| {
+                let shown = self.file.display();
+                CliError::Failure(format!("cannot read {shown} again: {error}"))
+            })?,
+        };
+        let name = self.file.display().to_string();
+        let resolved = load::resolve(&name, &text, self.directory(), overrides, &[]);
+        resolved.map(|table| table.to_string()).map_err(refused)
+    }
+
     /// The files that no output may overwrite; the scenario was loaded from `argument`.
     pub fn inputs<'a>(&'a self, argument: &'a Path) -> Vec<&'a Path> {
         let bases = self.scenario.bases.iter().map(PathBuf::as_path);

@@ -55,6 +55,21 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ),
         ],
     ),
+    (
+        "fuzz",
+        &[
+            (
+                "pagetide fuzz fuzz/mapped-reader --objective oom-with-evictable-pages \
+                 --against policy.lru=linux-6.1",
+                "a kill with the multi-generational LRU that the two lists avoid",
+            ),
+            (
+                "pagetide fuzz mine.toml --knob vm.swappiness=0..200 --knob machine.cpus=1..8 \
+                 --objective refault-storm --draws 200 --out small.toml",
+                "the first 200 draws on any machine",
+            ),
+        ],
+    ),
     ("compare", &[("pagetide compare before.json after.json", "two results of run or sweep")]),
     (
         "check",

@@ -1,8 +1,8 @@
-//! Arguments of the commands that search for values: `find`, `sweep`, `compare`. No behaviour here.
+//! Arguments of the commands that search: `find`, `sweep`, `fuzz`, `compare`. No behaviour here.
 
 use super::{
-    after_help, after_help_with, cpus, key_value, parse_jobs, parse_number, OutputFormat,
-    ScenarioArgs,
+    after_help, after_help_with, cpus, key_value, parse_jobs, parse_number, parse_time,
+    OutputFormat, ScenarioArgs, TextFormat,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
@@ -18,6 +18,10 @@ The answer has a line that begins with `Result: `. Nothing is written to this sy
 
 const SWEEP_HELP: &str = "\
 Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted; what was run is kept (docs/questions.md).";
+
+const FUZZ_HELP: &str = "\
+Exit codes: 0 a pathology or a failed run was found, 1 none was, 2 bad input, 130 interrupted.
+The answer has a line that begins with `Result: ` (docs/questions.md).";
 
 /// `pagetide find`
 #[derive(Debug, Args)]
@@ -153,6 +157,80 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
     #[arg(default_value_t = cpus(), hide_default_value = true)]
     pub jobs: NonZeroUsize,
+}
+
+/// `pagetide fuzz`
+#[derive(Debug, Args)]
+#[command(after_help = after_help_with("fuzz", FUZZ_HELP))]
+pub struct FuzzArgs {
+    /// Scenario file, the name of a shipped experiment (see `pagetide list`), or `-` for stdin. Its
+    /// [fuzz] names the knobs
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Set KEY of the scenario to VALUE. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+
+    /// The variant to start from [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+
+    /// Another knob to turn, or other values of one: LOW..HIGH, LOW..HIGH/N for N values, or A,B,C.
+    /// May be repeated
+    #[arg(long, value_name = "KEY=RANGE")]
+    pub knob: Vec<String>,
+
+    /// The pathology: oom-with-evictable-pages, no-progress or refault-storm, with another
+    /// threshold as in no-progress=2s (docs/questions.md)
+    #[arg(long, value_name = "NAME[=THRESHOLD]")]
+    pub objective: String,
+
+    /// Accept only scenarios that do not show the pathology with this setting. May be repeated: all
+    /// are set together
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub against: Vec<(String, String)>,
+
+    /// Begin no more draws after this real time [default: 10min, or none with --draws]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_limit)]
+    pub limit: Option<u64>,
+
+    /// Try at most so many draws
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub draws: Option<u64>,
+
+    /// Number of the first draw
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
+    pub first: u64,
+
+    /// Seed of the draws: the same seed and number give the same scenario
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    pub seed: u64,
+
+    /// Write the smallest scenario to this file: a new file, or one that `fuzz` made
+    #[arg(long, value_name = "OUT.toml", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = TextFormat::Text)]
+    pub format: TextFormat,
+
+    /// Number of parallel runs [default: the number of CPUs]. Does not change the result
+    #[arg(long, value_name = "N", value_parser = parse_jobs, allow_negative_numbers = true)]
+    #[arg(default_value_t = cpus(), hide_default_value = true)]
+    pub jobs: NonZeroUsize,
+}
+
+/// Parses a time above 0; `10m` is ten minutes here.
+fn parse_limit(text: &str) -> Result<u64, String> {
+    let minutes = text.strip_suffix('m').filter(|number| number.parse::<u32>().is_ok());
+    let time = minutes.map_or_else(|| text.to_owned(), |number| format!("{number}min"));
+    match parse_time(&time)? {
+        0 => Err("no draw would be tried: give a time above 0, like 10min".to_owned()),
+        ns => Ok(ns),
+    }
 }
 
 /// `pagetide compare`

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod completions;
 pub mod explain;
 pub mod find;
+pub mod fuzz;
 pub mod import_host;
 pub mod import_report;
 pub mod inspect;

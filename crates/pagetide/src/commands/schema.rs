@@ -10,6 +10,7 @@ use pagetide_lab::explain::Topic;
 use pagetide_lab::find::json::FindOutput;
 use pagetide_lab::json::{self, InspectOutput, RunOutput};
 use pagetide_lab::mrc::CurveOutput;
+use pagetide_lab::pathology::output::FuzzOutput;
 use pagetide_scenario::metric::catalogue::MetricEntry;
 use pagetide_scenario::schema;
 use pagetide_verify::json::VerifyOutput;
@@ -23,6 +24,7 @@ pub fn schema(
         None => schema::schema(&names_of(plugins)),
         Some(SchemaOf::Run) => json::schema::<RunOutput<'_>>("pagetide run --format json"),
         Some(SchemaOf::Find) => json::schema::<FindOutput<'_>>("pagetide find --emit json"),
+        Some(SchemaOf::Fuzz) => json::schema::<FuzzOutput<'_>>("pagetide fuzz --format json"),
         Some(SchemaOf::Verify) => json::schema::<VerifyOutput<'_>>("pagetide verify --format json"),
         Some(SchemaOf::Mrc) => json::schema::<CurveOutput<'_>>("pagetide mrc --format json"),
         Some(SchemaOf::Inspect) => {

@@ -212,7 +212,7 @@ fn existing_files_are_replaced_only_by_their_kind() {
                --emit sysctl.d -o";
     let emit = place.starting(ask);
     place.write("notes.txt", "my notes\n");
-    emit("notes.txt").fails(2, &["notes.txt exists and is not a file that `find` made"]);
+    emit("notes.txt").fails(2, &["notes.txt exists and is not a file that a search made"]);
     assert_eq!(place.read("notes.txt"), "my notes\n");
     for _ in 0..2 {
         emit("90.conf").succeeds();

@@ -9,6 +9,7 @@ mod ended;
 mod events;
 mod explain;
 mod find;
+mod fuzz;
 mod import_host;
 mod links;
 mod mrc;
