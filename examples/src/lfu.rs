@@ -16,7 +16,7 @@ const LISTS: usize = 16;
 const REMEMBERED: u64 = 1000;
 
 fn list_of(uses: u32) -> usize {
-    (uses + 1).ilog2().min(LISTS as u32 - 1) as usize
+    uses.saturating_add(1).ilog2().min(LISTS as u32 - 1) as usize
 }
 
 #[derive(Clone, Debug, Default)]
@@ -40,9 +40,9 @@ impl PagePolicy for Lfu {
         match arrival {
             Arrival::New { .. } => {
                 let known = self.evicted.remove(&page.key);
-                *page.note = known.map_or(0, |(_, uses)| uses + 1);
+                *page.note = known.map_or(0, |(_, uses)| uses.saturating_add(1));
             }
-            Arrival::Back { used: true } => *page.note += 1,
+            Arrival::Back { used: true } => *page.note = page.note.saturating_add(1),
             Arrival::Back { used: false } => {}
         }
         PagePlace::head(list_of(*page.note))
@@ -70,10 +70,11 @@ impl PagePolicy for Lfu {
             halve(lists);
         }
         for list in 0..LISTS {
-            let mut next = lists.tail(list);
-            while let Some(page) = next.filter(|_| !lists.is_done()) {
-                next = lists.towards_head(page);
-                lists.take(page);
+            for _ in 0..lists.len(list) {
+                let Some(page) = lists.tail(list).filter(|_| !lists.is_done()) else { break };
+                if !lists.take(page) {
+                    lists.move_to(page, PagePlace::head(list));
+                }
             }
         }
     }

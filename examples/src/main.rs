@@ -1,4 +1,4 @@
-//! The command `pagetide` with two additional policies.
+//! The command `pagetide` with the policies of this crate.
 
 use std::process::ExitCode;
 

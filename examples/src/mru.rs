@@ -4,7 +4,8 @@
 //! page leaves just before it is needed again. If the newest page leaves, the others stay for the
 //! next scan (cache_ext, SOSP 2025, has this policy for its file search).
 //!
-//! Invariant: the list is in order of arrival.
+//! Invariant: the list is in order of arrival, except for pages that could not be taken: they are at
+//! the tail.
 
 use pagetide::policy::{Arrival, Digest, PageLists, PagePlace, PagePolicy, PageVisit};
 

@@ -12,7 +12,7 @@
 //! Invariant: the ghost queue has at most as many names as the group has pages.
 
 use pagetide::policy::{Arrival, Digest, PageKey, PageLists, PagePlace, PagePolicy, PageVisit};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
@@ -21,20 +21,29 @@ const MAX_USES: u32 = 3;
 
 #[derive(Clone, Debug, Default)]
 pub struct S3Fifo {
-    ghosts: VecDeque<PageKey>,
-    known: BTreeSet<PageKey>,
-    pages: usize,
+    /// Evicted pages by the number of the eviction.
+    ghosts: BTreeMap<u64, PageKey>,
+    known: BTreeMap<PageKey, u64>,
+    nr_evictions: u64,
+    pages: u64,
 }
 
 impl S3Fifo {
-    fn remember(&mut self, name: PageKey) {
-        if self.known.insert(name) {
-            self.ghosts.push_back(name);
+    fn remember(&mut self, page: PageKey) {
+        self.forget(page);
+        self.nr_evictions += 1;
+        self.ghosts.insert(self.nr_evictions, page);
+        self.known.insert(page, self.nr_evictions);
+        while self.ghosts.len() as u64 > self.pages.max(1) {
+            let oldest = self.ghosts.pop_first();
+            oldest.map(|(_, page)| self.known.remove(&page));
         }
-        while self.ghosts.len() > self.pages.max(1) {
-            let oldest = self.ghosts.pop_front();
-            oldest.map(|oldest| self.known.remove(&oldest));
-        }
+    }
+
+    /// Whether the ghost queue knew the page.
+    fn forget(&mut self, page: PageKey) -> bool {
+        let at = self.known.remove(&page);
+        at.is_some_and(|at| self.ghosts.remove(&at).is_some())
     }
 }
 
@@ -48,9 +57,8 @@ impl PagePolicy for S3Fifo {
     }
 
     fn added(&mut self, page: &mut PageVisit<'_>, arrival: Arrival) -> PagePlace {
-        self.pages += 1;
         match arrival {
-            Arrival::New { .. } if self.known.contains(&page.key) => PagePlace::head(MAIN),
+            Arrival::New { .. } if self.forget(page.key) => PagePlace::head(MAIN),
             Arrival::New { .. } => PagePlace::head(SMALL),
             // It was used, or cannot be freed now.
             Arrival::Back { .. } => PagePlace::head(MAIN),
@@ -62,15 +70,12 @@ impl PagePolicy for S3Fifo {
         None
     }
 
-    fn removed(&mut self, _: &mut PageVisit<'_>) {
-        self.pages = self.pages.saturating_sub(1);
-    }
-
     fn evicted(&mut self, page: &mut PageVisit<'_>) {
         self.remember(page.key);
     }
 
     fn evict(&mut self, lists: &mut PageLists<'_>) {
+        self.pages = lists.len(SMALL) + lists.len(MAIN);
         // A list whose pages cannot be taken is left alone for this step.
         let mut blocked = [false; 2];
         while !lists.is_done() && blocked != [true; 2] {
@@ -84,9 +89,7 @@ impl PagePolicy for S3Fifo {
             if uses > 0 {
                 lists.set_note(page, if list == SMALL { 0 } else { uses - 1 });
                 lists.move_to(page, PagePlace::head(MAIN));
-            } else if lists.take(page) {
-                self.pages = self.pages.saturating_sub(1);
-            } else {
+            } else if !lists.take(page) {
                 blocked[list] = true;
                 lists.move_to(page, PagePlace::head(list));
             }
@@ -94,9 +97,9 @@ impl PagePolicy for S3Fifo {
     }
 
     fn digest(&self, digest: &mut Digest) {
-        digest.write_u64(self.pages as u64);
-        for &PageKey { is_file, owner, index } in &self.ghosts {
-            digest.write_all(&[is_file.into(), owner.into(), index.into()]);
+        digest.write_all(&[self.pages, self.nr_evictions]);
+        for (&at, &PageKey { is_file, owner, index }) in &self.ghosts {
+            digest.write_all(&[at, is_file.into(), owner.into(), index.into()]);
         }
     }
 }

@@ -38,7 +38,7 @@ fn refaults_last_holds() {
     assert_eq!(first.notes, Vec::<String>::new());
     let refaults = |record: &RunRecord| record.metrics["workingset_refault_file"].value;
     let linux = run_audited(&scenario, "linux");
-    assert!(refaults(&linux) > 0.0 && refaults(&first) != refaults(&linux));
+    assert!(refaults(&first) < refaults(&linux));
 }
 
 #[test]

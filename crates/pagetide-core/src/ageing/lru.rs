@@ -319,14 +319,17 @@ impl Kernel {
 
     /// A new anonymous page is about to be added: some eras begin with it as an active page.
     pub(crate) fn activate_new_anon(&mut self, pfn: Pfn) {
-        if self.era.activates_new_anon {
+        if self.era.activates_new_anon && !self.has_page_policy() {
             self.mem.pages[pfn].set(PageFlags::ACTIVE);
         }
     }
 
     /// A page from swap was mapped again: some eras activate it, as a new one.
     pub(crate) fn activate_swapped_in(&mut self, cpu: Cpu, pfn: Pfn) {
-        if self.era.activates_swapped_in && !self.mem.pages[pfn].has(PageFlags::ACTIVE) {
+        if self.era.activates_swapped_in
+            && !self.has_page_policy()
+            && !self.mem.pages[pfn].has(PageFlags::ACTIVE)
+        {
             self.activate_page(cpu, pfn);
         }
     }

@@ -258,11 +258,9 @@ impl Lruvec {
 
     /// Adds a page unless it belongs on the two lists. Returns the list in which it counts.
     fn add_ordered(&mut self, pages: &mut PageArray, pfn: Pfn, end: ListEnd) -> Option<Lru> {
-        if pages[pfn].has(PageFlags::MLOCKED) {
-            return None;
-        }
         let active = match &mut self.ageing {
             Ageing::TwoLists(_) => return None,
+            _ if pages[pfn].has(PageFlags::MLOCKED) => return None,
             Ageing::Generations(generations) => generations.add(pages, pfn, end),
             Ageing::Policy(lists) => lists.add(pages, pfn, end),
         };

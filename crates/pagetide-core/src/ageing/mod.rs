@@ -44,7 +44,7 @@ pub enum Ageing {
 }
 
 impl Ageing {
-    /// The two lists, unless pages are ordered by generation.
+    /// The two lists, if they order the pages.
     #[inline]
     pub(crate) fn two_lists(&self) -> Option<&TwoLists> {
         match self {

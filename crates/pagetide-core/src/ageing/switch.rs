@@ -52,6 +52,10 @@ impl Kernel {
     /// becomes young, and a page of a young generation becomes active.
     pub(crate) fn switch_ageing(&mut self) {
         self.leaves_two_lists = self.era.generations || self.has_page_policy();
+        let in_flight: Vec<_> = self.compactions.in_flight().map(|(pfn, _)| pfn).collect();
+        for pfn in in_flight {
+            self.mem.pages[pfn].set_policy_list(None);
+        }
         for memcg in 0..self.groups.memcgs.len() {
             for node in 0..self.groups.memcgs[memcg].lruvecs.len() {
                 let (memcg, node) = (MemcgId(memcg as u16), NodeId(node as u8));
@@ -64,6 +68,11 @@ impl Kernel {
                 }
                 for &pfn in &pages {
                     self.lruvec_remove(pfn);
+                    self.mem.pages[pfn].set_policy_list(None);
+                }
+                let unevictable = self.groups.memcgs[memcg].lruvecs[node].unevictable;
+                let locked: Vec<_> = unevictable.iter(&self.mem.pages).collect();
+                for pfn in locked {
                     self.mem.pages[pfn].set_policy_list(None);
                 }
                 self.groups.memcgs[memcg].lruvecs[node].ageing = self.new_ageing();

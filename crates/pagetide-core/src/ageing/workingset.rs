@@ -5,8 +5,7 @@
 //! advanced by the refault distance. If that many pages would have fitted into memory next to the
 //! active pages, the page is activated at once.
 //!
-//! Difference from Linux: the clock has 39 bits, and the number of shadows of swap slots is not
-//! limited.
+//! Difference from Linux: the clock has 39 bits.
 
 use crate::ageing::shadow::{Shadow, AGE_MASK};
 use crate::frames::page::PageFlags;

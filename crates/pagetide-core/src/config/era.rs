@@ -72,7 +72,7 @@ era! {
             && !lists_by_zone;
         let lru_mglru = config.lru == LruPolicy::Mglru;
         let mglru_6_12 = config.mglru == MglruRules::Linux612;
-        let lru_6_12 = config.lru == LruPolicy::Linux612 || generations && mglru_6_12;
+        let lru_6_12 = config.lru == LruPolicy::Linux612 || lru_mglru && mglru_6_12;
         let compaction_4_5 = config.compaction == CompactionPolicy::Linux45;
     }
 

@@ -6,6 +6,8 @@
 //! * `+ MEMCG NODE GENERATION [CAN_SWAP [FORCE]]` begins a generation after that one;
 //! * `- MEMCG NODE GENERATION [SWAPPINESS [PAGES]]` evicts it and all older ones.
 //!
+//! Difference from Linux: a text with a command of another form is refused as a whole.
+//!
 //! Invariant: a command has the form that the kernel reads. Whether its group, node and generation
 //! exist shows when it runs.
 
@@ -38,12 +40,19 @@ impl LruGenWrite {
                 })
             })
             .collect();
-        all.map(LruGenWrite)
+        let none = || {
+            let message = format!("{} has no command", quoted(text));
+            ControlError::new(Errno::Einval, Self::NAME, message)
+        };
+        Some(all?).filter(|all| !all.is_empty()).map(LruGenWrite).ok_or_else(none)
     }
 }
 
 fn read_command(command: &str) -> Option<LruGenCommand> {
     let (sign, numbers) = command.split_at_checked(1)?;
+    if numbers.contains(['+', '-']) {
+        return None;
+    }
     let mut numbers = numbers.split_ascii_whitespace();
     let mut small = || numbers.next().map(|word| word.parse::<u32>().ok());
     let (memcg, node) = (small()??, small()??);
@@ -103,9 +112,20 @@ mod tests {
             assert_eq!(LruGenWrite::read(&format!("{write}")), Ok(write));
         }
         assert_eq!(LruGenWrite::read("+1 0 3,-2 1 4\n-3 0 0").unwrap().0.len(), 3);
-        for text in
-            ["1 0 3", "*1 0 3", "+1 0", "+1 0 x", "-1 0 3 201", "-1 0 3 1 2 3", "+-1 0 3", "é"]
-        {
+        for text in [
+            "1 0 3",
+            "*1 0 3",
+            "+1 0",
+            "+1 0 x",
+            "-1 0 3 201",
+            "-1 0 3 1 2 3",
+            "+-1 0 3",
+            "++1 0 3",
+            "+1 0 +3",
+            "é",
+            "",
+            "\n",
+        ] {
             assert_eq!(LruGenWrite::read(text).unwrap_err().errno, Errno::Einval, "{text}");
         }
     }

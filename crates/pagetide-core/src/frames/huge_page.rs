@@ -69,6 +69,7 @@ impl Kernel {
         let (mapping, index, memcg, node) = (page.mapping, page.index, page.memcg, page.node());
         let mapcount = page.mapcount;
         let first_slot = flags.has(PageFlags::SWAPCACHE).then_some(page.private);
+        let note = self.mem.pages.note(head);
         // Insert from the last to the second page, each next to the first, so that they leave the
         // tail in order.
         for at in (1..HPAGE_PMD_NR as u32).rev() {
@@ -83,6 +84,7 @@ impl Kernel {
             tail.private = first_slot.map_or(0, |slot| slot + at);
             tail.order = 0;
             tail.place = place;
+            self.mem.pages.set_note(pfn, note);
             self.groups.memcgs[memcg].lruvecs[node].add_split(&mut self.mem.pages, head, pfn);
         }
         self.mem.work.lru_moves += HPAGE_PMD_NR as u32;

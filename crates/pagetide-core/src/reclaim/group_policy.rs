@@ -80,7 +80,7 @@ impl Kernel {
             return plan;
         }
         // On the memcg LRU protection also decides where the group goes.
-        if !(self.era.lists_groups && sc.goal.is_global()) {
+        if !self.walks_memcg_lru(sc) {
             Protection::plan(self, at, sc, &mut plan);
         }
         if self.plugin.policy.is_some() && !plan.skip {

@@ -501,15 +501,13 @@ impl<O: Owners> Manager<O> {
         }
         let (referenced_ptes, executable) = self.page_referenced(pfn, sc.goal.target, ctx);
         let referenced_page = self.mem.pages[pfn].test_clear(PageFlags::REFERENCED);
-        let has_page_policy = self.has_page_policy();
-        let page = &mut self.kernel.mem.pages[pfn];
-        if has_page_policy {
-            return if referenced_ptes > 0 { PageVerdict::Activate } else { PageVerdict::Reclaim };
-        }
+        let Kernel { mem, plugin, era, .. } = &mut self.kernel;
+        let page = &mut mem.pages[pfn];
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
-            let first_is_enough = !page.is_file_lru() && self.kernel.era.activates_new_anon;
+            let first_is_enough = !page.is_file_lru() && era.activates_new_anon;
             if referenced_page
+                || plugin.pages.is_some()
                 || referenced_ptes > 1
                 || (executable && page.is_file_lru())
                 || first_is_enough

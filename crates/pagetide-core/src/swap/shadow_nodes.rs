@@ -92,6 +92,11 @@ impl SwapShadowNodes {
             let Some(node) = counted.get_mut(at >> NODE_SHIFT) else { return false };
             node[usize::from(slot == TreeSlot::Shadow)] += 1;
         }
+        let nr_wanted =
+            counted.iter().filter(|[pages, shadows]| *pages == 0 && *shadows > 0).count();
+        if self.list.len() != nr_wanted {
+            return false;
+        }
         self.nodes.iter().zip(counted).enumerate().all(|(at, (node, counted))| {
             let is_listed = self.list.get(&node.listing) == Some(&(at as u32));
             [node.pages, node.shadows] == counted

@@ -69,7 +69,7 @@ fn pages_of_a_fault_are_young_and_read_ones_are_old() {
 #[test]
 fn a_hot_set_survives_a_scan() {
     for config in [config(), Config { mglru: MglruRules::Linux612, ..config() }] {
-        let mut world = world(config);
+        let mut world = world(config).unaudited();
         let mm = world.machine.create_mm(Machine::ROOT).unwrap();
         let hot = file(&mut world, mm, 1000, Advice::Normal);
         let cold = file(&mut world, mm, 20_000, Advice::Random);
@@ -77,6 +77,9 @@ fn a_hot_set_survives_a_scan() {
         for page in 0..20_000 {
             world.access(mm, cold, page, false);
             world.access(mm, hot, page % 1000, false);
+            if page % 100 == 0 {
+                world.machine.audit().unwrap();
+            }
         }
         assert!(world.count(Event::PgstealKswapd) + world.count(Event::PgstealDirect) > 10_000);
         assert!(resident(&world, hot) > 980, "{}", resident(&world, hot));
@@ -110,7 +113,8 @@ fn eviction_finds_used_neighbours() {
 
 #[test]
 fn refaults_protect_pages_that_are_read_often() {
-    let mut world = world(config());
+    // 200 000 reads: an audit each round.
+    let mut world = world(config()).unaudited();
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let often = world.create_file(500 * PAGE_SIZE, true);
     let once = world.create_file(40_000 * PAGE_SIZE, true);
@@ -119,6 +123,7 @@ fn refaults_protect_pages_that_are_read_often() {
             read_file(&mut world, mm, often, 0, 500);
         }
         read_file(&mut world, mm, once, round * 500, 500);
+        world.machine.audit().unwrap();
     }
     // Each page that is read often is protected once; then a newer generation has it.
     assert_eq!(world.count(Event::WorkingsetActivateFile), 500);

@@ -65,3 +65,12 @@ fn protection_holds_while_others_have_pages() {
     let others = left.iter().sum::<usize>() - left[3] - left[7];
     assert!(left[7] > 2 * others / 10, "{left:?}");
 }
+
+#[test]
+fn protection_holds_with_generations_off() {
+    let mut controls = [&[] as &[(&str, &str)]; 12];
+    controls[3] = &[("memory.min", "2M")];
+    let config = Config { lru_gen_enabled: 0, ..config(MglruMemcgLru::On) };
+    let (_, left) = left(config, &controls, 6000);
+    assert_eq!(left[3], PAGES as usize, "{left:?}");
+}

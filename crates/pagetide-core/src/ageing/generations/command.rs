@@ -63,11 +63,13 @@ pub(crate) struct LruGenRun {
     at: usize,
     /// Pages that the current command has freed.
     nr_reclaimed: u64,
+    /// Whether the writer's walks over page tables look at anonymous pages.
+    walk_can_swap: bool,
 }
 
 impl LruGenRun {
     pub(crate) fn new(write: LruGenWrite) -> LruGenRun {
-        LruGenRun { write, at: 0, nr_reclaimed: 0 }
+        LruGenRun { write, at: 0, nr_reclaimed: 0, walk_can_swap: false }
     }
 }
 
@@ -80,7 +82,11 @@ enum CommandStep {
 impl<O: Owners> Manager<O> {
     pub(crate) fn lru_gen_step(&mut self, run: &mut LruGenRun, ctx: &Ctx) -> Step<Outcome> {
         let Some(&command) = run.write.0.get(run.at) else { return Step::Done(Outcome::Minor) };
-        match self.run_command(command, &mut run.nr_reclaimed, ctx) {
+        // The writer has a walk open for all its commands.
+        self.step.mm_walk = Some(run.walk_can_swap);
+        let step = self.run_command(command, &mut run.nr_reclaimed, ctx);
+        run.walk_can_swap = self.step.mm_walk.take().unwrap_or(false);
+        match step {
             Err(errno) => Step::Done(Outcome::Refused(errno)),
             Ok(CommandStep::Continue(None)) => Step::Continue,
             Ok(CommandStep::Continue(Some(sleep))) => Step::Wait(sleep),
@@ -104,7 +110,6 @@ impl<O: Owners> Manager<O> {
         if !self.groups.memcg_is_online(memcg) || !self.mem.has_node(node) {
             return Err(Errno::Einval);
         }
-        self.lru_add_drain(ctx.cpu);
         let ctx = &Ctx { node, ..*ctx };
         match command.action {
             LruGenAction::Age { can_swap, force } => {
@@ -114,10 +119,8 @@ impl<O: Owners> Manager<O> {
             }
             LruGenAction::Evict { swappiness, pages } => {
                 let swappiness = swappiness.map_or(self.generations_swappiness(memcg), u64::from);
-                if *nr_reclaimed >= pages {
-                    return Ok(CommandStep::Done);
-                }
-                self.run_eviction(memcg, command.seq, swappiness, nr_reclaimed, ctx)
+                let at = (memcg, command.seq);
+                self.run_eviction(at, swappiness, pages, nr_reclaimed, ctx)
             }
         }
     }
@@ -142,16 +145,15 @@ impl<O: Owners> Manager<O> {
             return Err(Errno::Erange);
         }
         self.age_group(memcg, ctx, can_swap, force);
-        self.step.mm_walk = None;
         Ok(CommandStep::Done)
     }
 
     /// One batch of an eviction.
     fn run_eviction(
         &mut self,
-        memcg: MemcgId,
-        seq: u64,
+        (memcg, seq): (MemcgId, u64),
         swappiness: u64,
+        pages: u64,
         nr_reclaimed: &mut u64,
         ctx: &Ctx,
     ) -> Result<CommandStep, Errno> {
@@ -159,7 +161,7 @@ impl<O: Owners> Manager<O> {
         if seq.saturating_add(MIN_NR_GENS) > generations.max_seq {
             return Err(Errno::Einval);
         }
-        if seq < generations.min_seq[usize::from(swappiness == 0)] {
+        if seq < generations.min_seq[usize::from(swappiness == 0)] || *nr_reclaimed >= pages {
             return Ok(CommandStep::Done);
         }
         let mut sc = ScanControl::new(Reclaimer::Direct, SWAP_CLUSTER_MAX, Gfp::KERNEL, 0);

@@ -98,7 +98,7 @@ impl Kernel {
             return None;
         };
         let scratch = core::mem::take(&mut step.scratch);
-        let visit = lists.visit(&mut mem.pages, scratch, may_take, task);
+        let visit = lists.visit(&mut mem.pages, (memcg, node), scratch, may_take, task);
         mem.work.lru_moves += visit.nr_looks - visit.taken.len() as u32;
         for (zone, changes) in visit.changes.iter().enumerate() {
             for (lru, &change) in Lru::EVICTABLE.into_iter().zip(changes) {

@@ -12,7 +12,7 @@ use crate::frames::page::{Page, PageFlags, Place};
 use crate::frames::page_array::PageArray;
 use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::units::digest::{Digest, State};
-use crate::units::{Pfn, SWAP_CLUSTER_MAX};
+use crate::units::{MemcgId, NodeId, Pfn, SWAP_CLUSTER_MAX};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -129,7 +129,6 @@ impl PolicyLists {
     /// Adds a part of a huge page that is being split, next to the huge page.
     pub(crate) fn add_split(&mut self, pages: &mut PageArray, head: Pfn, pfn: Pfn) {
         let at = pages[head].policy_list().unwrap_or(0);
-        pages.set_note(pfn, pages.note(head));
         self.lists[at].insert_before(pages, head, pfn, Place::Lru);
     }
 
@@ -162,14 +161,17 @@ impl PolicyLists {
     pub(super) fn visit(
         &mut self,
         pages: &mut PageArray,
+        lruvec: (MemcgId, NodeId),
         taken: Vec<Pfn>,
         may_take: Option<MayTake>,
         task: PolicyTask,
     ) -> PolicyVisit {
         let PolicyLists { policy, lists } = self;
+        let nr_lists = lists.len();
         let mut view = PageLists {
             lists,
-            active: (0..MAX_LISTS)
+            lruvec,
+            active: (0..nr_lists)
                 .filter(|&at| policy.is_active(at))
                 .fold(0, |all, at| all | 1 << at),
             pages,
@@ -218,6 +220,7 @@ pub(super) struct PolicyVisit {
 #[derive(Debug)]
 pub struct PageLists<'a> {
     lists: &'a mut Vec<List>,
+    lruvec: (MemcgId, NodeId),
     /// Bits of the active lists.
     active: u32,
     pages: &'a mut PageArray,
@@ -255,15 +258,15 @@ impl PageLists<'_> {
     /// The list that a page is on; `None` if the page is not on these lists.
     pub fn list_of(&self, frame: Pfn) -> Option<usize> {
         let page = self.pages.get(frame.idx())?;
-        if page.place != Place::Lru {
+        if page.place != Place::Lru || (page.memcg, page.node()) != self.lruvec {
             return None;
         }
         page.policy_list()
     }
 
-    /// The note of a page; 0 for an unknown frame.
+    /// The note of a page on the lists; 0 for another frame.
     pub fn note(&self, frame: Pfn) -> u32 {
-        self.pages.note(frame)
+        self.list_of(frame).map_or(0, |_| self.pages.note(frame))
     }
 
     /// Writes the note of a page on the lists.
@@ -353,7 +356,9 @@ impl PageLists<'_> {
             let mut next = self.tail(list);
             while let Some(frame) = next.filter(|_| !self.is_done()) {
                 next = self.towards_head(frame);
-                self.take(frame);
+                if self.can_take(frame) {
+                    self.take(frame);
+                }
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::units::{MemcgId, NodeId};
 
 impl Kernel {
     /// Whether a reclaimer walks over the groups by the memcg LRU.
-    pub(super) fn walks_memcg_lru(&self, sc: &ScanControl) -> bool {
+    pub(in crate::reclaim) fn walks_memcg_lru(&self, sc: &ScanControl) -> bool {
         self.era.generations && sc.goal.is_global() && !self.groups.memcg_lru.is_empty()
     }
 
@@ -63,8 +63,8 @@ impl Kernel {
 
     /// A group that gave nothing is visited once more before it becomes young.
     fn once_more(&self, memcg: MemcgId, node: NodeId) -> Rotation {
-        let list = &self.groups.memcg_lru[node.idx()];
-        match list.entry(memcg).and_then(|at| at.segment) {
+        let list = self.groups.memcg_lru.get(node.idx());
+        match list.and_then(|list| list.entry(memcg)).and_then(|at| at.segment) {
             Some(Rotation::Tail) => Rotation::Young,
             _ => Rotation::Tail,
         }
@@ -79,21 +79,23 @@ impl Kernel {
         let (memcg, node) = (visit.memcg, visit.node);
         self.calculate_protection(ROOT, memcg);
         let counter = &self.groups.memcgs[memcg].memory;
-        let is_within = |protected: u64| protected > 0 && counter.usage <= protected;
-        if is_within(counter.emin) {
+        let is_within = |protected: u64| memcg != ROOT && counter.usage <= protected;
+        let (is_below_min, is_below_low) = (is_within(counter.emin), is_within(counter.elow));
+        if is_below_min {
             return Err(Rotation::Young);
         }
-        if is_within(counter.elow) {
-            match self.once_more(memcg, node) {
-                Rotation::Tail => return Err(Rotation::Tail),
-                _ => self.groups.memory_event(memcg, MemoryEvent::Low),
-            }
+        let once_more = self.once_more(memcg, node);
+        if is_below_low && once_more == Rotation::Tail {
+            return Err(once_more);
         }
         let plan = self.plan_group(visit, sc);
-        match plan.skip {
-            true => Err(self.once_more(memcg, node)),
-            false => Ok(plan),
+        if plan.skip {
+            return Err(once_more);
         }
+        if is_below_low {
+            self.groups.memory_event(memcg, MemoryEvent::Low);
+        }
+        Ok(plan)
     }
 }
 

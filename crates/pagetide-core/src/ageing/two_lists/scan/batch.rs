@@ -61,7 +61,7 @@ impl<O: Owners> Manager<O> {
     ) -> ScanBatch {
         let scan = match scan {
             // The lists were switched during the scan.
-            LruvecScan::TwoLists(_) if self.era.generations => return ScanBatch::Done,
+            LruvecScan::TwoLists(_) if self.leaves_two_lists => return ScanBatch::Done,
             LruvecScan::TwoLists(scan) => scan,
             LruvecScan::Policy(scan) => {
                 return self.next_batch_of_policy(scan, memcg, node, sc, ctx.cpu)
