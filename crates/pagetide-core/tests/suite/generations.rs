@@ -166,6 +166,8 @@ fn a_time_to_live_that_cannot_be_met_kills() {
     }
     assert!(world.machine.is_exited(mm));
     assert_eq!(world.count(Event::OomKill), 1);
+    // No request failed: kswapd asked.
+    assert_eq!(world.machine.mem.last_oom().map(|request| request.scope), Some(Machine::ROOT));
 }
 
 #[test]

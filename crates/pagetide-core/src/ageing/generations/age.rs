@@ -10,6 +10,7 @@ use super::limits::{MAX_NR_GENS, MIN_LRU_BATCH, MIN_NR_GENS};
 use super::table_walk::TableWalk;
 use super::window::{place_of, Generations, ListEnd};
 use crate::ageing::lruvec::Lru;
+use crate::frames::page_alloc::OomRequest;
 use crate::frames::zone_type::MAX_NR_ZONES;
 use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;
@@ -222,8 +223,14 @@ impl<O: Owners> Manager<O> {
         }
         self.step.mm_walk = None;
         if !success && min_ttl > 0 && sc.goal.order == 0 {
-            O::out_of_memory(self, ROOT, ctx.asker);
+            self.kill_for_min_ttl(sc, ctx);
         }
+    }
+
+    fn kill_for_min_ttl(&mut self, sc: &ScanControl, ctx: &Ctx) {
+        let (order, gfp) = (sc.goal.order, sc.goal.gfp);
+        self.mem.last_oom = Some(OomRequest { order, gfp, scope: ROOT });
+        O::out_of_memory(self, ROOT, ctx.asker);
     }
 
     /// The same in Linux 6.12: chooses the first priority, and only looks for groups that may be
@@ -239,7 +246,7 @@ impl<O: Owners> Manager<O> {
             may_take = may_take || self.is_reclaimable(memcg, sc, min_ttl, ctx);
         }
         if !may_take {
-            O::out_of_memory(self, ROOT, ctx.asker);
+            self.kill_for_min_ttl(sc, ctx);
         }
     }
 
