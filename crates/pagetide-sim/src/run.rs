@@ -736,3 +736,24 @@ fn files(world: &SimWorld, setup: &Setup) -> Vec<(String, String)> {
     files.extend(slab_tables::files(machine, &paths));
     files
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RunPace;
+
+    #[test]
+    fn a_run_is_endless_if_its_time_stands_still() {
+        let mut pace = RunPace::default();
+        // It advances by a step in nearly the most looks, then by less in as many.
+        for look in 0..u64::from(5 * RunPace::LOOKS_MAX) {
+            pace.look(look * RunPace::STEP / u64::from(RunPace::LOOKS_MAX - 1));
+            assert!(!pace.is_endless());
+        }
+        let now = pace.since + RunPace::STEP - 1;
+        let looks = (0..RunPace::LOOKS_MAX).filter(|_| {
+            pace.look(now);
+            pace.is_endless()
+        });
+        assert!(looks.count() > 0);
+    }
+}
