@@ -8,7 +8,7 @@ pub mod room;
 
 use crate::plan::{RunJob, RunPlan};
 use crate::world::{Failure, FailureCause, RunBackend, RunControl};
-use pagetide_scenario::model::Scenario;
+use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::RunRecord;
 use room::MemoryBudget;
 use std::any::Any;
@@ -93,14 +93,9 @@ pub fn perform(
             break;
         }
         let watch = RunControl { cancel: Arc::clone(cancel), clock: Arc::default() };
-        let needed = world.room(&scenario.variants[job.variant]);
-        let place = memory.take(needed);
-        on_progress(RunProgress::Started { job, clock: &watch.clock });
-        let outcome = match place {
-            Ok(_) => run_one(scenario, world, job, &watch),
-            Err(failure) => JobOutcome::Failed(failure),
-        };
-        on_progress(RunProgress::Ended { job, outcome: &outcome });
+        let variant = &scenario.variants[job.variant];
+        let name = &scenario.name;
+        let outcome = perform_one(name, variant, job, world, &memory, &watch, on_progress);
         keep(index, outcome);
     };
 
@@ -113,6 +108,26 @@ pub fn perform(
         }
         work();
     });
+}
+
+/// Performs a run when this computer has the memory for it.
+pub(crate) fn perform_one(
+    scenario: &str,
+    variant: &Variant,
+    job: RunJob,
+    world: &dyn RunBackend,
+    memory: &MemoryBudget,
+    watch: &RunControl,
+    on_progress: &(dyn Fn(RunProgress<'_>) + Sync),
+) -> JobOutcome {
+    let place = memory.take(world.room(variant));
+    on_progress(RunProgress::Started { job, clock: &watch.clock });
+    let outcome = match place {
+        Ok(_) => run_one(scenario, variant, world, job, watch),
+        Err(failure) => JobOutcome::Failed(failure),
+    };
+    on_progress(RunProgress::Ended { job, outcome: &outcome });
+    outcome
 }
 
 thread_local! {
@@ -142,17 +157,16 @@ fn note_places_of_panics() {
 }
 
 fn run_one(
-    scenario: &Scenario,
+    scenario: &str,
+    variant: &Variant,
     world: &dyn RunBackend,
     job: RunJob,
     watch: &RunControl,
 ) -> JobOutcome {
-    let variant = &scenario.variants[job.variant];
     note_places_of_panics();
     PANICKED_AT.set(Some(String::new()));
     // Unwind safety: the run is dropped after a panic, and no state is kept between runs.
-    let result =
-        catch_unwind(AssertUnwindSafe(|| world.run(&scenario.name, variant, job.seed, watch)));
+    let result = catch_unwind(AssertUnwindSafe(|| world.run(scenario, variant, job.seed, watch)));
     let place = PANICKED_AT.take().filter(|place| !place.is_empty());
     match result {
         Ok(Ok(record)) => JobOutcome::Finished(Box::new(record)),
@@ -190,7 +204,6 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 mod tests {
     use super::*;
     use crate::testing::{failure, record, scenario};
-    use pagetide_scenario::model::Variant;
     use std::time::Duration;
 
     fn plan(repeats: u32) -> RunPlan {

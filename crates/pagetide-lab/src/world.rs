@@ -122,7 +122,13 @@ impl RunBackend for Simulator {
             progress: Some(Arc::clone(&watch.clock)),
             ..RunOptions::default()
         };
-        pagetide_sim::run(scenario, variant, seed, &options).map_err(|error| Failure {
+        pagetide_sim::run(scenario, variant, seed, &options).map_err(Failure::from)
+    }
+}
+
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Failure {
+        Failure {
             cause: match &error {
                 SimError::Setup(_)
                 | SimError::Room { .. }
@@ -139,6 +145,6 @@ impl RunBackend for Simulator {
             },
             hint: error.hint(),
             message: error.to_string(),
-        })
+        }
     }
 }

@@ -15,26 +15,26 @@ use sysinfo::{CGroupLimits, MemoryRefreshKind, RefreshKind, System};
 const BESIDES: u64 = 64 << 20;
 
 /// The memory for runs.
-pub(super) struct MemoryBudget {
+pub(crate) struct MemoryBudget {
     available: u64,
     taken: Mutex<u64>,
     given_back: Condvar,
 }
 
 /// The memory of one run, returned on drop.
-pub(super) struct MemoryShare<'a> {
+pub(crate) struct MemoryShare<'a> {
     room: &'a MemoryBudget,
     bytes: u64,
 }
 
 impl MemoryBudget {
-    pub(super) fn new(available: u64) -> MemoryBudget {
+    pub(crate) fn new(available: u64) -> MemoryBudget {
         MemoryBudget { available, taken: Mutex::new(0), given_back: Condvar::new() }
     }
 
     /// Waits until `bytes` are free.
     /// Fails if `bytes` is more than all the memory.
-    pub(super) fn take(&self, bytes: u64) -> Result<MemoryShare<'_>, Failure> {
+    pub(crate) fn take(&self, bytes: u64) -> Result<MemoryShare<'_>, Failure> {
         refuse(bytes, self.available)?;
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = |taken: &mut u64| taken.saturating_add(bytes) > self.available;

@@ -2,32 +2,40 @@
 //!
 //! Invariant: a draw follows from the seed and its number. The find is the draw of the lowest
 //! number, and shrinking takes the first success in a fixed order, so neither depends on the number
-//! of threads.
+//! of threads. Only the time at which [`HuntBackend::stop`] ends them does.
 
 use super::objective::Objective;
-use crate::execute::{perform, JobOutcome, RunProgress};
+use super::queue::judge_in_order;
+use crate::execute::room::{self, MemoryBudget};
+use crate::execute::{perform_one, JobOutcome, RunProgress};
 use crate::knob::Knob;
 use crate::plan::RunJob;
-use crate::world::{Failure, FailureCause, RunBackend};
+use crate::world::{Failure, FailureCause, RunBackend, RunControl};
+use pagetide_core::units::Nanos;
 use pagetide_scenario::draws::prng::{sub_seed, SplitMix64};
 use pagetide_scenario::load::{load_str, path_parts, resolve, Overrides, PluginNames};
 use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::metric::declared::ELAPSED;
 use pagetide_scenario::metric::Owner;
 use pagetide_scenario::model::{Scenario, Variant};
-use pagetide_scenario::record::RunRecord;
+use std::iter;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// Seeds of runs are below this, to be short.
 const SEEDS: u64 = 1_000_000;
+/// A draw runs with its seed and the next ones, and so many must show the objective.
+pub const SEEDS_OF_DRAW: u64 = 3;
+const SEEDS_SHOWN: u64 = 2;
 /// A hunt whose first draws are all refused has wrong ranges.
-const REFUSED_MAX: u64 = 50;
-/// Passes of the shrinking over tasks and knobs. Later ones rarely find more.
-const PASSES: usize = 3;
+const REFUSED_MAX: usize = 50;
+/// Most scenarios that shrinking tries.
+const SHRINKS_MAX: usize = 200;
+/// A run of a smaller scenario may take so many times the virtual time of the find.
+const TIME_FACTOR: u64 = 4;
 
 /// The scenario, its knobs and the objective.
 #[derive(Clone, Debug)]
@@ -60,11 +68,16 @@ pub struct ScenarioDraw {
 /// How a draw shows the objective.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
+    /// With the draw's own seed.
     pub value: f64,
     /// With the settings of [`Hunt::against`].
     pub against: Option<f64>,
-    /// The run panicked, failed the audit or did not end, which is always a find.
+    /// How many of [`SEEDS_OF_DRAW`] seeds show it.
+    pub seeds: u64,
+    /// A run panicked, failed the audit or did not end, which is always a find.
     pub failure: Option<Failure>,
+    /// Virtual time of its longest run; 0: unknown.
+    needed_ns: Nanos,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -75,35 +88,43 @@ enum DrawOutcome {
     Shows(Finding),
 }
 
-/// A find before and after shrinking.
-#[derive(Clone, Debug)]
-pub struct HuntFind {
-    pub drawn: (ScenarioDraw, Finding),
-    pub smallest: (ScenarioDraw, Finding),
-}
-
 /// How a hunt has ended.
 #[derive(Clone, Debug, Default)]
 pub struct HuntReport {
-    pub found: Option<HuntFind>,
+    pub found: Option<(ScenarioDraw, Finding)>,
     /// Draws up to the find, including it.
-    pub tried: u64,
-    pub refused: u64,
+    pub tried: usize,
+    pub refused: usize,
 }
 
-#[derive(Debug)]
-pub enum HuntError {
-    Cancelled,
-    Mistake(Mistake),
+/// A find that has been made smaller.
+#[derive(Clone, Debug)]
+pub struct ShrunkFind {
+    pub draw: ScenarioDraw,
+    pub finding: Finding,
+    /// Smaller scenarios that were tried.
+    pub tried: usize,
+    /// No smaller one shows the objective.
+    pub is_smallest: bool,
 }
+
+/// A draw that is smaller in one part than another.
+struct SmallerDraw {
+    part: usize,
+    draw: ScenarioDraw,
+    /// Index of the knob's value, if the part is a knob that is turned.
+    value: Option<usize>,
+}
+
+/// Performs a run, and tells its virtual time.
+type DrawRun<'a> = dyn Fn(&Variant, RunJob) -> (JobOutcome, Nanos) + 'a;
 
 /// The means of performing runs.
 pub struct HuntBackend<'a> {
     pub world: &'a dyn RunBackend,
     pub threads: NonZeroUsize,
-    pub cancel: &'a Arc<AtomicBool>,
-    /// Gets the number of runs that follow.
-    pub on_batch: &'a dyn Fn(usize),
+    /// Whether to end, asked now and then.
+    pub stop: &'a dyn Fn() -> bool,
     pub on_progress: &'a (dyn Fn(RunProgress<'_>) + Sync),
 }
 
@@ -116,22 +137,18 @@ impl Hunt {
         ScenarioDraw { number, seed, values, without: Vec::new() }
     }
 
-    /// The text of a knob's value; `None`: not turned.
-    pub fn value(&self, draw: &ScenarioDraw, knob: usize) -> Option<&str> {
-        draw.values[knob].map(|value| self.knobs[knob].values[value].text.as_str())
-    }
-
-    fn sets(&self, draw: &ScenarioDraw) -> Vec<(String, String)> {
-        let knobs = self.knobs.iter().enumerate();
-        let set = |(at, knob): (usize, &Knob)| {
-            Some((knob.path.clone(), self.value(draw, at)?.to_owned()))
-        };
-        knobs.filter_map(set).collect()
+    /// Paths and values of the knobs that are turned.
+    pub fn turned<'a>(
+        &'a self,
+        draw: &'a ScenarioDraw,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let knobs = self.knobs.iter().zip(&draw.values);
+        knobs.filter_map(|(knob, value)| Some((&*knob.path, &*knob.values[(*value)?].text)))
     }
 
     fn overrides(&self, draw: &ScenarioDraw) -> Overrides {
-        let (sets, plugins) = (self.sets(draw), self.plugins.clone());
-        Overrides { sets, plugins, ..Overrides::default() }
+        let sets = self.turned(draw).map(|(path, value)| (path.to_owned(), value.to_owned()));
+        Overrides { sets: sets.collect(), plugins: self.plugins.clone(), ..Overrides::default() }
     }
 
     fn resolved(&self, draw: &ScenarioDraw, overrides: &Overrides) -> Result<Table, String> {
@@ -171,225 +188,230 @@ impl Hunt {
         Ok(())
     }
 
-    /// Runs draws, and the other side of those that show the objective.
-    fn try_all(
+    /// Judges what the runs of a draw show; `None`: a run was cancelled.
+    fn judge(
         &self,
-        draws: &[ScenarioDraw],
-        backend: &HuntBackend<'_>,
-    ) -> Result<Vec<DrawOutcome>, HuntError> {
-        let outcome = |record: &RunRecord| {
-            let value = self.objective.value(record);
-            match self.objective.is_shown_by(value) {
-                true => DrawOutcome::Shows(Finding { value, against: None, failure: None }),
-                false => DrawOutcome::Quiet,
-            }
-        };
-        let mut outcomes = self.run_side(draws, false, backend, &outcome)?;
-        if self.against.is_empty() {
-            return Ok(outcomes);
-        }
-        let shows = |it: &DrawOutcome| matches!(it, DrawOutcome::Shows(it) if it.failure.is_none());
-        let asked: Vec<usize> = (0..draws.len()).filter(|&at| shows(&outcomes[at])).collect();
-        let again: Vec<ScenarioDraw> = asked.iter().map(|&at| draws[at].clone()).collect();
-        let other = |record: &RunRecord| {
-            let value = self.objective.value(record);
-            // A run that was cut, or in which a task was killed, is no better.
-            let ended = record.metrics.get(ELAPSED.name).and_then(|elapsed| elapsed.ended);
-            match self.objective.is_shown_by(value) || ended.is_some() {
-                true => DrawOutcome::Quiet,
-                false => DrawOutcome::Shows(Finding { value, against: Some(value), failure: None }),
-            }
-        };
-        for (at, outcome) in asked.into_iter().zip(self.run_side(&again, true, backend, &other)?) {
-            let value = match &outcomes[at] {
-                DrawOutcome::Shows(finding) => finding.value,
-                DrawOutcome::Refused(_) | DrawOutcome::Quiet => continue,
-            };
-            outcomes[at] = match outcome {
-                DrawOutcome::Shows(finding) => DrawOutcome::Shows(Finding { value, ..finding }),
-                other => other,
-            };
-        }
-        Ok(outcomes)
-    }
-
-    fn run_side(
-        &self,
-        draws: &[ScenarioDraw],
-        is_against: bool,
-        backend: &HuntBackend<'_>,
-        judge: &dyn Fn(&RunRecord) -> DrawOutcome,
-    ) -> Result<Vec<DrawOutcome>, HuntError> {
-        let (mut variants, mut jobs, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
-        for draw in draws {
-            outcomes.push(match self.variant(draw, is_against) {
-                Ok(variant) => {
-                    jobs.push(RunJob { variant: variants.len(), seed: draw.seed });
-                    variants.push(variant);
-                    None
+        draw: &ScenarioDraw,
+        limit_ns: Nanos,
+        run: &DrawRun<'_>,
+    ) -> Option<DrawOutcome> {
+        let mut sides = Vec::new();
+        for is_against in [false, true].into_iter().take(1 + usize::from(!self.against.is_empty()))
+        {
+            match self.variant(draw, is_against) {
+                Ok(mut variant) => {
+                    let setup = &mut variant.setup;
+                    setup.time_limit_ns = setup.time_limit_ns.min(limit_ns);
+                    sides.push(variant);
                 }
-                Err(refused) => Some(DrawOutcome::Refused(refused)),
-            });
+                Err(refused) => return Some(DrawOutcome::Refused(refused)),
+            }
         }
-        let scenario = Scenario { variants, ..self.scenario.clone() };
-        let HuntBackend { world, threads, cancel, on_batch, on_progress } = *backend;
-        on_batch(jobs.len());
-        let ended = Mutex::new(vec![JobOutcome::Cancelled; jobs.len()]);
-        perform(&scenario, &jobs, world, threads, cancel, on_progress, &|at, outcome| {
-            ended.lock().unwrap_or_else(PoisonError::into_inner)[at] = outcome;
-        });
-        let mut ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter();
-        let mut judged = Vec::new();
-        for outcome in outcomes {
-            judged.push(match (outcome, ended.len()) {
-                (Some(refused), _) => refused,
-                (None, _) => match ended.next().unwrap_or(JobOutcome::Cancelled) {
-                    JobOutcome::Finished(record) => judge(&record),
-                    JobOutcome::Failed(failure) if failure.cause == FailureCause::Run => {
-                        let (value, against) = (0.0, None);
-                        DrawOutcome::Shows(Finding { value, against, failure: Some(failure) })
-                    }
-                    JobOutcome::Failed(failure) => DrawOutcome::Refused(failure.to_string()),
-                    JobOutcome::Cancelled => return Err(HuntError::Cancelled),
-                },
-            });
-        }
-        Ok(judged)
+        let judged = self.judge_seeds(&sides, draw.seed, run);
+        judged.map_or_else(
+            |early| early,
+            |it| Some(it.map_or(DrawOutcome::Quiet, DrawOutcome::Shows)),
+        )
     }
 
-    /// Draws from number `first` on until one shows the objective, and shrinks it. `may_draw` says
-    /// whether to go on after so many draws.
-    pub fn run(
+    /// Most draws are quiet, so the other seeds only run if the first shows the objective.
+    fn judge_seeds(
         &self,
-        first: u64,
-        may_draw: &dyn Fn(u64) -> bool,
-        backend: &HuntBackend<'_>,
-    ) -> Result<HuntReport, HuntError> {
-        let mut report = HuntReport::default();
-        loop {
-            let at_once = 8 * backend.threads.get() as u64;
-            let coming = (report.tried..report.tried + at_once).take_while(|&nr| may_draw(nr));
-            let draws: Vec<ScenarioDraw> = coming.map(|nr| self.draw(first + nr)).collect();
-            if draws.is_empty() {
-                return Ok(report);
-            }
-            let outcomes = self.try_all(&draws, backend)?;
-            for (draw, outcome) in draws.into_iter().zip(outcomes) {
-                report.tried += 1;
-                match outcome {
-                    DrawOutcome::Quiet => {}
-                    DrawOutcome::Refused(why) => {
-                        report.refused += 1;
-                        if report.refused == report.tried && report.tried == REFUSED_MAX {
-                            let message =
-                                format!("the first {REFUSED_MAX} draws are refused: {why}");
-                            let hint = "narrow the ranges of the knobs";
-                            return Err(HuntError::Mistake(Mistake::new(message, hint)));
-                        }
-                    }
-                    DrawOutcome::Shows(finding) => {
-                        let drawn = (draw, finding);
-                        let smallest = self.shrink(drawn.clone(), backend)?;
-                        report.found = Some(HuntFind { drawn, smallest });
-                        return Ok(report);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Leaves out tasks, leaves knobs alone, and lowers the others, as long as the pathology shows.
-    fn shrink(
-        &self,
-        mut best: (ScenarioDraw, Finding),
-        backend: &HuntBackend<'_>,
-    ) -> Result<(ScenarioDraw, Finding), HuntError> {
-        for pass in 0..PASSES {
-            let before = best.0.clone();
-            let setup = &self.scenario.variants[0].setup;
-            let mut tasks: Vec<String> =
-                setup.tasks.iter().map(|task| Owner::new(&task.name).name).collect();
-            tasks.dedup();
-            for task in tasks.into_iter().filter(|task| !before.without.contains(task)) {
-                let mut draw = best.0.clone();
-                let is_its = |path: &str| {
-                    matches!(path_parts(path).as_slice(), [of, name, ..]
-                        if ["task", "watcher"].contains(&of.as_str()) && *name == task)
-                };
-                let knobs = self.knobs.iter().zip(&mut draw.values);
-                knobs.filter(|(knob, _)| is_its(&knob.path)).for_each(|(_, value)| *value = None);
-                draw.without.push(task);
-                self.keep_first(&mut best, vec![draw], backend)?;
-            }
-            for knob in 0..self.knobs.len() {
-                self.lower(&mut best, knob, pass, backend)?;
-            }
-            if best.0 == before {
+        sides: &[Variant],
+        seed: u64,
+        run: &DrawRun<'_>,
+    ) -> Result<Option<Finding>, Option<DrawOutcome>> {
+        let Some(mut finding) = self.judge_seed(sides, seed, run)? else { return Ok(None) };
+        for other in seed + 1..seed + SEEDS_OF_DRAW {
+            if finding.failure.is_some() {
                 break;
             }
-        }
-        Ok(best)
-    }
-
-    /// Leaves a knob alone, or gives it its first value, or bisects to a low value with which the
-    /// pathology shows and with the next lower one does not.
-    fn lower(
-        &self,
-        best: &mut (ScenarioDraw, Finding),
-        knob: usize,
-        pass: usize,
-        backend: &HuntBackend<'_>,
-    ) -> Result<(), HuntError> {
-        let with = |draw: &ScenarioDraw, value: Option<usize>| {
-            let mut draw = draw.clone();
-            draw.values[knob] = value;
-            draw
-        };
-        let Some(drawn) = best.0.values[knob] else { return Ok(()) };
-        let mut first = vec![with(&best.0, None)];
-        first.extend((drawn > 0).then(|| with(&best.0, Some(0))));
-        // A small load is easier to understand than the one of the file.
-        if path_parts(&self.knobs[knob].path)[0] == "task" {
-            first.reverse();
-        }
-        if self.keep_first(best, first, backend)? {
-            return Ok(());
-        }
-        let (mut low, mut high) = (0, drawn);
-        // After the first pass the next lower value has failed before: try it first.
-        let mut is_first = pass > 0;
-        while high - low > 1 {
-            let middle = if is_first { high - 1 } else { low + (high - low) / 2 };
-            is_first = false;
-            match self.keep_first(best, vec![with(&best.0, Some(middle))], backend)? {
-                true => high = middle,
-                false => low = middle,
+            if let Some(other) = self.judge_seed(sides, other, run)? {
+                finding.seeds += 1;
+                finding.failure = other.failure;
+                finding.needed_ns = finding.needed_ns.max(other.needed_ns);
             }
         }
-        Ok(())
+        let is_shown = finding.failure.is_some() || finding.seeds >= SEEDS_SHOWN;
+        Ok(is_shown.then_some(finding))
     }
 
-    /// Replaces `best` by the first of these that shows the same.
-    fn keep_first(
+    fn judge_seed(
         &self,
-        best: &mut (ScenarioDraw, Finding),
-        draws: Vec<ScenarioDraw>,
-        backend: &HuntBackend<'_>,
-    ) -> Result<bool, HuntError> {
-        let outcomes = self.try_all(&draws, backend)?;
-        for (draw, outcome) in draws.into_iter().zip(outcomes) {
-            match outcome {
-                DrawOutcome::Shows(it) if it.failure.is_some() == best.1.failure.is_some() => {
-                    *best = (draw, it);
-                    return Ok(true);
+        sides: &[Variant],
+        seed: u64,
+        run: &DrawRun<'_>,
+    ) -> Result<Option<Finding>, Option<DrawOutcome>> {
+        let (value, against, failure) = (0.0, None, None);
+        let mut finding = Finding { value, against, seeds: 1, failure, needed_ns: 0 };
+        for (side, variant) in sides.iter().enumerate() {
+            let (outcome, lasted) = run(variant, RunJob { variant: side, seed });
+            finding.needed_ns = finding.needed_ns.max(lasted);
+            let record = match outcome {
+                JobOutcome::Finished(record) => record,
+                JobOutcome::Failed(failure) if failure.cause == FailureCause::Run => {
+                    return Ok(Some(Finding { failure: Some(failure), ..finding }));
                 }
-                DrawOutcome::Shows(_) | DrawOutcome::Quiet | DrawOutcome::Refused(_) => {}
+                JobOutcome::Failed(failure) => {
+                    return Err(Some(DrawOutcome::Refused(failure.to_string())));
+                }
+                JobOutcome::Cancelled => return Err(None),
+            };
+            finding.needed_ns = finding.needed_ns.max(record.elapsed_ns);
+            let value = self.objective.value(&record);
+            let shows = self.objective.is_shown_by(value);
+            // On the other side, a run that was cut, or in which a task was killed, is no better.
+            let ended = record.metrics.get(ELAPSED.name).and_then(|elapsed| elapsed.ended);
+            match side {
+                0 if shows => finding.value = value,
+                1 if !shows && ended.is_none() => finding.against = Some(value),
+                _ => return Ok(None),
             }
         }
-        Ok(false)
+        Ok(Some(finding))
     }
 
-    /// The scenario file of a draw: one run, and one with the settings of [`Hunt::against`].
+    /// Judges the draws below `end` up to the first find.
+    fn judge_draws(
+        &self,
+        nth: &(dyn Fn(usize) -> ScenarioDraw + Sync),
+        end: usize,
+        (limit_ns, wants_failure): (Nanos, Option<bool>),
+        backend: &HuntBackend<'_>,
+    ) -> Vec<DrawOutcome> {
+        let memory = MemoryBudget::new(room::available());
+        let (world, on_progress) = (backend.world, backend.on_progress);
+        let judge = |number: usize, cancel: &Arc<AtomicBool>| {
+            let outcome = self.judge(&nth(number), limit_ns, &|variant, job| {
+                let watch = RunControl { cancel: Arc::clone(cancel), clock: Arc::default() };
+                let name = &self.scenario.name;
+                // Runs that are active at once have different names.
+                let job = RunJob { variant: 2 * number + job.variant, ..job };
+                let outcome = perform_one(name, variant, job, world, &memory, &watch, on_progress);
+                (outcome, watch.clock.load(Ordering::Relaxed))
+            });
+            // A failure must not become the objective, nor the objective a failure.
+            let is_other =
+                |it: &Finding| wants_failure.is_some_and(|wants| wants != it.failure.is_some());
+            outcome.map(|outcome| match outcome {
+                DrawOutcome::Shows(it) if is_other(&it) => DrawOutcome::Quiet,
+                outcome => outcome,
+            })
+        };
+        let is_find = |outcome: &DrawOutcome| matches!(outcome, DrawOutcome::Shows(_));
+        judge_in_order(backend.threads, end, &judge, &is_find, backend.stop)
+    }
+
+    /// Tries `draws` draws from number `first` on until one shows the objective.
+    ///
+    /// # Errors
+    /// The scenario refuses all of the first draws.
+    pub fn search(
+        &self,
+        first: u64,
+        draws: usize,
+        backend: &HuntBackend<'_>,
+    ) -> Result<HuntReport, Mistake> {
+        let nth = |number: usize| self.draw(first + number as u64);
+        let refusal = |number| self.variant(&nth(number), false).err();
+        if let Some(why) = (0..REFUSED_MAX).map_while(refusal).nth(REFUSED_MAX - 1) {
+            let message = format!("the first {REFUSED_MAX} draws are refused: {why}");
+            return Err(Mistake::new(message, "narrow the ranges of the knobs"));
+        }
+        let mut outcomes = self.judge_draws(&nth, draws, (Nanos::MAX, None), backend);
+        let tried = outcomes.len();
+        let refused = outcomes.iter().filter(|it| matches!(it, DrawOutcome::Refused(_))).count();
+        let found = match outcomes.pop() {
+            Some(DrawOutcome::Shows(finding)) => Some((nth(tried - 1), finding)),
+            _ => None,
+        };
+        Ok(HuntReport { found, tried, refused })
+    }
+
+    /// Leaves out tasks, leaves knobs alone, and lowers the others, as long as the objective shows.
+    pub fn shrink(
+        &self,
+        draw: &ScenarioDraw,
+        found: &Finding,
+        backend: &HuntBackend<'_>,
+    ) -> ShrunkFind {
+        let (draw, finding) = (draw.clone(), found.clone());
+        let mut best = ShrunkFind { draw, finding, tried: 0, is_smallest: false };
+        let limit_ns = match found.needed_ns {
+            0 => Nanos::MAX,
+            needed => needed.saturating_mul(TIME_FACTOR),
+        };
+        let bounds = (limit_ns, Some(found.failure.is_some()));
+        let (mut part, mut failed) = (0, None);
+        loop {
+            let smaller = self.smaller(&best.draw, part, failed);
+            let end = smaller.len().min(SHRINKS_MAX - best.tried);
+            let nth = |number: usize| smaller[number].draw.clone();
+            let mut outcomes = self.judge_draws(&nth, end, bounds, backend);
+            let tried = outcomes.len();
+            best.tried += tried;
+            let Some(DrawOutcome::Shows(finding)) = outcomes.pop() else {
+                best.is_smallest = tried == smaller.len();
+                return best;
+            };
+            let (kept, before) = (&smaller[tried - 1], &smaller[..tried - 1]);
+            // The value before this one has failed with the same other values.
+            let low = before.last().filter(|it| it.part == kept.part).and_then(|it| it.value);
+            let low = low.or(failed.filter(|_| part == kept.part));
+            (part, failed) = (kept.part, low.filter(|_| kept.value.is_some()));
+            (best.draw, best.finding) = (kept.draw.clone(), finding);
+        }
+    }
+
+    /// The draws that are smaller in one part, in the order to try: parts are tasks, then knobs,
+    /// from `from` on. The knob `from` has failed with the value `failed` and those below.
+    fn smaller(&self, draw: &ScenarioDraw, from: usize, failed: Option<usize>) -> Vec<SmallerDraw> {
+        let setup = &self.scenario.variants[0].setup;
+        let tasks = setup.tasks.iter().map(|task| Owner::new(&task.name).name);
+        let mut tasks: Vec<String> = tasks.collect();
+        tasks.dedup();
+        let mut smaller = Vec::new();
+        for part in (from..tasks.len() + self.knobs.len()).chain(0..from) {
+            let mut draw = draw.clone();
+            let Some(knob) = part.checked_sub(tasks.len()) else {
+                let task = &tasks[part];
+                if !draw.without.contains(task) {
+                    let is_its = |path: &str| {
+                        matches!(path_parts(path).as_slice(), [of, name, ..]
+                            if ["task", "watcher"].contains(&of.as_str()) && name == task)
+                    };
+                    let knobs = self.knobs.iter().zip(&mut draw.values);
+                    knobs.filter(|it| is_its(&it.0.path)).for_each(|(_, value)| *value = None);
+                    draw.without.push(task.clone());
+                    smaller.push(SmallerDraw { part, draw, value: None });
+                }
+                continue;
+            };
+            let Some(now) = draw.values[knob] else { continue };
+            let failed = failed.filter(|_| part == from);
+            // A small load is easier to understand than the one of the file.
+            let mut values = match path_parts(&self.knobs[knob].path)[0] == "task" {
+                true => vec![Some(0), None],
+                false => vec![None, Some(0)],
+            };
+            if failed.is_some() {
+                values.clear();
+            } else if now == 0 {
+                values.truncate(values.iter().take_while(|value| value.is_none()).count());
+            }
+            let distance = now - failed.unwrap_or(0);
+            let steps = iter::successors(Some(distance / 2), |step| Some(step / 2));
+            values.extend(steps.take_while(|step| *step > 0).map(|step| Some(now - step)));
+            for value in values {
+                draw.values[knob] = value;
+                smaller.push(SmallerDraw { part, draw: draw.clone(), value });
+            }
+        }
+        smaller
+    }
+
+    /// The scenario file of a draw with its seeds, and a variant with the settings of
+    /// [`Hunt::against`].
     pub fn file_of(&self, draw: &ScenarioDraw) -> Result<String, String> {
         let mut table = self.resolved(draw, &self.overrides(draw))?;
         let text = |text: &str| Value::String(text.to_owned());
@@ -397,7 +419,7 @@ impl Hunt {
         let metric = self.objective.kind.metric().name;
         table.remove("description");
         table.insert("name".to_owned(), text(&format!("draw-{}", draw.number)));
-        table.insert("repeats".to_owned(), number(1));
+        table.insert("repeats".to_owned(), number(SEEDS_OF_DRAW));
         table.insert("seed".to_owned(), number(draw.seed));
         let rows = Value::Array(vec![text(metric), text("elapsed"), text("oom_kill")]);
         table.insert("report".to_owned(), Value::Table(Table::from_iter([("rows".into(), rows)])));

@@ -1,16 +1,18 @@
-use super::hunt::{Hunt, HuntBackend, HuntError, HuntReport};
+use super::hunt::{Finding, Hunt, HuntBackend, HuntReport, ScenarioDraw, ShrunkFind};
 use super::objective::Objective;
-use super::output::table;
+use super::output::{drawn, smallest};
 use crate::knob::Knob;
 use crate::testing::{failure, record};
 use crate::world::{Failure, RunBackend, RunControl};
 use pagetide_scenario::load::{load_str, Overrides, PluginNames};
+use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::{Incomplete, RunRecord};
-use std::cell::Cell;
+use pagetide_sim::world::WorldError;
+use pagetide_sim::SimError;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const TEXT: &str = r#"
 name = "planted"
@@ -39,32 +41,38 @@ fn hunt(knobs: &[&str]) -> Hunt {
 const KNOBS: [&str; 4] =
     ["machine.cpus=1..8", "task.b.copies=1..6", "machine.memory=64M..256M", "task.a.size=1M..8M"];
 
-/// Hunts in a world that is a function of the setup.
-fn run(
-    hunt: &Hunt,
-    (threads, draws): (usize, u64),
+/// A find, drawn and shrunk.
+type Found = ((ScenarioDraw, Finding), ShrunkFind);
+
+/// A world that is a function of the setup.
+fn of_setup(
     world: impl Fn(&Setup) -> Result<f64, Failure> + Sync,
-) -> Result<HuntReport, HuntError> {
-    let world = |_: &str, variant: &Variant, seed: u64, _: &RunControl| -> Result<RunRecord, _> {
+) -> impl Fn(&str, &Variant, u64, &RunControl) -> Result<RunRecord, Failure> + Sync {
+    move |_, variant, seed, _| {
         assert!(variant.setup.measures_pathologies);
         Ok(record(&variant.name, seed, &[("node.oom_evictable", world(&variant.setup)?)]))
-    };
-    run_in(hunt, (threads, draws), &world)
+    }
 }
 
-fn run_in(
-    hunt: &Hunt,
-    (threads, draws): (usize, u64),
+fn with_backend<T>(
+    threads: usize,
     world: &dyn RunBackend,
-) -> Result<HuntReport, HuntError> {
-    let backend = HuntBackend {
-        world,
-        threads: NonZeroUsize::new(threads).unwrap(),
-        cancel: &Arc::default(),
-        on_batch: &|_| {},
-        on_progress: &|_| {},
-    };
-    hunt.run(0, &|nr| nr < draws, &backend)
+    work: impl FnOnce(&HuntBackend<'_>) -> T,
+) -> T {
+    let threads = NonZeroUsize::new(threads).unwrap();
+    work(&HuntBackend { world, threads, stop: &|| false, on_progress: &|_| {} })
+}
+
+fn search(hunt: &Hunt, draws: usize, world: &dyn RunBackend) -> Result<HuntReport, Mistake> {
+    with_backend(2, world, |backend| hunt.search(0, draws, backend))
+}
+
+fn find(hunt: &Hunt, threads: usize, world: &dyn RunBackend) -> Found {
+    with_backend(threads, world, |backend| {
+        let (draw, finding) = hunt.search(0, 100, backend).unwrap().found.unwrap();
+        let shrunk = hunt.shrink(&draw, &finding, backend);
+        ((draw, finding), shrunk)
+    })
 }
 
 fn nr_copies(setup: &Setup) -> usize {
@@ -81,20 +89,23 @@ fn planted(setup: &Setup) -> Result<f64, Failure> {
 fn a_planted_pathology_is_found_and_shrunk_to_the_smallest() {
     let hunt = hunt(&KNOBS);
     hunt.check().unwrap();
-    let report = run(&hunt, (2, 100), planted).unwrap();
-    let found = report.found.as_ref().unwrap();
-    assert_eq!(report.tried, found.drawn.0.number + 1);
-    let smallest = &found.smallest.0;
-    let values: Vec<_> = (0..KNOBS.len()).map(|knob| hunt.value(smallest, knob)).collect();
-    assert_eq!(values, [Some("3"), Some("4"), None, None]);
-    assert_eq!(smallest.without, ["a"]);
-    let shown = table(&hunt, &report, "pagetide fuzz ...");
-    assert!(shown.contains("smallest   12.50 %\n") && shown.contains("without the tasks a\n"));
+    let (found, shrunk) = find(&hunt, 2, &of_setup(planted));
+    let report = search(&hunt, 100, &of_setup(planted)).unwrap();
+    assert_eq!(report.found.as_ref(), Some(&found));
+    assert_eq!(report.tried as u64, found.0.number + 1);
+    let turned: Vec<_> = hunt.turned(&shrunk.draw).collect();
+    assert_eq!(turned, [("machine.cpus", "3"), ("task.b.copies", "4")]);
+    assert!(shrunk.is_smallest && shrunk.draw.without == ["a"]);
+    let shown = drawn(&hunt, &report, "pagetide fuzz ...");
+    assert!(shown.contains("12.50 %, in 3 of 3 seeds\n"), "{shown}");
+    let shown = smallest(&hunt, &report, Some(&shrunk));
+    assert!(shown.contains("task.b.copies = 4\n           without the tasks a\n"), "{shown}");
+    assert!(shown.contains("scenarios tried, no smaller one shows it\n"), "{shown}");
     // The file is the scenario that was run.
-    let file = hunt.file_of(smallest).unwrap();
+    let file = hunt.file_of(&shrunk.draw).unwrap();
     let loaded = load_str("x", &file, Path::new("."), &Overrides::default()).unwrap();
     let setup = &loaded.variants[0].setup;
-    assert_eq!((loaded.repeats, loaded.seed), (1, smallest.seed));
+    assert_eq!((loaded.repeats, loaded.seed), (3, shrunk.draw.seed));
     assert_eq!((setup.machine.cpus, nr_copies(setup), setup.tasks.len()), (3, 4, 4));
     assert!(setup.measures_pathologies);
 }
@@ -102,13 +113,61 @@ fn a_planted_pathology_is_found_and_shrunk_to_the_smallest() {
 #[test]
 fn a_find_depends_on_seed_and_number_only() {
     let mut hunt = hunt(&KNOBS);
-    let one = run(&hunt, (1, 100), planted).unwrap().found.unwrap();
-    let four = run(&hunt, (4, 100), planted).unwrap().found.unwrap();
-    assert_eq!(one.drawn, four.drawn);
-    assert_eq!(one.smallest, four.smallest);
-    assert_eq!(hunt.draw(one.drawn.0.number), one.drawn.0);
+    let (one, four) = (find(&hunt, 1, &of_setup(planted)), find(&hunt, 4, &of_setup(planted)));
+    assert_eq!(one.0, four.0);
+    assert_eq!((&one.1.draw, one.1.tried), (&four.1.draw, four.1.tried));
+    let draw = one.0 .0;
+    assert_eq!(hunt.draw(draw.number), draw);
     hunt.seed = 8;
-    assert_ne!(hunt.draw(one.drawn.0.number), one.drawn.0);
+    assert_ne!(hunt.draw(draw.number), draw);
+}
+
+#[test]
+fn a_find_shows_with_two_of_three_seeds() {
+    let hunt = hunt(&KNOBS);
+    let first = hunt.draw(0).seed;
+    let with = |shows: [bool; 3]| {
+        let world = |_: &str, variant: &Variant, seed: u64, _: &RunControl| {
+            let shown = seed.checked_sub(first).is_some_and(|nr| nr < 3 && shows[nr as usize]);
+            let value = if shown { 50.0 } else { 0.0 };
+            Ok(record(&variant.name, seed, &[("node.oom_evictable", value)]))
+        };
+        search(&hunt, 1, &world).unwrap().found.map(|(_, finding)| finding.seeds)
+    };
+    assert_eq!(with([true, false, true]), Some(2));
+    assert_eq!(with([true, true, true]), Some(3));
+    assert_eq!(with([true, false, false]), None);
+    assert_eq!(with([false, true, true]), None);
+}
+
+#[test]
+fn shrinking_is_bounded() {
+    let hunt = hunt(&["machine.cpus=1..8", "vm.swappiness=0..200", "vm.dirty_ratio=1..100"]);
+    let runs = AtomicUsize::new(0);
+    // Only the draw itself shows it; it ends after 5 ms.
+    let drawn = hunt.draw(0);
+    let shown = hunt.turned(&drawn).map(|(_, value)| value.to_owned()).collect::<Vec<_>>();
+    let is_drawn = |setup: &Setup| setup.machine.cpus.to_string() == shown[0];
+    let world = |_: &str, variant: &Variant, seed: u64, _: &RunControl| {
+        let after = runs.fetch_add(1, Ordering::Relaxed) >= 3;
+        let limit = variant.setup.time_limit_ns;
+        assert!(!after || limit == 20_000_000, "{limit}");
+        let value = if is_drawn(&variant.setup) { 50.0 } else { 0.0 };
+        let record = record(&variant.name, seed, &[("node.oom_evictable", value)]);
+        Ok(RunRecord { elapsed_ns: 5_000_000, ..record })
+    };
+    let (_, shrunk) = find(&hunt, 1, &world);
+    assert!(shrunk.is_smallest && shrunk.tried > 3);
+    // A stop ends it, with the find.
+    let find = search(&hunt, 1, &of_setup(|_| Ok(50.0))).unwrap().found.unwrap();
+    let stopped = HuntBackend {
+        world: &of_setup(|_| Ok(50.0)),
+        threads: NonZeroUsize::MIN,
+        stop: &|| true,
+        on_progress: &|_| {},
+    };
+    let shrunk = hunt.shrink(&find.0, &find.1, &stopped);
+    assert!(!shrunk.is_smallest);
 }
 
 #[test]
@@ -117,13 +176,13 @@ fn the_other_side_must_not_show_it() {
     hunt.against = vec![("vm.swappiness".to_owned(), "7".to_owned())];
     let is_other = |setup: &Setup| !setup.sysctls.is_empty();
     let only_one = |setup: &Setup| if is_other(setup) { Ok(1.0) } else { planted(setup) };
-    let found = run(&hunt, (2, 100), only_one).unwrap().found.unwrap();
-    assert_eq!(found.smallest.1.against, Some(1.0));
-    let file = hunt.file_of(&found.smallest.0).unwrap();
+    let (_, shrunk) = find(&hunt, 2, &of_setup(only_one));
+    assert_eq!(shrunk.finding.against, Some(1.0));
+    let file = hunt.file_of(&shrunk.draw).unwrap();
     let loaded = load_str("x", &file, Path::new("."), &Overrides::default()).unwrap();
     let sides: Vec<bool> = loaded.variants.iter().map(|it| is_other(&it.setup)).collect();
     assert_eq!(sides, [false, true]);
-    let report = run(&hunt, (2, 30), planted).unwrap();
+    let report = search(&hunt, 30, &of_setup(planted)).unwrap();
     assert!(report.found.is_none() && report.tried == 30);
     // A run that its time limit cut is no better.
     let cut = |_: &str, variant: &Variant, seed: u64, _: &RunControl| {
@@ -134,7 +193,7 @@ fn the_other_side_must_not_show_it() {
         record.metrics.get_mut("elapsed").unwrap().ended = ended;
         Ok(record)
     };
-    assert!(run_in(&hunt, (2, 30), &cut).unwrap().found.is_none());
+    assert!(search(&hunt, 30, &cut).unwrap().found.is_none());
 }
 
 #[test]
@@ -144,18 +203,24 @@ fn panics_and_failed_runs_are_finds() {
         assert!(setup.machine.cpus < 6, "a list is broken");
         Ok(0.0)
     };
-    let found = run(&hunt, (2, 100), panics).unwrap().found.unwrap();
-    let why = found.smallest.1.failure.clone().unwrap().message;
+    let (_, shrunk) = find(&hunt, 2, &of_setup(panics));
+    let why = shrunk.finding.failure.unwrap().message;
     assert!(why.starts_with("internal error: a list is broken"), "{why}");
-    assert_eq!(hunt.value(&found.smallest.0, 0), Some("6"));
-    let fails = |setup: &Setup| match nr_copies(setup) {
-        5.. => Err(failure("the audit failed")),
-        _ => Ok(0.0),
-    };
-    let report = run(&hunt, (2, 100), fails).unwrap();
-    let shown = table(&hunt, &report, "");
-    assert!(shown.contains("Result: a failed run in draw "), "{shown}");
-    assert!(shown.contains("the run fails: the audit failed"), "{shown}");
+    assert_eq!(hunt.turned(&shrunk.draw).next(), Some(("machine.cpus", "6")));
+    let endless = || SimError::World(WorldError::Endless { since_ns: 7, at_ns: 9 });
+    for (failure, why) in [
+        (failure("the audit failed"), "the audit failed"),
+        (Failure::from(endless()), "the run does not end: ten million events"),
+    ] {
+        let fails = |setup: &Setup| match nr_copies(setup) {
+            5.. => Err(failure.clone()),
+            _ => Ok(0.0),
+        };
+        let report = search(&hunt, 100, &of_setup(fails)).unwrap();
+        let shown = smallest(&hunt, &report, None);
+        assert!(shown.starts_with("Result: a failed run in draw "), "{shown}");
+        assert!(shown.contains(&format!("a run fails: {why}")), "{shown}");
+    }
 }
 
 #[test]
@@ -168,11 +233,9 @@ fn draws_that_the_scenario_refuses_are_counted() {
     let knob = |text: &str| Knob::parse(text, setup, false).unwrap();
     hunt.knobs.push(knob("group.g.memory.min=1M,2M,4M,80M,90M"));
     assert!(hunt.check().unwrap_err().contains("memory.min"));
-    let report = run(&hunt, (2, 40), |_| Ok(0.0)).unwrap();
+    let report = search(&hunt, 40, &of_setup(|_| Ok(0.0))).unwrap();
     assert!(report.tried == 40 && (5..30).contains(&report.refused), "{report:?}");
     hunt.knobs[1] = knob("group.g.memory.min=80M,90M");
-    let looks = Cell::new(0);
-    let error = run(&hunt, (2, 500), |_| Ok(0.0)).map(|_| looks.set(1)).unwrap_err();
-    let HuntError::Mistake(mistake) = error else { panic!("{error:?}") };
+    let mistake = search(&hunt, 500, &of_setup(|_| Ok(0.0))).unwrap_err();
     assert!(mistake.message.starts_with("the first 50 draws are refused: "), "{mistake}");
 }

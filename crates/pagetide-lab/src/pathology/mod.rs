@@ -6,6 +6,7 @@
 pub mod hunt;
 pub mod objective;
 pub mod output;
+mod queue;
 
 #[cfg(test)]
 mod hunt_tests;

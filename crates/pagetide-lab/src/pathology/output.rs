@@ -1,9 +1,10 @@
-//! The result of a hunt: a table to read, or JSON.
+//! The result of a hunt: a text in two parts, or JSON.
 
-use super::hunt::{Finding, Hunt, HuntFind, HuntReport};
+use super::hunt::{Finding, Hunt, HuntReport, ScenarioDraw, ShrunkFind, SEEDS_OF_DRAW};
 use crate::json::{pretty, Number};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The result of a hunt.
 #[derive(Serialize, JsonSchema)]
@@ -22,9 +23,9 @@ pub struct FuzzOutput<'a> {
     /// Seed of the draws.
     seed: u64,
     /// Draws tried, up to the find.
-    tried: u64,
+    tried: usize,
     /// Draws that the scenario refuses.
-    refused: u64,
+    refused: usize,
     /// The find, if any.
     found: Option<FoundOutput<'a>>,
     /// The result in one line.
@@ -36,34 +37,35 @@ pub struct FuzzOutput<'a> {
 struct FoundOutput<'a> {
     /// Number of the draw.
     draw: u64,
-    /// Seed of its run.
+    /// Seed of its first run; the others have the next ones.
     seed: u64,
-    /// Value of the objective in the draw; per cent or seconds.
-    value: Number,
-    /// The same in the smallest scenario.
-    smallest_value: Number,
-    /// The same there, with the settings of `against`.
-    against_value: Option<Number>,
-    /// Why the run failed, if it did; then there are no values.
-    failure: Option<String>,
-    knobs: Vec<TurnedOutput<'a>>,
-    /// Tasks that the smallest scenario lacks.
-    without: &'a [String],
+    drawn: ShownOutput<'a>,
+    smallest: ShownOutput<'a>,
+    /// Smaller scenarios that were tried.
+    shrink_tried: usize,
+    /// Whether no smaller one shows the objective; else shrinking was ended before.
+    is_smallest: bool,
     /// The command that repeats the draw and its shrinking.
     repeat: &'a str,
     /// The smallest scenario.
-    smallest: &'a str,
+    text: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct TurnedOutput<'a> {
-    /// Path of the knob.
-    path: &'a str,
-    /// Value in the draw.
-    drawn: Option<&'a str>,
-    /// Value in the smallest scenario; absent: the file has it.
-    smallest: Option<&'a str>,
+struct ShownOutput<'a> {
+    /// Knobs and their values. The others are as in the file.
+    knobs: BTreeMap<&'a str, &'a str>,
+    /// Tasks that are left out.
+    without: &'a [String],
+    /// Value of the objective with the first seed; per cent or seconds.
+    value: Number,
+    /// The same with the settings of `against`.
+    against_value: Option<Number>,
+    /// How many of the three seeds show it.
+    seeds_shown: u64,
+    /// Why a run failed, if one did; then there are no values.
+    failure: Option<String>,
 }
 
 /// Texts that come with a hunt's report.
@@ -77,24 +79,21 @@ pub struct HuntTexts<'a> {
     pub smallest: &'a str,
 }
 
-pub fn json(hunt: &Hunt, report: &HuntReport, texts: HuntTexts<'_>) -> String {
-    let found = report.found.as_ref().map(|HuntFind { drawn, smallest }| FoundOutput {
-        draw: drawn.0.number,
-        seed: drawn.0.seed,
-        value: Number(drawn.1.value),
-        smallest_value: Number(smallest.1.value),
-        against_value: smallest.1.against.map(Number),
-        failure: smallest.1.failure.as_ref().map(ToString::to_string),
-        knobs: (0..hunt.knobs.len())
-            .map(|knob| TurnedOutput {
-                path: &hunt.knobs[knob].path,
-                drawn: hunt.value(&drawn.0, knob),
-                smallest: hunt.value(&smallest.0, knob),
-            })
-            .collect(),
-        without: &smallest.0.without,
+pub fn json(
+    hunt: &Hunt,
+    report: &HuntReport,
+    shrunk: Option<&ShrunkFind>,
+    texts: HuntTexts<'_>,
+) -> String {
+    let found = report.found.as_ref().zip(shrunk).map(|((draw, finding), shrunk)| FoundOutput {
+        draw: draw.number,
+        seed: draw.seed,
+        drawn: shown(hunt, draw, finding),
+        smallest: shown(hunt, &shrunk.draw, &shrunk.finding),
+        shrink_tried: shrunk.tried,
+        is_smallest: shrunk.is_smallest,
         repeat: texts.repeat,
-        smallest: texts.smallest,
+        text: texts.smallest,
     });
     pretty(&FuzzOutput {
         scenario: &hunt.scenario.name,
@@ -106,8 +105,19 @@ pub fn json(hunt: &Hunt, report: &HuntReport, texts: HuntTexts<'_>) -> String {
         tried: report.tried,
         refused: report.refused,
         found,
-        result: result(hunt, report),
+        result: result(hunt, report, shrunk),
     })
+}
+
+fn shown<'a>(hunt: &'a Hunt, draw: &'a ScenarioDraw, finding: &Finding) -> ShownOutput<'a> {
+    ShownOutput {
+        knobs: hunt.turned(draw).collect(),
+        without: &draw.without,
+        value: Number(finding.value),
+        against_value: finding.against.map(Number),
+        seeds_shown: finding.seeds,
+        failure: finding.failure.as_ref().map(ToString::to_string),
+    }
 }
 
 fn settings(hunt: &Hunt) -> Vec<String> {
@@ -116,62 +126,69 @@ fn settings(hunt: &Hunt) -> Vec<String> {
 
 fn told(hunt: &Hunt, finding: &Finding) -> String {
     if let Some(failure) = &finding.failure {
-        return format!("the run fails: {failure}");
+        return format!("a run fails: {failure}");
     }
     let other = finding.against.map(|value| {
         format!(" ({} with {})", hunt.objective.shown(value), settings(hunt).join(" "))
     });
-    format!("{}{}", hunt.objective.shown(finding.value), other.unwrap_or_default())
+    let (value, other) = (hunt.objective.shown(finding.value), other.unwrap_or_default());
+    format!("{value}{other}, in {} of {SEEDS_OF_DRAW} seeds", finding.seeds)
 }
 
 /// One line, for scripts.
-pub fn result(hunt: &Hunt, report: &HuntReport) -> String {
+pub fn result(hunt: &Hunt, report: &HuntReport, shrunk: Option<&ShrunkFind>) -> String {
     let name = hunt.objective.kind.name();
     let refused = match report.refused {
         0 => String::new(),
         refused => format!(", {refused} of them refused"),
     };
-    match &report.found {
-        None => format!("Result: {name} not found in {} draws{refused}", report.tried),
-        Some(HuntFind { smallest: (draw, finding), .. }) => format!(
-            "Result: {} in draw {} ({} tried{refused}): {}",
-            if finding.failure.is_some() { "a failed run" } else { name },
-            draw.number,
-            report.tried,
-            told(hunt, finding)
-        ),
-    }
+    let Some((draw, drawn)) = &report.found else {
+        return format!("Result: {name} not found in {} draws{refused}", report.tried);
+    };
+    let finding = shrunk.map_or(drawn, |shrunk| &shrunk.finding);
+    format!(
+        "Result: {} in draw {} ({} tried{refused}): {}",
+        if finding.failure.is_some() { "a failed run" } else { name },
+        draw.number,
+        report.tried,
+        told(hunt, finding)
+    )
 }
 
-pub fn table(hunt: &Hunt, report: &HuntReport, repeat: &str) -> String {
+/// The find before it is shrunk, if there is one.
+pub fn drawn(hunt: &Hunt, report: &HuntReport, repeat: &str) -> String {
     let mut out = format!("scenario   {}: {}\n", hunt.scenario.name, hunt.scenario.title);
     out += &format!("version    pagetide {}\nobjective  {}\n", crate::VERSION, hunt.objective);
     if !hunt.against.is_empty() {
         out += &format!("           and not with {}\n", settings(hunt).join(" "));
     }
     out += &format!("draws      {} knobs, seed {}\n", hunt.knobs.len(), hunt.seed);
-    if let Some(HuntFind { drawn, smallest }) = &report.found {
-        out += &format!(
-            "drawn      {}\nsmallest   {}\n\n",
-            told(hunt, &drawn.1),
-            told(hunt, &smallest.1)
-        );
-        let value = |draw, knob| hunt.value(draw, knob).unwrap_or("-").to_owned();
-        let mut rows = vec![["knob".to_owned(), "drawn".to_owned(), "smallest".to_owned()]];
-        rows.extend((0..hunt.knobs.len()).map(|knob| {
-            [hunt.knobs[knob].path.clone(), value(&drawn.0, knob), value(&smallest.0, knob)]
-        }));
-        let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-        let widths = [width(0), width(1), width(2)];
-        for [knob, drawn, smallest] in &rows {
-            let [a, b, c] = widths;
-            out += &format!("{knob:<a$}  {drawn:>b$}  {smallest:>c$}\n");
-        }
-        out += "-: the value of the file\n";
-        if !smallest.0.without.is_empty() {
-            out += &format!("without the tasks {}\n", smallest.0.without.join(", "));
-        }
-        out += &format!("\nrepeat     {repeat}\n");
+    if let Some((draw, finding)) = &report.found {
+        let found = told(hunt, finding);
+        out += &format!("drawn      draw {}, seed {}: {found}\n", draw.number, draw.seed);
+        out += &values(hunt, draw);
+        out += &format!("repeat     {repeat}\n");
     }
-    out + &format!("\n{}\n", result(hunt, report))
+    out + "\n"
+}
+
+/// The smallest scenario, and the result.
+pub fn smallest(hunt: &Hunt, report: &HuntReport, shrunk: Option<&ShrunkFind>) -> String {
+    let mut out = String::new();
+    if let Some(ShrunkFind { draw, finding, tried, is_smallest }) = shrunk {
+        out += &format!("smallest   {}\n{}", told(hunt, finding), values(hunt, draw));
+        let end =
+            if *is_smallest { "no smaller one shows it" } else { "ended before the smallest" };
+        out += &format!("shrinking  {tried} scenarios tried, {end}\n\n");
+    }
+    out + &format!("{}\n", result(hunt, report, shrunk))
+}
+
+fn values(hunt: &Hunt, draw: &ScenarioDraw) -> String {
+    let turned = hunt.turned(draw).map(|(path, value)| format!("           {path} = {value}\n"));
+    let mut out: String = turned.collect();
+    if !draw.without.is_empty() {
+        out += &format!("           without the tasks {}\n", draw.without.join(", "));
+    }
+    out
 }

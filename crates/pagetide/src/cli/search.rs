@@ -191,7 +191,7 @@ pub struct FuzzArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub against: Vec<(String, String)>,
 
-    /// Begin no more draws after this real time [default: 10min, or none with --draws]
+    /// End the search and the shrinking after this real time [default: 10min, or none with --draws]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_limit)]
     pub limit: Option<u64>,
 

@@ -10,14 +10,14 @@ use crate::scenario_file::LoadedScenario;
 use crate::{command_line, interrupt, names_of, quoted, scenario_file};
 use pagetide_lab::execute::RunProgress;
 use pagetide_lab::knob::Knob;
-use pagetide_lab::pathology::hunt::{Hunt, HuntBackend, HuntError, HuntReport};
+use pagetide_lab::pathology::hunt::{Hunt, HuntBackend};
 use pagetide_lab::pathology::objective::Objective;
-use pagetide_lab::pathology::output::{json, result, table, HuntTexts};
+use pagetide_lab::pathology::output::{drawn, json, result, smallest, HuntTexts};
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::metric::criterion::Mistake;
 use pagetide_scenario::model::Scenario;
-use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// All state is audited after so many events, and at the end of each run.
@@ -34,7 +34,7 @@ pub fn fuzz(
     let objective = Objective::parse(&args.objective)?;
     let mut overrides = Overrides {
         sets: args.set.clone(),
-        variants: args.variant.clone().into_iter().collect(),
+        variants: args.variant.iter().cloned().collect(),
         plugins: names_of(plugins),
         ..Overrides::default()
     };
@@ -56,29 +56,66 @@ pub fn fuzz(
         scenario,
     };
     hunt.check().map_err(CliError::Scenario)?;
-    let report = search(&hunt, args, plugins, printer)?;
-    let smallest = report.found.as_ref().map(|found| hunt.file_of(&found.smallest.0));
-    let smallest = smallest.transpose().map_err(CliError::Failure)?;
-    let repeat = report.found.as_ref().map(|found| repeating(args, found.drawn.0.number));
-    let repeat = repeat.unwrap_or_default();
-    let file = smallest.map(|text| {
+    let cancel = interrupt::flag();
+    let limit = args.limit.or_else(|| args.draws.is_none().then_some(DEFAULT_NS));
+    let began = Instant::now();
+    let is_late = || limit.is_some_and(|ns| began.elapsed() >= Duration::from_nanos(ns));
+    let is_cancelled = || cancel.load(Ordering::Relaxed);
+    let world =
+        Simulator { plugins: plugins.clone(), audit_every: AUDIT_EVERY, ..Simulator::default() };
+    let line = ProgressLine::growing();
+    let on_progress = |progress: RunProgress<'_>| {
+        if matches!(progress, RunProgress::Started { .. }) {
+            line.grow(1);
+        }
+        line.on_progress(&progress);
+    };
+    let stop = || is_cancelled() || is_late();
+    let backend =
+        HuntBackend { world: &world, threads: args.jobs, stop: &stop, on_progress: &on_progress };
+    let draws = args.draws.map_or(usize::MAX, |draws| draws as usize);
+    let report = hunt.search(args.first, draws, &backend)?;
+    if report.found.is_none() && is_cancelled() {
+        printer.warning(&format!(
+            "interrupted; {}\nhint: --first {} goes on there",
+            result(&hunt, &report, None).trim_start_matches("Result: "),
+            args.first + report.tried as u64
+        ));
+        return Err(CliError::Interrupted);
+    }
+    let number = report.found.as_ref().map(|(draw, _)| draw.number);
+    let repeat = number.map_or_else(String::new, |number| repeating(args, number));
+    // Shrinking takes time, and may be interrupted.
+    match (args.format, number) {
+        (TextFormat::Text, _) => printer.data(drawn(&hunt, &report, &repeat))?,
+        (TextFormat::Json, Some(_)) => {
+            let found = result(&hunt, &report, None);
+            printer.note(&format!("{}: {repeat}", found.trim_start_matches("Result: ")));
+        }
+        (TextFormat::Json, None) => {}
+    }
+    let shrunk = report.found.as_ref().map(|(draw, found)| hunt.shrink(draw, found, &backend));
+    drop(line);
+    let text = shrunk.as_ref().map(|shrunk| hunt.file_of(&shrunk.draw)).transpose();
+    let file = text.map_err(CliError::Failure)?.map(|text| {
         format!("# found by pagetide fuzz; this repeats the search for it:\n# {repeat}\n{text}")
     });
-    let texts = HuntTexts {
-        command: &command_line(),
-        repeat: &repeat,
-        smallest: file.as_deref().unwrap_or_default(),
-    };
+    let smallest_file = file.as_deref().unwrap_or_default();
+    let texts = HuntTexts { command: &command_line(), repeat: &repeat, smallest: smallest_file };
     printer.data(match args.format {
-        TextFormat::Text => table(&hunt, &report, &repeat),
-        TextFormat::Json => json(&hunt, &report, texts),
+        TextFormat::Text => smallest(&hunt, &report, shrunk.as_ref()),
+        TextFormat::Json => json(&hunt, &report, shrunk.as_ref(), texts),
     })?;
     if let (Some(out), Some(text)) = (out, file) {
         out.write(text)?;
         let shown = out.path().display();
         printer.note(&format!("the smallest scenario is in {shown}: pagetide run {shown}"));
     }
-    Ok(if report.found.is_some() { ExitStatus::Success } else { ExitStatus::Failure })
+    Ok(match number {
+        _ if is_cancelled() => ExitStatus::Interrupted,
+        Some(_) => ExitStatus::Success,
+        None => ExitStatus::Failure,
+    })
 }
 
 /// The knobs of the scenario, then those of the command line; of one path the last counts.
@@ -111,49 +148,6 @@ fn knobs(
             "there is nothing to draw: the scenario has no [fuzz] with knobs",
             "add fuzz.knobs = [\"machine.cpus=1..8\"] to it, or give --knob KEY=RANGE",
         )),
-    }
-}
-
-fn search(
-    hunt: &Hunt,
-    args: &FuzzArgs,
-    plugins: &Plugins,
-    printer: &mut Printer,
-) -> Result<HuntReport, CliError> {
-    let cancel = interrupt::flag();
-    let world =
-        Simulator { plugins: plugins.clone(), audit_every: AUDIT_EVERY, ..Simulator::default() };
-    let line = ProgressLine::growing();
-    let on_progress = |progress: RunProgress<'_>| line.on_progress(&progress);
-    let backend = HuntBackend {
-        world: &world,
-        threads: args.jobs,
-        cancel: &cancel,
-        on_batch: &|runs| line.grow(runs),
-        on_progress: &on_progress,
-    };
-    let began = Instant::now();
-    let limit = args.limit.or_else(|| args.draws.is_none().then_some(DEFAULT_NS));
-    let tried = Cell::new(0);
-    let may_draw = |nr: u64| {
-        tried.set(nr);
-        let has_time = limit.is_none_or(|ns| began.elapsed() < Duration::from_nanos(ns));
-        has_time && args.draws.is_none_or(|draws| nr < draws)
-    };
-    let ended = hunt.run(args.first, &may_draw, &backend);
-    drop(line);
-    match ended {
-        Ok(report) => Ok(report),
-        Err(HuntError::Mistake(mistake)) => Err(mistake.into()),
-        Err(HuntError::Cancelled) => {
-            let report = HuntReport { tried: tried.get(), ..HuntReport::default() };
-            printer.warning(&format!(
-                "interrupted; about {}\nhint: --first {} goes on there",
-                result(hunt, &report).trim_start_matches("Result: "),
-                args.first + report.tried
-            ));
-            Err(CliError::Interrupted)
-        }
     }
 }
 
