@@ -466,6 +466,8 @@ class Policy(_Table):
     mglru_tiers: Literal["on", "off"] | None = None
     """Whether refaults protect tiers of pages that read() and write() use often (get_tier_idx). For policy
     lru = mglru. Default: on."""
+    pages: Literal["linux"] | None = None
+    """A policy registered by the program: it chooses the pages to evict."""
     per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None
     """How large per-CPU lists are, and how fast they drain. Default: linux-6.1."""
     shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None
@@ -1171,7 +1173,7 @@ class WriteControl(_Workload, workload="write-control"):
         "memory.zswap.writeback", "memory.oom.group", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes",
         "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "cpu.weight",
         "cpu.max", "memory.reclaim", "memory.force_empty", "zram.idle", "zram.writeback",
-        "zram.writeback_limit", "zram.writeback_limit_enable",
+        "zram.writeback_limit", "zram.writeback_limit_enable", "lru_gen",
     ] | Value
     """Name of the file, as the kernel spells it."""
     text: Sequence[int] | int | str

@@ -32,5 +32,5 @@ pub const COMPRESSED_6_12: &[Held] = &[
     held("zram", (60, 1.4), (64, 7.5), 15, AGES),
     held("zswap", (10, 0.4), (47, 1.1), 8, AGES),
     held("zswap-poor", (7, 0.6), (32, 1.2), 3, AGES),
-    held("zswap-shrinker", (7, 26.2), (68, 13.6), 19, ROTATES),
+    held("zswap-shrinker", (7, 15.0), (68, 12.8), 20, ROTATES),
 ];
