@@ -58,7 +58,7 @@ fn a_find_is_shrunk_repeated_and_written() {
     let ran = place.run("run small.toml --repeats 1 --format json").succeeds().json();
     let value = ran["variants"][0]["metrics"]["node.frozen_longest"]["mean"].as_f64().unwrap();
     let shown = after(&first.stdout, "smallest  ");
-    assert_eq!(format!("{value:.2} s"), shown);
+    assert!(shown.starts_with(&format!("{value:.2} s")), "{value}, not {shown}");
 }
 
 #[test]

@@ -12,8 +12,8 @@ const RANDOM: &str =
      ends at other moments, so other pages count as active at the end of a phase.";
 
 const GROUPS: &str =
-    "Which group a walk meets first is drawn at random on both sides, and the kernel activates \
-     pages that it cannot put into swap at once.";
+    "Which group a walk meets first is drawn at random on both sides. The kernel also counts 1000 \
+     to 2400 activations a phase, and Pagetide none: not explained.";
 
 /// The cases on Linux 6.1.
 pub const MGLRU_6_1: &[Held] = &[
