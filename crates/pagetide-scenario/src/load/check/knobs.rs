@@ -113,9 +113,13 @@ pub(super) fn plugins(
     let known = sink.plugins.clone();
     if let Some(pages) = policy.pages.as_ref().filter(|pages| pages.value.0 != BUILT_IN) {
         let kswapd: KswapdPolicy = policies.of().unwrap_or_default();
-        if has_generations(policies) || kswapd != KswapdPolicy::Linux61 {
-            let message = "a page policy has lists of its own";
-            let hint = "leave out lru = \"mglru\", or choose kernel = \"linux-4.8\" or later";
+        if has_generations(policies) {
+            let message = "a page policy takes the place of generations";
+            let hint = "leave out lru = \"mglru\", or set lru = \"linux-6.1\" beside `pages`";
+            sink.hinted(pages.span, message, hint);
+        } else if kswapd != KswapdPolicy::Linux61 {
+            let message = "a page policy needs one set of lists for each node";
+            let hint = "kernels have it since 4.8: choose kernel = \"linux-4.8\" or a later one";
             sink.hinted(pages.span, message, hint);
         }
     }

@@ -70,7 +70,10 @@ fn a_page_policy_has_lists_of_its_own() {
     };
     assert_eq!(load(&[]).unwrap().as_deref(), Some("mine"));
     let errors = load(&[("policy.lru", "mglru")]).unwrap_err().to_string();
-    assert!(errors.contains("a page policy has lists of its own"), "{errors}");
+    assert!(errors.contains("a page policy takes the place of generations"), "{errors}");
+    assert!(load(&[("policy.lru", "mglru"), ("policy.lru", "linux-6.1")]).is_ok());
+    let errors = load(&[("policy.kernel", "linux-4.5")]).unwrap_err().to_string();
+    assert!(errors.contains("one set of lists for each node"), "{errors}");
     let errors = load(&[("policy.pages", "others")]).unwrap_err().to_string();
     assert!(errors.contains("there are `linux` and `mine`"), "{errors}");
 }
