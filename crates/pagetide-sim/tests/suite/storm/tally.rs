@@ -85,30 +85,30 @@ const fn sight(
 }
 
 const SIGHTS: [CoverageItem; 20] = [
-    sight("kswapd scanned", AtLeast, 385, |it| count(it, "pgscan_kswapd") > 0.0),
-    sight("tasks reclaimed for themselves", AtLeast, 376, |it| count(it, "pgscan_direct") > 0.0),
-    sight("anonymous pages were stolen", AtLeast, 127, |it| count(it, "pgsteal_anon") > 0.0),
-    sight("file pages were stolen", AtLeast, 474, |it| count(it, "pgsteal_file") > 0.0),
-    sight("pages came back from swap", AtLeast, 72, |it| count(it, "pswpin") > 0.0),
-    sight("pages refaulted", AtLeast, 249, |it| {
+    sight("kswapd scanned", AtLeast, 349, |it| count(it, "pgscan_kswapd") > 0.0),
+    sight("tasks reclaimed for themselves", AtLeast, 341, |it| count(it, "pgscan_direct") > 0.0),
+    sight("anonymous pages were stolen", AtLeast, 162, |it| count(it, "pgsteal_anon") > 0.0),
+    sight("file pages were stolen", AtLeast, 436, |it| count(it, "pgsteal_file") > 0.0),
+    sight("pages came back from swap", AtLeast, 66, |it| count(it, "pswpin") > 0.0),
+    sight("pages refaulted", AtLeast, 234, |it| {
         count(it, "workingset_refault_anon") + count(it, "workingset_refault_file") > 0.0
     }),
-    sight("dirty pages were written", AtLeast, 449, |it| count(it, "nr_written") > 0.0),
-    sight("a task was throttled", AtLeast, 275, |it| count(it, "mm_vmscan_throttled") > 0.0),
-    sight("a group met its limit", AtLeast, 116, |it| in_groups(it, "memory.events.max") > 0.0),
-    sight("a group used up its CPU time", AtLeast, 72, |it| {
+    sight("dirty pages were written", AtLeast, 407, |it| count(it, "nr_written") > 0.0),
+    sight("a task was throttled", AtLeast, 248, |it| count(it, "mm_vmscan_throttled") > 0.0),
+    sight("a group met its limit", AtLeast, 111, |it| in_groups(it, "memory.events.max") > 0.0),
+    sight("a group used up its CPU time", AtLeast, 70, |it| {
         in_groups(it, "cpu.stat.nr_throttled") > 0.0
     }),
-    sight("pages were compacted", AtLeast, 415, |it| count(it, "compact_migrate_scanned") > 0.0),
-    sight("faults got huge pages", AtLeast, 125, |it| count(it, "thp_fault_alloc") > 0.0),
-    sight("a huge page was split", AtLeast, 49, |it| count(it, "thp_split_page") > 0.0),
-    sight("slabs were shrunk", AtLeast, 381, |it| count(it, "slabs_scanned") > 0.0),
-    sight("a task was killed for memory", AtLeast, 290, |it| count(it, "oom_kill") > 0.0),
-    sight("I/O failed", AtLeast, 92, |it| has_note(it, "calls failed with EIO")),
-    sight("requests were served", AtLeast, 199, |it| of_tasks(it, "requests") > 0.0),
-    sight("a request was dropped", AtLeast, 97, |it| of_tasks(it, "dropped") > 0.0),
-    sight("the time limit cut the run", AtMost, 318, |it| has_note(it, "cut by the time limit")),
-    sight("something was refused", AtMost, 400, |it| {
+    sight("pages were compacted", AtLeast, 374, |it| count(it, "compact_migrate_scanned") > 0.0),
+    sight("faults got huge pages", AtLeast, 119, |it| count(it, "thp_fault_alloc") > 0.0),
+    sight("a huge page was split", AtLeast, 44, |it| count(it, "thp_split_page") > 0.0),
+    sight("slabs were shrunk", AtLeast, 377, |it| count(it, "slabs_scanned") > 0.0),
+    sight("a task was killed for memory", AtLeast, 285, |it| count(it, "oom_kill") > 0.0),
+    sight("I/O failed", AtLeast, 85, |it| has_note(it, "calls failed with EIO")),
+    sight("requests were served", AtLeast, 180, |it| of_tasks(it, "requests") > 0.0),
+    sight("a request was dropped", AtLeast, 84, |it| of_tasks(it, "dropped") > 0.0),
+    sight("the time limit cut the run", AtMost, 300, |it| has_note(it, "cut by the time limit")),
+    sight("something was refused", AtMost, 389, |it| {
         has_note(it, " was refused with ") || has_note(it, "making group")
     }),
 ];
