@@ -114,6 +114,10 @@ tunables! {
             /// Before 5.14: the limit is six batches of at most 31 pages; one batch is drained at a
             /// time.
             Linux2637 = 1, "linux-2.6.37";
+            /// Since Linux 6.7: sets adapt to their CPU. While it only allocates, each refill is
+            /// twice as large, up to 32 batches, and the limit grows up to a share of an eighth of
+            /// the zone. The limit shrinks while the zone is short of memory.
+            Linux612 = 2, "linux-6.12";
         }
         /// How many pages a request takes if it falls back to a pageblock of another migrate type
         /// without claiming the pageblock.

@@ -16,6 +16,7 @@ pub mod page_alloc_audit;
 pub mod page_array;
 pub mod page_request;
 pub mod pcp;
+mod pcp_tuning;
 pub mod pgdat;
 pub mod pin;
 pub(crate) mod pin_counts;

@@ -17,7 +17,7 @@ use crate::frames::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::frames::node::{Node, ZoneRef, Zonelists};
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;
-use crate::frames::pcp::{Pcp, PcpRequest};
+use crate::frames::pcp::{Pcp, PcpPolicy, PcpRequest};
 use crate::frames::pgdat::NodeState;
 use crate::frames::pin_counts::Pins;
 use crate::frames::watermark::{self, zone_watermark_fast, WatermarkInputs};
@@ -164,7 +164,7 @@ impl Memory {
         let list = Pcp::list_index(0, gfp.migrate_type());
         let pfn = pcp.lists[list].pop()?;
         pcp.count -= 1;
-        pcp.free_factor >>= 1;
+        pcp.frees >>= 1;
         mark_allocated(&mut self.pages, pfn, 0);
         self.vmstat.count(PGALLOC[usize::from(at.zone)]);
         self.work.pages_allocated += 1;
@@ -277,7 +277,7 @@ impl Memory {
         let notes = &mut FallbackLog { vmstat, events };
         let mut taken = None;
         if zone.pcp_keeps(attempt.cpu, order) {
-            zone.pcps[attempt.cpu].free_factor >>= 1;
+            zone.pcps[attempt.cpu].frees >>= 1;
             let request = PcpRequest { order, mt: attempt.mt, flags: attempt.flags };
             let (pfn, buddy_ops) = zone.pcp_take(pages, notes, attempt.cpu, request);
             work.buddy_ops += buddy_ops;
@@ -382,6 +382,18 @@ impl Memory {
         let Memory { pages, nodes, work, .. } = self;
         for zone in nodes.iter_mut().flat_map(|node| &mut node.zones) {
             work.buddy_ops += zone.pcp_drain(pages, cpu);
+        }
+    }
+
+    /// Adds the counts that `cpu` keeps for itself to the zones' counters. `decays`: since 6.7 its
+    /// lists also shrink (Linux `refresh_cpu_vm_stats`).
+    pub(crate) fn refresh_cpu_vm_stats(&mut self, cpu: Cpu, decays: bool) {
+        let Memory { pages, nodes, work, .. } = self;
+        for zone in nodes.iter_mut().flat_map(|node| &mut node.zones) {
+            zone.stat.refresh(cpu);
+            if decays && zone.pcps[cpu].policy == PcpPolicy::Linux612 {
+                work.buddy_ops += zone.decay_pcp_high(pages, cpu);
+            }
         }
     }
 

@@ -44,12 +44,30 @@ pub struct Pcp {
     pub high: u32,
     /// Number of pages moved at a time.
     pub batch: u32,
-    /// How often frees have doubled the batch; each allocation halves it.
-    pub free_factor: u8,
+    /// How much frees have enlarged the batch, halved by each allocation: the number of doublings,
+    /// or of pages freed in a row (since 6.7).
+    pub frees: u32,
     /// The policy that determines the size of the set.
     pub policy: PcpPolicy,
+    pub(super) tuning: PcpTuning,
     /// Heads of blocks, oldest first.
     pub(crate) lists: [Vec<Pfn>; NR_PCP_LISTS],
+}
+
+/// Part of the zone that all sets together may hold (Linux `MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
+const HIGH_FRACTION: u64 = 8;
+
+/// How a set adapts to its CPU ([`super::pcp_tuning`]).
+#[derive(Clone, Copy, Debug, Default, State)]
+pub struct PcpTuning {
+    /// Smallest limit of the set.
+    pub high_min: u32,
+    /// Largest limit.
+    pub high_max: u32,
+    /// How often refills have doubled the next one; each free halves it.
+    pub(super) alloc_factor: u8,
+    /// The last free was of a block of order 1 to 3.
+    pub(super) freed_larger: bool,
 }
 
 impl Pcp {
@@ -59,8 +77,9 @@ impl Pcp {
             count: 0,
             high: 0,
             batch: 1,
-            free_factor: 0,
+            frees: 0,
             policy: PcpPolicy::default(),
+            tuning: PcpTuning::default(),
             lists: Default::default(),
         }
     }
@@ -92,20 +111,18 @@ impl Pcp {
             || order == PAGEBLOCK_ORDER && !matches!(self.policy, PcpPolicy::Linux2637)
     }
 
-    /// The current limit of `count`; 0 for `free_high` (Linux `nr_pcp_high`).
+    /// The current limit of `count`; 0 for `free_high`, and where each free tunes the set (Linux
+    /// `nr_pcp_high`).
     #[inline]
     pub(crate) const fn high_now(&self, reclaim_active: bool, free_high: bool) -> u32 {
-        if matches!(self.policy, PcpPolicy::Linux2637) {
-            self.high
-        } else if free_high {
+        if !matches!(self.policy, PcpPolicy::Linux61) {
+            return if matches!(self.policy, PcpPolicy::Linux612) { 0 } else { self.high };
+        }
+        let short = self.batch << 2;
+        if free_high {
             0
-        } else if reclaim_active {
-            let short = self.batch << 2;
-            if short < self.high {
-                short
-            } else {
-                self.high
-            }
+        } else if reclaim_active && short < self.high {
+            short
         } else {
             self.high
         }
@@ -123,9 +140,9 @@ impl Pcp {
             return 1;
         }
         let most = u64::from(high - self.batch);
-        let scaled = u64::from(self.batch) << self.free_factor;
+        let scaled = u64::from(self.batch) << self.frees;
         if scaled < most {
-            self.free_factor += 1;
+            self.frees += 1;
         }
         // `most` is below `batch` only when `high` is below twice the batch.
         scaled.min(most).max(self.batch.into()) as u32
@@ -182,10 +199,14 @@ impl Zone {
         page_size: PageSize,
     ) {
         let low = self.watermark_low + self.watermark_boost;
+        let mut tuning = PcpTuning::default();
         let (batch, high) = match policy {
-            PcpPolicy::Linux61 => {
+            PcpPolicy::Linux61 | PcpPolicy::Linux612 => {
                 let batch = zone_batchsize(managed, page_size);
-                (batch, zone_highsize(low, batch, nr_cpus))
+                let high = zone_highsize(low, batch, nr_cpus);
+                tuning.high_min = high;
+                tuning.high_max = zone_highsize(managed / HIGH_FRACTION, batch, nr_cpus);
+                (batch, high)
             }
             PcpPolicy::Linux2637 => {
                 let batch = zone_batchsize(managed, page_size).min(31);
@@ -195,7 +216,11 @@ impl Zone {
         for pcp in &mut self.pcps {
             pcp.batch = batch;
             pcp.high = high;
+            if pcp.policy != policy {
+                pcp.frees = 0;
+            }
             pcp.policy = policy;
+            pcp.tuning = tuning;
         }
     }
 
@@ -257,7 +282,10 @@ impl Zone {
         request: PcpRequest,
     ) -> u32 {
         let PcpRequest { order, mt, flags } = request;
-        let want = self.pcps[cpu].refill_blocks(order);
+        let want = match self.pcps[cpu].policy {
+            PcpPolicy::Linux612 => self.tuned_refill(cpu, order),
+            PcpPolicy::Linux61 | PcpPolicy::Linux2637 => self.pcps[cpu].refill_blocks(order),
+        };
         let mut got = 0;
         self.stat.this_cpu = cpu;
         let mut list = core::mem::take(&mut self.pcps[cpu].lists[Pcp::list_index(order, mt)]);
@@ -313,9 +341,12 @@ impl Zone {
         let pcp = &mut self.pcps[cpu];
         pcp.lists[index].push(pfn);
         pcp.count += 1 << order;
+        if pcp.policy == PcpPolicy::Linux612 {
+            return self.tuned_shrink(pages, cpu, order, index);
+        }
         // Larger blocks that a set keeps cause fragmentation, but whole pageblocks do not. So keep
         // no larger blocks while a CPU frees many.
-        let free_high = order > 0 && order <= PAGE_ALLOC_COSTLY_ORDER && pcp.free_factor > 0;
+        let free_high = order > 0 && order <= PAGE_ALLOC_COSTLY_ORDER && pcp.frees > 0;
         let high = pcp.high_now(self.reclaim_active, free_high);
         if pcp.count < high {
             return 0;
@@ -328,7 +359,13 @@ impl Zone {
     /// Starts with list `index`; the oldest blocks of a list go first (Linux `free_pcppages_bulk`).
     /// Returns the number of blocks.
     #[inline(never)]
-    fn pcp_shrink(&mut self, pages: &mut PageArray, cpu: Cpu, nr: u32, index: usize) -> u32 {
+    pub(super) fn pcp_shrink(
+        &mut self,
+        pages: &mut PageArray,
+        cpu: Cpu,
+        nr: u32,
+        index: usize,
+    ) -> u32 {
         let mut left = nr.min(self.pcps[cpu].count);
         let mut blocks = 0;
         self.stat.this_cpu = cpu;
@@ -448,7 +485,7 @@ mod tests {
         let mut pcp = Pcp { count: 500, high: 500, batch: 63, ..Pcp::new() };
         let freed: [u32; 5] = core::array::from_fn(|_| pcp.pages_to_free(500, false));
         assert_eq!(freed, [63, 126, 252, 437, 437]);
-        assert_eq!(pcp.free_factor, 3);
+        assert_eq!(pcp.frees, 3);
         assert_eq!(pcp.pages_to_free(0, true), 500);
     }
 

@@ -109,6 +109,9 @@ pub struct Zone {
     pub boosted: bool,
     /// Reclaim is active, so per-CPU lists are kept short (Linux `ZONE_RECLAIM_ACTIVE`).
     pub reclaim_active: bool,
+    /// Free pages have fallen below the high watermark, so per-CPU sets shrink. Used since 6.7
+    /// (Linux `ZONE_BELOW_HIGH`).
+    pub below_high: bool,
 }
 
 impl Zone {
@@ -151,6 +154,7 @@ impl Zone {
             nr_zspages: 0,
             boosted: false,
             reclaim_active: false,
+            below_high: false,
         }
     }
 

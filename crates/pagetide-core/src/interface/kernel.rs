@@ -61,8 +61,7 @@ pub struct Kernel {
 impl Memory {
     /// Calls [`Self::refresh_cpu_vm_stats`] for all CPUs (`vm.stat_refresh`).
     pub(crate) fn refresh_vm_stats(&mut self) {
-        let zones = self.nodes.iter_mut().flat_map(|node| &mut node.zones);
-        zones.for_each(|zone| zone.stat.refresh_all());
+        (0..self.nr_cpus).for_each(|cpu| self.refresh_cpu_vm_stats(Cpu(cpu), true));
     }
 
     #[inline]
@@ -226,12 +225,12 @@ impl Kernel {
     }
 
     /// Adds the counts that `cpu` still keeps for itself to the zones' counters, which watermark
-    /// checks read. A world calls this when the CPU goes idle and once a second (Linux
-    /// `quiet_vmstat`, `vmstat_update`). Does nothing for an unknown CPU.
-    pub fn refresh_cpu_vm_stats(&mut self, cpu: Cpu) {
+    /// checks read. A world calls this when the CPU goes idle (Linux `quiet_vmstat`), and once a
+    /// second with `decays` (`vmstat_update`): then the CPU's lists shrink too, where they adapt.
+    /// Does nothing for an unknown CPU.
+    pub fn refresh_cpu_vm_stats(&mut self, cpu: Cpu, decays: bool) {
         if self.groups.has_cpu(cpu) {
-            let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
-            zones.for_each(|zone| zone.stat.refresh(cpu));
+            self.mem.refresh_cpu_vm_stats(cpu, decays);
         }
     }
 

@@ -124,11 +124,6 @@ impl ZoneStat {
         self.counted += core::mem::take(&mut self.diffs[cpu]);
     }
 
-    /// Adds the differences of all CPUs to the counter.
-    pub(crate) fn refresh_all(&mut self) {
-        self.counted += self.diffs.iter_mut().map(core::mem::take).sum::<i64>();
-    }
-
     /// Computes the thresholds at machine start (Linux `refresh_zone_stat_thresholds`). `unit` is
     /// the number of pages in 128 MiB.
     pub(crate) fn set_thresholds(&mut self, marks: StatMarks, unit: u64) {

@@ -207,9 +207,10 @@ impl SimCpus {
     fn refresh_vm_stats(&mut self, cpu: Cpu, now: Nanos, machine: &mut Machine) {
         let state = &mut self.of[cpu];
         let was_idle = state.idle_since.take().is_some_and(|since| now - since >= TICK_NS);
-        if was_idle || now >= state.vmstat_update {
+        let is_due = now >= state.vmstat_update;
+        if was_idle || is_due {
             state.vmstat_update = (now / STAT_INTERVAL + 1) * STAT_INTERVAL;
-            machine.refresh_cpu_vm_stats(cpu);
+            machine.refresh_cpu_vm_stats(cpu, is_due);
         }
         // CPUs that stay idle fold too; searched for once a tick.
         if self.of.len() > 1 && now >= self.idle_look {
@@ -217,7 +218,7 @@ impl SimCpus {
             for (at, other) in self.of.iter_mut().enumerate() {
                 if other.idle_since.is_some_and(|since| now - since >= TICK_NS) {
                     other.idle_since = None;
-                    machine.refresh_cpu_vm_stats(Cpu(at as u16));
+                    machine.refresh_cpu_vm_stats(Cpu(at as u16), false);
                 }
             }
         }
