@@ -8,8 +8,9 @@
 //! (the boost), so that kswapd frees memory and the next mix is avoided.
 //!
 //! Since 6.10 (policy `fallback`) a free list holds only blocks of pageblocks of its type. A
-//! request that does not claim the pageblock takes only the pages it needs and leaves the others on
-//! their list. So each such request falls back again, and boosts again.
+//! request that cannot claim a pageblock takes only the pages it needs, from the smallest block,
+//! and leaves the others on their list. So the next request falls back again. Each pageblock that
+//! it tries to claim boosts the watermarks (stable updates of 6.12, from 6.14 and 6.15).
 //!
 //! CMA memory is only lent: a movable request takes free CMA blocks if its own lists are empty, and
 //! since 5.7 also while more than half of the zone's free pages are CMA. No request claims a
@@ -109,17 +110,15 @@ impl Zone {
         mt: MigrateType,
         flags: AllocFlags,
     ) -> Option<FallbackResult> {
-        let candidate = self.find_fallback(order, mt, flags)?;
-        let pfn = self.first_block(candidate.order, candidate.mt)?;
         let boost = self.watermark_boost;
-        let fallen = match self.fallback {
+        let (candidate, pfn, fallen) = match self.fallback {
             FallbackPolicy::Linux54 | FallbackPolicy::Linux61 => {
+                let candidate = self.find_fallback(order, mt, flags)?;
+                let pfn = self.first_block(candidate.order, candidate.mt)?;
                 self.steal_block(pages, pfn, mt, &candidate, flags);
-                FallbackResult::OnLists
+                (candidate, pfn, FallbackResult::OnLists)
             }
-            FallbackPolicy::Linux612 => {
-                self.claim_or_take(pages, pfn, order, mt, &candidate, flags)?
-            }
+            FallbackPolicy::Linux612 => self.claim_or_take(pages, order, mt, flags)?,
         };
         notes.vmstat.count(Event::MmPageAllocExtfrag);
         notes.events.record(TraceEvent::MmPageAllocExtfrag {
@@ -143,40 +142,67 @@ impl Zone {
         Some(fallen)
     }
 
-    /// Claims the candidate's pageblock for `mt`, or takes a block of `order` from the candidate
-    /// and leaves the other pages on its list (Linux `steal_suitable_fallback` since 6.10).
+    /// Claims the pageblock of a free block for `mt`, the largest first; else takes a block of
+    /// `order` from the smallest one and leaves its other pages on their list (Linux
+    /// `__rmqueue_claim`, `__rmqueue_steal`, 6.12).
     fn claim_or_take(
         &mut self,
         pages: &mut PageArray,
-        pfn: Pfn,
         order: Order,
         mt: MigrateType,
-        candidate: &FallbackCandidate,
         flags: AllocFlags,
-    ) -> Option<FallbackResult> {
-        let old_mt = self.block_type(pfn);
-        if old_mt.is_mergeable() {
-            if candidate.order >= PAGEBLOCK_ORDER {
-                for at in (0..1u32 << candidate.order).step_by(PAGEBLOCK_NR_PAGES as usize) {
-                    self.set_block_type(Pfn(pfn.0 + at), mt);
-                }
-                self.move_block(pages, pfn, mt);
-                return Some(FallbackResult::OnLists);
+    ) -> Option<(FallbackCandidate, Pfn, FallbackResult)> {
+        let min_order = if flags.nofragment { order.max(PAGEBLOCK_ORDER) } else { order };
+        for at in (min_order..=MAX_PAGE_ORDER).rev() {
+            let Some(candidate) = self.fallback_of_order(at, mt) else { continue };
+            if !candidate.whole_block {
+                break;
             }
-            if self.boost_watermark() && flags.kswapd {
-                self.boosted = true;
-            }
-            if candidate.whole_block {
-                let found = self.count_pageblock(pages, pfn);
-                let alike = found.free + compatible_pages(found, mt, old_mt);
-                if found.free > 0 && alike >= PAGEBLOCK_NR_PAGES / 2 {
-                    self.move_pageblock(pages, pfn, mt);
-                    self.set_block_type(pfn, mt);
-                    return Some(FallbackResult::OnLists);
-                }
+            let pfn = self.first_block(at, candidate.mt)?;
+            if self.claim_block(pages, pfn, mt, at, flags) {
+                return Some((candidate, pfn, FallbackResult::OnLists));
             }
         }
-        self.take_of_block(pages, candidate.order, candidate.mt, order).map(FallbackResult::Taken)
+        if flags.nofragment {
+            return None;
+        }
+        let candidate = (order..=MAX_PAGE_ORDER).find_map(|at| self.fallback_of_order(at, mt))?;
+        let pfn = self.take_of_block(pages, candidate.order, candidate.mt, order)?;
+        Some((candidate, pfn, FallbackResult::Taken(pfn)))
+    }
+
+    /// Claims the pageblock of a free block, or the pageblocks in it, for `mt`. Returns whether it
+    /// could (Linux `try_to_steal_block`, 6.12).
+    fn claim_block(
+        &mut self,
+        pages: &mut PageArray,
+        pfn: Pfn,
+        mt: MigrateType,
+        order: Order,
+        flags: AllocFlags,
+    ) -> bool {
+        let old_mt = self.block_type(pfn);
+        if !old_mt.is_mergeable() {
+            return false;
+        }
+        if order >= PAGEBLOCK_ORDER {
+            for at in (0..1u32 << order).step_by(PAGEBLOCK_NR_PAGES as usize) {
+                self.set_block_type(Pfn(pfn.0 + at), mt);
+            }
+            self.move_block(pages, pfn, mt);
+            return true;
+        }
+        if self.boost_watermark() && flags.kswapd {
+            self.boosted = true;
+        }
+        let found = self.count_pageblock(pages, pfn);
+        let alike = found.free + compatible_pages(found, mt, old_mt);
+        let claims = found.free > 0 && alike >= PAGEBLOCK_NR_PAGES / 2;
+        if claims {
+            self.move_pageblock(pages, pfn, mt);
+            self.set_block_type(pfn, mt);
+        }
+        claims
     }
 
     /// Chooses the block to take. The search goes from the largest order down. But a movable
@@ -260,11 +286,18 @@ impl Zone {
     }
 
     /// Reserves the pageblock of `pfn` for atomic requests of order > 0. Up to one pageblock more
-    /// than 1 % of the zone can be reserved (Linux `reserve_highatomic_pageblock`). Never reserves
-    /// a pageblock that the zone has only in part; Linux would count it without moving its pages.
+    /// than 1 % of the zone can be reserved; since 6.8 the pageblocks of that 1 %, rounded up, and
+    /// none if it is less than one (Linux `reserve_highatomic_pageblock`). Never reserves a
+    /// pageblock that the zone has only in part; Linux would count it without moving its pages.
     pub(crate) fn reserve_highatomic(&mut self, pages: &mut PageArray, pfn: Pfn) {
         let block = u64::from(PAGEBLOCK_NR_PAGES);
-        if self.nr_reserved_highatomic >= self.managed / 100 + block {
+        let hundredth = self.managed / 100;
+        let most = match self.fallback {
+            FallbackPolicy::Linux612 if hundredth < block => 0,
+            FallbackPolicy::Linux612 => hundredth.next_multiple_of(block),
+            FallbackPolicy::Linux54 | FallbackPolicy::Linux61 => hundredth + block,
+        };
+        if self.nr_reserved_highatomic >= most {
             return;
         }
         if self.whole_block(pfn).is_none() || !self.block_type(pfn).is_mergeable() {

@@ -137,6 +137,40 @@ fn the_first_mix_of_kinds_boosts_the_marks_and_wakes_kswapd_for_that_zone() {
 }
 
 #[test]
+fn in_6_12_a_request_claims_a_pageblock_or_takes_pages_of_the_smallest_block() {
+    let inputs = WatermarkInputs { fallback: FallbackPolicy::Linux612, ..Default::default() };
+    // Kernel requests try to claim both sizes of free blocks, and each attempt boosts the marks.
+    // Movable ones claim no block below order 4.
+    for (owner, other, boost) in [(USER, Gfp::KERNEL, 576), (Gfp::KERNEL, USER, 0)] {
+        let mut memory = normal(16 * 1024);
+        memory.setup_watermarks(&inputs);
+        let taken = take_all(&mut memory, owner);
+        memory.setup_watermarks(&inputs);
+        let is_free = |pfn: &&Pfn| pfn.0 % 512 == 9 || (8208..8216).contains(&pfn.0);
+        taken.iter().filter(is_free).for_each(|&pfn| memory.free_page(CPU, pfn, 0));
+        memory.drain_all();
+        let before = zone(&mut memory).buddyinfo();
+        let flags = AllocFlags { kswapd: true, ..AllocFlags::at(Watermark::None) };
+        memory.get_page_from_freelist(CPU, NODE, 0, other, flags).unwrap();
+        memory.drain_all();
+        assert_eq!(zone(&mut memory).watermark_boost, boost);
+        assert_eq!(zone(&mut memory).buddyinfo()[3], 1, "the larger block is whole");
+        assert_eq!(zone(&mut memory).buddyinfo()[0], before[0] - 1);
+        memory.audit().unwrap();
+        // Half a pageblock is enough to claim it.
+        taken.iter().filter(|pfn| (1280..1536).contains(&pfn.0) && pfn.0 % 512 != 9).for_each(
+            |&pfn| {
+                memory.free_page(CPU, pfn, 0);
+            },
+        );
+        memory.drain_all();
+        let pfn = memory.get_page_from_freelist(CPU, NODE, 0, other, flags).unwrap();
+        assert_eq!(zone(&mut memory).block_type(pfn), other.migrate_type());
+        memory.audit().unwrap();
+    }
+}
+
+#[test]
 fn a_cached_page_does_not_prevent_waking_kswapd() {
     let mut memory = normal(64 * 1024);
     memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
