@@ -1,7 +1,7 @@
 //! Moving pages to, between and off the LRU lists, in per-CPU batches.
 //!
 //! Linux: mm/swap.c. Additions, activations and rotations gather in batches of 15 pages per CPU
-//! (`PAGEVEC_SIZE`). They reach the lists when a batch is full or reclaim drains it. A page in an
+//! (`PAGEVEC_SIZE`; 31 since 6.9). They reach the lists when a batch is full or reclaim drains it. A page in an
 //! activate or rotate batch has [`PageFlags::BATCHED`]. Like Linux's extra reference, this flag
 //! keeps the page from being freed until the drain.
 //!
@@ -9,7 +9,7 @@
 //! BATCHED page is in exactly one activate or rotate batch.
 
 use crate::ageing::lruvec::Lru;
-use crate::ageing::pagevec::PAGEVEC_SIZE;
+use crate::ageing::pagevec::{PAGEVEC_SIZE, PAGEVEC_SIZE_6_9};
 use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
 use crate::interface::kernel::Kernel;
@@ -19,6 +19,15 @@ use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use alloc::vec::Vec;
 
 impl Kernel {
+    #[inline]
+    const fn full_batch(&self) -> usize {
+        if self.era.gathers_31_pages {
+            PAGEVEC_SIZE_6_9
+        } else {
+            PAGEVEC_SIZE
+        }
+    }
+
     /// Adds a new page to the LRU, through the CPU's batch.
     pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
         debug_assert_eq!(self.mem.pages[pfn].place, Place::Allocated);
@@ -27,10 +36,11 @@ impl Kernel {
         if self.step.in_lru_fault {
             self.mem.pages[pfn].set(PageFlags::ACTIVE);
         }
+        let full = self.full_batch();
         let batch = &mut self.lru_batches[cpu].add;
         batch.push(pfn);
         // A huge page does not wait: a batch of huge pages would hide too much memory from reclaim.
-        if batch.len() == PAGEVEC_SIZE || self.mem.pages[pfn].has(PageFlags::HEAD) {
+        if batch.len() == full || self.mem.pages[pfn].has(PageFlags::HEAD) {
             self.drain_add(cpu);
         }
     }
@@ -141,6 +151,7 @@ impl Kernel {
 
     /// Moves a page to its active list, through the CPU's batch (Linux `folio_activate`).
     pub(crate) fn activate_page(&mut self, cpu: Cpu, pfn: Pfn) {
+        let full = self.full_batch();
         let page = &mut self.mem.pages[pfn];
         match page.place {
             // Not on a list yet: it will be added to the list that its flags name.
@@ -149,7 +160,7 @@ impl Kernel {
                 page.set(PageFlags::BATCHED);
                 let huge = page.has(PageFlags::HEAD);
                 self.lru_batches[cpu].activate.push(pfn);
-                if huge || self.lru_batches[cpu].activate.len() == PAGEVEC_SIZE {
+                if huge || self.lru_batches[cpu].activate.len() == full {
                     self.drain_activate(cpu);
                 }
             }
@@ -160,6 +171,7 @@ impl Kernel {
     /// Called when a page marked for reclaim has been written: makes it the next page to be freed
     /// (Linux `folio_rotate_reclaimable`).
     pub(crate) fn rotate_reclaimable(&mut self, cpu: Cpu, pfn: Pfn) {
+        let full = self.full_batch();
         let page = &mut self.mem.pages[pfn];
         let eligible = !page.flags.any(
             PageFlags::LOCKED
@@ -172,7 +184,7 @@ impl Kernel {
             // A huge page does not wait in a batch.
             let huge = page.has(PageFlags::HEAD);
             self.lru_batches[cpu].rotate.push(pfn);
-            if huge || self.lru_batches[cpu].rotate.len() == PAGEVEC_SIZE {
+            if huge || self.lru_batches[cpu].rotate.len() == full {
                 self.drain_rotate(cpu);
             }
         }

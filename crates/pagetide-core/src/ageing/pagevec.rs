@@ -9,6 +9,9 @@ use alloc::vec::Vec;
 /// Number of pages in a full batch (Linux `PAGEVEC_SIZE`).
 pub const PAGEVEC_SIZE: usize = 15;
 
+/// The same since Linux 6.9.
+pub const PAGEVEC_SIZE_6_9: usize = 31;
+
 /// The batches of one CPU.
 #[derive(Clone, Debug, Default, State)]
 pub struct LruBatches {

@@ -201,6 +201,10 @@ era! {
     /// Eviction takes pages that are dirty or being written, and wakes the flusher for them (since
     /// 6.8). Linux 6.1: it moves them to the next generation.
     evicts_unwritten: bool = generations && mglru_6_12;
+    /// Eviction that looks around without an open walk over page tables moves every used page it
+    /// finds at once, and a walk stays open for the groups that follow (since 6.3). Linux 6.1: it
+    /// moves them only if they are few, and each group has its own walk.
+    activates_neighbours: bool = generations && mglru_6_12;
     /// A page that returns counts as a refault, however old it is; it counts as activated if its
     /// generation is recent (since 6.7). Linux 6.1: it counts only if its generation is recent.
     counts_old_refaults: bool = generations && mglru_6_12;
@@ -250,6 +254,11 @@ era! {
     forgets_random: bool = lru_6_12;
     /// Shadows of swap are freed like those of files (6.12). Linux 6.1: they are kept.
     shrinks_swap_shadows: bool = lru_6_12;
+    /// A write to `memory.reclaim` reclaims a quarter of what is left at a time (since 6.9). Linux
+    /// 6.1: all of it.
+    reclaims_in_quarters: bool = lru_6_12;
+    /// Pages gather in batches of 31 before they reach a list (since 6.9). Linux 6.1: of 15.
+    gathers_31_pages: bool = lru_6_12;
     /// A fault that drops its lock and is retried counts once (since 6.4). Linux 6.1: each attempt
     /// counts.
     counts_faults_once: bool = config.faults == FaultPolicy::Linux612;

@@ -112,6 +112,27 @@ fn eviction_finds_used_neighbours() {
 }
 
 #[test]
+fn reclaim_for_a_group_activates_used_neighbours_since_6_3() {
+    let activated = |mglru| {
+        let mglru_page_table_walks = MglruPageTableWalks::Off;
+        let mut world = world(Config { mglru, mglru_page_table_walks, ..config() });
+        let group = world.machine.create_memcg("box".into(), Machine::ROOT).unwrap();
+        let mm = world.machine.create_mm(group).unwrap();
+        world.write_group(mm, group, "memory.max", "8M");
+        let data = file(&mut world, mm, 6000, Advice::Normal);
+        for page in 0..20_000u64 {
+            // The first thousand pages stay in use.
+            let page = if page % 2 == 0 { page / 2 % 6000 } else { page / 2 % 1000 };
+            world.access(mm, data, page, false);
+        }
+        world.count(Event::Pgactivate)
+    };
+    // With many used neighbours Linux 6.1 changes their generation without a count.
+    let (linux61, linux612) = (activated(MglruRules::Linux61), activated(MglruRules::Linux612));
+    assert!(linux612 > 1000 && linux61 < linux612 / 2, "{linux61}, {linux612}");
+}
+
+#[test]
 fn refaults_protect_pages_that_are_read_often() {
     // 200 000 reads: an audit each round.
     let mut world = world(config()).unaudited();

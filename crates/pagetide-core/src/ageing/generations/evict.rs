@@ -185,7 +185,7 @@ impl<O: Owners> Manager<O> {
         scan: &mut GenerationScan,
         memcg: MemcgId,
         can_swap: bool,
-        sc: &ScanControl,
+        sc: &mut ScanControl,
         ctx: &Ctx,
     ) -> u64 {
         let node = ctx.node;
@@ -205,6 +205,7 @@ impl<O: Owners> Manager<O> {
             }
             self.age_group(memcg, ctx, can_swap, false);
             scan.is_aged = true;
+            sc.found.generations.has_open_walk |= self.era.walks_tables && sc.goal.is_global();
             return 0;
         }
         if !needs_ageing {
@@ -244,6 +245,8 @@ impl<O: Owners> Manager<O> {
             scan.max_seq = self.groups.generations(memcg, node).map(|it| it.max_seq);
             if sc.goal.is_kswapd() {
                 scan.walk = Some(self.mem.pgdat[node].mm_walk_can_swap);
+            } else if sc.goal.proactive && self.era.activates_neighbours {
+                scan.walk = Some(true);
             }
         }
         if let Some((nr_scanned, nr_to_scan)) = scan.last.take() {
@@ -273,7 +276,8 @@ impl<O: Owners> Manager<O> {
         scan.last = Some((nr_scanned, nr_to_scan));
         let Some(batch) = batch else { return ScanBatch::Aged };
         scan.has_swapped |= !batch.file;
-        self.step.mm_walk = scan.walk;
+        let is_open = sc.found.generations.has_open_walk;
+        self.step.mm_walk = scan.walk.or(is_open.then_some(true));
         ScanBatch::Evict(batch)
     }
 }

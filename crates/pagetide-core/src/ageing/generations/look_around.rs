@@ -66,6 +66,13 @@ impl<O: Owners> Manager<O> {
                 Some(_) => {}
             }
         }
+        if walk.is_none() && kernel.era.activates_neighbours {
+            older.iter().for_each(|&pfn| {
+                kernel.mem.pages[pfn].forget_uses();
+                kernel.activate_page(ctx.cpu, pfn);
+            });
+            return references;
+        }
         if walk.is_none() && older.len() < PAGEVEC_SIZE {
             older.iter().for_each(|&pfn| kernel.activate_page(ctx.cpu, pfn));
             return references;

@@ -211,4 +211,7 @@ pub struct GenerationFindings {
     pub needs_ageing: bool,
     /// Pages freed before the current round (Linux `last_reclaimed`).
     pub reclaimed_before: u64,
+    /// The current pass over a node has walked the page tables of a group (Linux
+    /// `reclaim_state::mm_walk`, 6.12).
+    pub has_open_walk: bool,
 }

@@ -260,7 +260,14 @@ impl<O: Owners> Manager<O> {
             GroupReclaimGoal::Max => counter.usage - counter.max,
             GroupReclaimGoal::High => counter.usage - counter.high,
             GroupReclaimGoal::Limit(_) | GroupReclaimGoal::ForceEmpty => 1,
-            GroupReclaimGoal::Reclaim { pages, .. } => pages - write.nr_reclaimed,
+            GroupReclaimGoal::Reclaim { pages, .. } => {
+                let left = pages - write.nr_reclaimed;
+                if self.era.reclaims_in_quarters {
+                    left / 4
+                } else {
+                    left
+                }
+            }
         };
         let reclaim = DirectReclaim::of_group(write.memcg, nr, Gfp::KERNEL);
         write.reclaim = Some(match write.kind {

@@ -104,6 +104,7 @@ impl Kernel {
         pass.walk = 0;
         pass.walk_scanned = sc.found.nr_scanned;
         sc.found.tally = Default::default();
+        sc.found.generations.has_open_walk = false;
         self.prepare_scan_count(pass.node, sc);
         pass.stage = NodePassStage::Walk;
     }
