@@ -14,7 +14,9 @@
 use super::error::{quoted, ControlError};
 use crate::ageing::generations::command::{LruGenAction, LruGenCommand, LruGenWrite};
 use crate::units::errno::Errno;
+use alloc::borrow::ToOwned;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -30,10 +32,10 @@ impl LruGenWrite {
         let commands = text.split([',', ';', '\n']).map(str::trim).filter(|one| !one.is_empty());
         let all: Result<Vec<LruGenCommand>, ControlError> = commands
             .map(|command| {
-                read_command(command).ok_or_else(|| {
+                read_command(command).map_err(|why| {
                     let message = format!(
-                        "{} is not a command: write `+ MEMCG NODE GENERATION [CAN_SWAP [FORCE]]` \
-                         or `- MEMCG NODE GENERATION [SWAPPINESS [PAGES]]`",
+                        "{} is not a command: {why}; write `+ MEMCG NODE GENERATION [CAN_SWAP \
+                         [FORCE]]` or `- MEMCG NODE GENERATION [SWAPPINESS [PAGES]]`",
                         quoted(command)
                     );
                     ControlError::new(Errno::Einval, Self::NAME, message)
@@ -48,28 +50,37 @@ impl LruGenWrite {
     }
 }
 
-fn read_command(command: &str) -> Option<LruGenCommand> {
-    let (sign, numbers) = command.split_at_checked(1)?;
-    if numbers.contains(['+', '-']) {
-        return None;
+/// Fails with the field that is wrong.
+fn read_command(command: &str) -> Result<LruGenCommand, String> {
+    let (sign, numbers) = command.split_at_checked(1).unwrap_or((command, ""));
+    let fields = match sign {
+        "+" => ["MEMCG", "NODE", "GENERATION", "CAN_SWAP", "FORCE"],
+        "-" => ["MEMCG", "NODE", "GENERATION", "SWAPPINESS", "PAGES"],
+        _ => return Err("it begins with neither + nor -".to_owned()),
+    };
+    let mut words = numbers.split_ascii_whitespace();
+    let mut numbers = [None; 5];
+    // Swappiness and can_swap share a place, and a limit.
+    let limits = [u32::MAX.into(), u32::MAX.into(), u64::MAX, 200, u64::MAX];
+    for (number, (field, limit)) in numbers.iter_mut().zip(fields.into_iter().zip(limits)) {
+        let Some(word) = words.next() else { break };
+        let read = word.parse().ok().filter(|read| *read <= limit && !word.starts_with('+'));
+        let wrong = || format!("{field} is {}, not a number up to {limit}", quoted(word));
+        *number = Some(read.ok_or_else(wrong)?);
     }
-    let mut numbers = numbers.split_ascii_whitespace();
-    let mut small = || numbers.next().map(|word| word.parse::<u32>().ok());
-    let (memcg, node) = (small()??, small()??);
-    let seq = numbers.next()?.parse().ok()?;
-    let choice = numbers.next().map(|word| word.parse::<u32>().ok());
-    let last = numbers.next().map(|word| word.parse::<u64>().ok());
-    if choice == Some(None) || last == Some(None) || numbers.next().is_some() {
-        return None;
+    if let Some(word) = words.next() {
+        return Err(format!("{} comes after the last number", quoted(word)));
     }
-    let (choice, last) = (choice.flatten(), last.flatten());
+    let [Some(memcg), Some(node), Some(seq), choice, last] = numbers else {
+        let missing = fields.into_iter().zip(numbers).find(|(_, number)| number.is_none());
+        return Err(format!("{} is missing", missing.map_or("", |(field, _)| field)));
+    };
+    let choice = choice.map(|choice| choice as u32);
     let action = match sign {
         "+" => LruGenAction::Age { can_swap: choice, force: last != Some(0) },
-        "-" => LruGenAction::Evict { swappiness: choice, pages: last.unwrap_or(u64::MAX) },
-        _ => return None,
+        _ => LruGenAction::Evict { swappiness: choice, pages: last.unwrap_or(u64::MAX) },
     };
-    // Swappiness and can_swap share a place, and a limit.
-    (choice <= Some(200)).then_some(LruGenCommand { memcg, node, seq, action })
+    Ok(LruGenCommand { memcg: memcg as u32, node: node as u32, seq, action })
 }
 
 /// Prints the text to write, as the kernel accepts it.
@@ -112,21 +123,26 @@ mod tests {
             assert_eq!(LruGenWrite::read(&format!("{write}")), Ok(write));
         }
         assert_eq!(LruGenWrite::read("+1 0 3,-2 1 4\n-3 0 0").unwrap().0.len(), 3);
-        for text in [
-            "1 0 3",
-            "*1 0 3",
-            "+1 0",
-            "+1 0 x",
-            "-1 0 3 201",
-            "-1 0 3 1 2 3",
-            "+-1 0 3",
-            "++1 0 3",
-            "+1 0 +3",
-            "é",
-            "",
-            "\n",
+        for (text, why) in [
+            ("1 0 3", "begins with neither"),
+            ("*1 0 3", "begins with neither"),
+            ("+1 0", "GENERATION is missing"),
+            ("+1 0 x", "GENERATION is `x`"),
+            ("-2 0 1 999", "SWAPPINESS is `999`, not a number up to 200"),
+            ("+1 0 3 201", "CAN_SWAP is `201`"),
+            ("-1 0 3 1 2 3", "`3` comes after"),
+            ("+1 0 3 1 -1", "FORCE is `-1`"),
+            ("+-1 0 3", "MEMCG is `-1`"),
+            ("++1 0 3", "MEMCG is `+1`"),
+            ("+1 4294967296 3", "NODE is `4294967296`"),
+            ("+1 0 +3", "GENERATION is `+3`"),
+            ("é", "begins with neither"),
+            ("", "has no command"),
+            ("\n", "has no command"),
         ] {
-            assert_eq!(LruGenWrite::read(text).unwrap_err().errno, Errno::Einval, "{text}");
+            let error = LruGenWrite::read(text).unwrap_err();
+            assert_eq!(error.errno, Errno::Einval, "{text}");
+            assert!(error.message.contains(why), "{text}: {}", error.message);
         }
     }
 }
