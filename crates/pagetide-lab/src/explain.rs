@@ -42,6 +42,8 @@ pub enum TopicKind {
     GroupFile,
     /// A control file of a cache of kernel objects.
     CacheFile,
+    /// A file of debugfs.
+    DebugFile,
     /// A choice of built-in behaviour.
     Policy,
     /// A key of scenario files.
@@ -60,6 +62,7 @@ impl TopicKind {
             TopicKind::Sysctl => "sysctl",
             TopicKind::GroupFile => "control file of groups",
             TopicKind::CacheFile => "control file of caches",
+            TopicKind::DebugFile => "file of debugfs",
             TopicKind::Policy => "policy",
             TopicKind::Key => "key of scenarios",
             TopicKind::Workload => "workload",

@@ -3,9 +3,10 @@
 //!
 //! Invariant: a setup is rejected if and only if its run, or the whole process, would fail.
 
+pub use crate::run::LRU_GEN;
 use crate::run::{
     bd_stat_file, caches_of, choose_policies, file_caches_of, files_of_groups, has_generations,
-    mm_stat_file, tune_cache, SimError, LRU_GEN,
+    mm_stat_file, tune_cache, SimError,
 };
 use pagetide_core::config::Config;
 use pagetide_core::frames::node::NodeSpec;
@@ -101,12 +102,16 @@ pub fn files_of_setup(setup: &Setup) -> Vec<String> {
     });
     let names = || files_of_groups(setup);
     let of_groups = paths.iter().flat_map(|path| names().map(move |name| format!("{path}/{name}")));
-    let of_generations = has_generations(setup).then(|| LRU_GEN.to_owned());
-    of_groups.chain(of_zrams).chain(of_generations).collect()
+    of_groups.chain(of_zrams).collect()
 }
 
-/// Names of the files in a record that do not depend on the setup.
-pub const MACHINE_FILES: [&str; 12] = [
+/// Names of the files of the machine in a record of a setup.
+pub fn files_of_machine(setup: &Setup) -> Vec<&'static str> {
+    let of_generations = has_generations(setup).then_some(LRU_GEN);
+    MACHINE_FILES.into_iter().chain(of_generations).collect()
+}
+
+const MACHINE_FILES: [&str; 12] = [
     "/proc/zoneinfo",
     "/proc/buddyinfo",
     "/proc/pagetypeinfo",

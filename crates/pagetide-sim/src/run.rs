@@ -683,7 +683,7 @@ fn node_spec((index, node): (usize, &model::NodeSetup), page_size: PageSize) -> 
 }
 
 /// The file with the generations of each group.
-pub(crate) const LRU_GEN: &str = "/sys/kernel/debug/lru_gen";
+pub const LRU_GEN: &str = "/sys/kernel/debug/lru_gen";
 
 /// Whether a setup may order pages by generation.
 pub(crate) fn has_generations(setup: &Setup) -> bool {

@@ -6,11 +6,13 @@
 //! Invariant: `set` of a topic is an option that the loader accepts, with placeholders in capitals.
 
 use super::{linux, Topic, TopicChoice, TopicKind};
+use pagetide_core::ageing::generations::command::LruGenWrite;
 use pagetide_core::config::{
     CgroupVersion, ControlFile, ControlForm, ControlOrigin, Policy, PolicyChoice, Sysctl,
 };
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_scenario::names::takes::takes;
+use pagetide_sim::foresight;
 
 /// All knobs, in the order of docs/scenario.md.
 pub(super) fn all(index: &[TopicChoice]) -> Vec<Topic> {
@@ -20,8 +22,37 @@ pub(super) fn all(index: &[TopicChoice]) -> Vec<Topic> {
     for topic in &mut all {
         topic.functions = linux::about(index, &topic.name);
     }
+    all.push(lru_gen(index));
     all.extend(Policy::ALL.iter().filter(|policy| !policy.is_implied()).map(|one| policy(*one)));
     all
+}
+
+/// The file of debugfs, with the sysctls that begin with its name.
+fn lru_gen(index: &[TopicChoice]) -> Topic {
+    let sysctls = Sysctl::ALL.iter().map(|sysctl| sysctl.file());
+    let sysctls = sysctls.filter(|file| file.name.starts_with("lru_gen."));
+    let choices = sysctls.map(|file| TopicChoice {
+        name: file.name.to_owned(),
+        about: format!("sysctl. {}", file.doc),
+    });
+    let functions = index.iter().filter(|function| function.name.starts_with("lru_gen_seq"));
+    Topic {
+        takes: "+ MEMCG NODE GENERATION [CAN_SWAP [FORCE]] to begin a generation, - MEMCG NODE \
+                GENERATION [SWAPPINESS [PAGES]] to evict up to one"
+            .to_owned(),
+        since: "Linux 6.1".to_owned(),
+        linux: foresight::LRU_GEN.to_owned(),
+        functions: functions.cloned().collect(),
+        set: "workload write-control with control = \"lru_gen\"".to_owned(),
+        choices: choices.collect(),
+        document: "docs/scenario.md#write-control".to_owned(),
+        ..Topic::new(
+            TopicKind::DebugFile,
+            LruGenWrite::NAME,
+            "The generations of each group on each node, with their ages and pages. For policy lru \
+             = mglru; `pagetide inspect FILE lru_gen` prints it.",
+        )
+    }
 }
 
 fn topic(kind: TopicKind, name: String, file: &ControlFile) -> Topic {

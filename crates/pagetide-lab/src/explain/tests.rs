@@ -23,6 +23,17 @@ fn one(pattern: &str) -> Topic {
 }
 
 #[test]
+fn the_file_of_generations_is_explained() {
+    let file = one("lru_gen");
+    assert_eq!(
+        (file.kind, file.linux.as_str()),
+        (TopicKind::DebugFile, "/sys/kernel/debug/lru_gen")
+    );
+    assert_eq!(file.choices[1].name, "lru_gen.min_ttl_ms");
+    assert_eq!(file.functions[0].name, "lru_gen_seq_show");
+}
+
+#[test]
 fn every_declaration_is_explained() {
     let all = topics();
     let has = |name: &str, kind| all.iter().any(|it| it.name == name && it.kind == kind);

@@ -107,7 +107,8 @@ fn at_time(mut record: Box<RunRecord>, at: Option<u64>) -> Result<Box<RunRecord>
 /// Rejects, before the run, a name that no file of the run will have.
 fn check_name(name: &str, setup: &Setup) -> Result<(), CliError> {
     let of_groups = foresight::files_of_setup(setup);
-    let known = || of_groups.iter().map(String::as_str).chain(foresight::MACHINE_FILES);
+    let of_machine = foresight::files_of_machine(setup);
+    let known = || of_groups.iter().map(String::as_str).chain(of_machine.iter().copied());
     let ending = format!("/{name}");
     let is_of_cache = cache_and_file(name).is_some()
         || name.rsplit_once('/').is_some_and(|(_, file)| is_cache_file(file));
@@ -116,10 +117,13 @@ fn check_name(name: &str, setup: &Setup) -> Result<(), CliError> {
     }
     let ends = known().filter_map(|file| file.rsplit_once('/')).map(|(_, end)| end);
     let hint = match nearest(name, known()).or_else(|| nearest(name, ends)) {
+        _ if name.ends_with("lru_gen") => {
+            "the two lists have no generations: add `--set policy.lru=mglru`".to_owned()
+        }
         Some(near) => format!("did you mean `{near}`?"),
         None => {
-            let files: Vec<&str> = foresight::MACHINE_FILES.to_vec();
-            format!("choose from {}, and the files of groups and of {CACHES}", files.join(", "))
+            let files = of_machine.join(", ");
+            format!("choose from {files}, and the files of groups and of {CACHES}")
         }
     };
     Err(CliError::bad_input(format!("there is no file `{name}` to print"), hint))

@@ -80,6 +80,10 @@ fn inspect_prints_the_kernels_files() {
     let seeded = inspect("--seed 8 --set machine.memory=128MiB --only meminfo");
     assert_ne!(seeded.stdout.lines().next(), Some(total));
     inspect("slabsinfo").fails(2, &["slabsinfo", "hint: did you mean `slabinfo`?"]);
+    inspect("lru_gen").fails(2, &["no file `lru_gen`", "two lists", "--set policy.lru=mglru"]);
+    let generations = place.starting("inspect small.toml --set policy.lru=mglru");
+    generations("nothing").fails(2, &["choose from", "/sys/kernel/debug/lru_gen"]);
+    assert!(generations("--only lru_gen").succeeds().stdout.starts_with("memcg "));
     let slabinfo = inspect("--only slabinfo").stdout;
     assert!(slabinfo.starts_with("slabinfo - version: 2.1\n# name            <active_objs> "));
     let groups = inspect("slab-groups").stdout;
