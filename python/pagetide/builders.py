@@ -1176,7 +1176,7 @@ class WriteControl(_Workload, workload="write-control"):
         "zram.writeback_limit", "zram.writeback_limit_enable", "lru_gen",
     ] | Value
     """Name of the file, as the kernel spells it."""
-    text: Sequence[int] | int | str
+    text: Sequence[int | str] | int | str
     """Text to write."""
     target: str | None = None
     """Group of the file, or one copy, `NAME.0` (default: none, for a file of the machine)."""

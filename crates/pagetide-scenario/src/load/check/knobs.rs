@@ -85,7 +85,14 @@ fn generations(given: &[Spanned<PolicyChoice>], policies: &PolicyChoices, sink: 
                 "{} is a mechanism of the multi-generational LRU",
                 at.value.policy().name()
             );
-            sink.hinted(at.span, message, "add lru = \"mglru\" to [policy]");
+            let is_lru = |at: &&Spanned<PolicyChoice>| at.value.policy() == Policy::Lru;
+            let lists = given.iter().find(is_lru);
+            let hint = match lists {
+                Some(_) => format!("leave out {}, or lru", at.value.policy().name()),
+                None => "add lru = \"mglru\" to [policy]".to_owned(),
+            };
+            let also = lists.map(|lists| (lists.span, "this chooses the two lists".into()));
+            sink.push(SpannedProblem { span: at.span, message, hint: Some(hint.into()), also });
         } else if at.value.policy() == Policy::MglruMemcgLru
             && policies.of() != Some(MglruRules::Linux612)
         {

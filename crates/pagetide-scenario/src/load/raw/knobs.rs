@@ -146,7 +146,7 @@ fn decode_write(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<RawWrite> {
 }
 
 /// The text to write into a control file: a string as it is, an integer in decimal, an array of
-/// integers with blanks between them.
+/// integers with blanks between them, an array of strings as lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControlText(pub(crate) String);
 
@@ -156,15 +156,23 @@ impl Decode for ControlText {
             TomlValue::Integer(value) => Some(value.to_string()),
             _ => None,
         };
+        let line = |node: &TomlNode| match &node.value {
+            TomlValue::Text(text) => Some(text.clone()),
+            _ => None,
+        };
         match &node.value {
             TomlValue::Text(text) => Some(ControlText(text.clone())),
             TomlValue::Integer(value) => Some(ControlText(value.to_string())),
             TomlValue::Array(nodes) => {
-                let integers: Option<Vec<String>> = nodes.iter().map(integer).collect();
-                if integers.is_none() {
-                    expected(node, "integers", "", sink);
+                let all = |of: &dyn Fn(&TomlNode) -> Option<String>, between| {
+                    let texts: Option<Vec<String>> = nodes.iter().map(of).collect();
+                    texts.map(|texts| ControlText(texts.join(between)))
+                };
+                let joined = all(&integer, " ").or_else(|| all(&line, "\n"));
+                if joined.is_none() {
+                    expected(node, "integers, or strings", "", sink);
                 }
-                Some(ControlText(integers?.join(" ")))
+                joined
             }
             _ => {
                 let hint = "write what you would echo into the file";
@@ -183,7 +191,8 @@ impl JsonSchema for ControlText {
         "ControlText".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "integer", "array"], "items": { "type": "integer" } })
+        let items = json_schema!({ "type": ["integer", "string"] });
+        json_schema!({ "type": ["string", "integer", "array"], "items": items })
     }
 }
 
