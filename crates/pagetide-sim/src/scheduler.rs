@@ -1,6 +1,6 @@
 //! The CPU scheduler.
 //!
-//! Linux 6.1, kernel/sched/fair.c (the Completely Fair Scheduler; about the same rules and
+//! Linux 6.1, kernel/sched/fair.c: the Completely Fair Scheduler (about the same rules and
 //! constants from 2.6.38 to 6.5). Each CPU has a queue ordered by virtual run time: CPU time
 //! divided by weight. The task with the least virtual run time runs next, until a tick finds that
 //! its slice (`sched_slice`) is used up or that another task is a slice behind it. A waking task is
@@ -8,7 +8,7 @@
 //! running task if it is further behind than the wake-up granularity. `placement` selects the CPU
 //! of a waking task, `balance` moves tasks between CPUs, and `load` computes the loads that both
 //! compare. Groups with cpu.weight and cpu.max (`group`) have a queue on each CPU; there, a group
-//! is one entity of its parent's queue (`queue`).
+//! is one entity of its parent's queue (`queue`). Since 6.6 the rules are those of `eevdf`.
 //!
 //! Constants, from fair.c (`get_update_sysctl_factor` for the factor): latency 6 ms, minimum
 //! granularity 0.75 ms and wake-up granularity 1 ms, each times `1 + ilog2(min(CPUs, 8))`. Weights
@@ -33,11 +33,13 @@
 //! Invariant: a task is asleep, on one queue, or running on one CPU. Its CPU is an allowed one.
 //! `min_vruntime` never decreases. After the tasks are created, only the queues allocate memory.
 
+use pagetide_core::config::SchedulerPolicy;
 use pagetide_core::units::{Cpu, IdVec, Nanos};
 use std::ops::Range;
 
 mod average;
 mod balance;
+mod eevdf;
 mod group;
 mod load;
 mod placement;
@@ -141,6 +143,7 @@ pub struct Scheduler {
     cpus: IdVec<Cpu, CpuRunQueue>,
     tasks: Vec<Option<SchedTask>>,
     groups: Vec<SchedGroup>,
+    rules: SchedulerPolicy,
     factor: u64,
     next_sequence: u64,
     next_list: u64,
@@ -154,7 +157,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// A scheduler of `cpus` idle CPUs.
-    pub fn new(cpus: u16) -> Self {
+    pub fn new(cpus: u16, rules: SchedulerPolicy) -> Self {
         assert!(cpus > 0);
         let idle = CpuRunQueue {
             queues: vec![CfsQueue::new(NICE_0_WEIGHT)],
@@ -165,6 +168,7 @@ impl Scheduler {
             cpus: vec![idle; usize::from(cpus)].into(),
             tasks: Vec::new(),
             groups: vec![SchedGroup::new(ROOT, 0)],
+            rules,
             factor: 1 + u64::from(cpus.min(FACTOR_CPUS_MAX).ilog2()),
             next_sequence: 0,
             next_list: 1,
@@ -246,7 +250,7 @@ impl Scheduler {
         if is_placed {
             self.detach_load(task);
         }
-        let shift = self.queue(cpu, group).min_vruntime - self.queue(cpu, from).min_vruntime;
+        let shift = self.origin(cpu, group) - self.origin(cpu, from);
         let moved = self.task_mut(task);
         moved.group = group;
         moved.entity.shift(if is_placed { shift } else { 0 });
@@ -295,6 +299,9 @@ impl Scheduler {
     /// `None`: the CPU is idle. It may be the same task as before.
     pub fn pick_next(&mut self, cpu: Cpu, now: Nanos) -> Option<TaskId> {
         self.catch_up(cpu, ROOT, now);
+        if self.rules == SchedulerPolicy::Linux612 {
+            self.leave_eevdf(cpu);
+        }
         let previous = self.rq_mut(cpu).current.take();
         if let Some(previous) = previous {
             self.put_previous(cpu, now);
@@ -331,6 +338,12 @@ impl Scheduler {
     pub fn yield_(&mut self, cpu: Cpu) {
         let rq = self.rq_mut(cpu);
         rq.needs_resched = rq.current.is_some();
+        if self.rules == SchedulerPolicy::Linux612 {
+            if let Some(task) = self.rq(cpu).current {
+                self.yield_eevdf(cpu, task);
+            }
+            return;
+        }
         let mut group = ROOT;
         while let Some(who) = self.queue(cpu, group).current {
             self.queue_mut(cpu, group).skip_buddy = Some(who);
@@ -405,6 +418,14 @@ impl Scheduler {
         self.put_previous(cpu, now);
         self.check_quota(cpu, self.task(task).group, now);
         self.settle(task, now);
+    }
+
+    /// Virtual time of a queue, to which the positions of its entities are relative.
+    fn origin(&self, cpu: Cpu, group: GroupId) -> i64 {
+        match self.rules {
+            SchedulerPolicy::Linux61 => self.queue(cpu, group).min_vruntime,
+            SchedulerPolicy::Linux612 => self.average_vruntime(cpu, group),
+        }
     }
 
     fn queue(&self, cpu: Cpu, group: GroupId) -> &CfsQueue {

@@ -422,6 +422,15 @@ tunables! {
                 /// word like any other.
                 Linux612 = 1, "linux-6.12";
             }
+            /// Which of its runnable tasks a CPU runs.
+            Scheduler = "scheduler" => scheduler: SchedulerPolicy = Linux61 {
+                /// The Completely Fair Scheduler (2.6.38 to 6.5): a woken task preempts the running
+                /// one if it has had less CPU time, by a millisecond and more.
+                Linux61 = 0, "linux-6.1", linux;
+                /// EEVDF (since Linux 6.6): a running task keeps the CPU until it has had a slice
+                /// of 0.7 ms and more, which ticks and wake-ups look at.
+                Linux612 = 1, "linux-6.12";
+            }
             /// Version of the cgroup interface, which changes a few decisions of reclaim.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
                 /// Groups have limits of dirty pages, and reclaim for a group does not wait for

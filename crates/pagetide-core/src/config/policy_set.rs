@@ -9,8 +9,8 @@
 use super::{
     BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, DirectReclaimPolicy,
     FallbackPolicy, FaultPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy, MglruRules, PcpPolicy,
-    PolicyChoice, SlabAccounting, SlubPolicy, SwapReadaheadPolicy, Sysctl, WatermarkPolicy,
-    ZeroPagesPolicy, ZsmallocPolicy, ZswapPolicy,
+    PolicyChoice, SchedulerPolicy, SlabAccounting, SlubPolicy, SwapReadaheadPolicy, Sysctl,
+    WatermarkPolicy, ZeroPagesPolicy, ZsmallocPolicy, ZswapPolicy,
 };
 use core::fmt;
 
@@ -129,12 +129,14 @@ sets! {
         Slub(SlubPolicy::Linux55);
     /// Every policy's default.
     Linux61(default) = "linux-6.1", since (6, 1, 0);
-    /// Linux 6.12: references through mappings with random advice are ignored (since 6.3), a
-    /// retried fault counts once (6.4), tasks in direct reclaim share one position in the walk over
-    /// groups (6.8), zswap has a list for each group (6.8), a fallback takes only the pages it needs
-    /// (6.10), zsmalloc has longer zspages (6.3), pages of zeroes are not written to swap (6.12).
-    /// With lru = mglru, generations are those of 6.12.
+    /// Linux 6.12: references through mappings with random advice are ignored and zsmalloc has
+    /// longer zspages (since 6.3), a retried fault counts once (6.4), the scheduler is EEVDF (6.6),
+    /// per-CPU lists adapt to their CPU (6.7), tasks in direct reclaim share one position in the
+    /// walk over groups and zswap has a list for each group (6.8), a fallback takes only the pages
+    /// it needs (6.10), pages of zeroes are not written to swap (6.12). With lru = mglru,
+    /// generations are those of 6.12.
     Linux612 = "linux-6.12", since (6, 12, 0),
+        PerCpuLists(PcpPolicy::Linux612), Scheduler(SchedulerPolicy::Linux612),
         Lru(LruPolicy::Linux612), Faults(FaultPolicy::Linux612),
         Fallback(FallbackPolicy::Linux612), GroupWalk(GroupWalkPolicy::Shared),
         Zswap(ZswapPolicy::Linux612), MglruRules(MglruRules::Linux612),

@@ -15,6 +15,7 @@
 
 use super::queue::EntityId;
 use super::{SchedState, Scheduler, TaskId, IMBALANCE_PCT, NICE_0_WEIGHT, WAKEUP_GRANULARITY_NS};
+use pagetide_core::config::SchedulerPolicy;
 use pagetide_core::units::{Cpu, Nanos};
 
 /// Interval at which a waker's flips are halved.
@@ -129,6 +130,15 @@ impl Scheduler {
     pub(super) fn place(&mut self, task: TaskId, cpu: Cpu, now: Nanos) {
         self.migrate(task, cpu, now);
         let group = self.task(task).group;
+        if self.rules == SchedulerPolicy::Linux612 {
+            let is_new = !self.task(task).is_placed;
+            if is_new {
+                self.begin_load(task, now);
+                self.attach_load(task);
+                self.task_mut(task).is_placed = true;
+            }
+            return self.place_by_lag(cpu, group, EntityId::Task(task), now, is_new);
+        }
         let min_vruntime = self.queue(cpu, group).min_vruntime;
         if self.task(task).is_placed {
             let least = min_vruntime - self.sleeper_credit();
@@ -162,7 +172,7 @@ impl Scheduler {
         if is_placed {
             self.detach_load(task);
         }
-        let shift = self.queue(cpu, group).min_vruntime - self.queue(from, group).min_vruntime;
+        let shift = self.origin(cpu, group) - self.origin(from, group);
         let moved = self.task_mut(task);
         moved.cpu = cpu;
         if is_placed {
@@ -200,6 +210,11 @@ impl Scheduler {
                 running = EntityId::Group(group_of_running);
                 group_of_running = self.group_of(running);
             }
+        }
+        if self.rules == SchedulerPolicy::Linux612 {
+            let takes_over = self.preempts_eevdf(cpu, group, woken, now);
+            self.rq_mut(cpu).needs_resched = takes_over;
+            return takes_over;
         }
         let running_ns = now.saturating_sub(self.rq(cpu).accounted_until);
         let vruntime = self.entity(cpu, running).vruntime_after(running_ns);

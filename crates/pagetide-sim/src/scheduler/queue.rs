@@ -13,6 +13,7 @@
 use super::average::LoadClock;
 use super::balance::Balancing;
 use super::{GroupId, SchedState, Scheduler, TaskId, LATENCY_NS, NICE_0_WEIGHT, ROOT};
+use pagetide_core::config::SchedulerPolicy;
 use pagetide_core::units::{Cpu, Nanos};
 use std::collections::BTreeSet;
 
@@ -37,6 +38,10 @@ pub(super) struct SchedEntity {
     pub(super) remainder: u64,
     /// Order among equal vruntimes.
     pub(super) sequence: u64,
+    /// Virtual time at which it has had its slice (EEVDF).
+    pub(super) deadline: i64,
+    /// Lag with which it left its queue (EEVDF).
+    pub(super) lag: i64,
 }
 
 impl SchedEntity {
@@ -47,14 +52,17 @@ impl SchedEntity {
     pub(super) fn charge(&mut self, ran_ns: Nanos) {
         let scaled = u128::from(ran_ns) * u128::from(NICE_0_WEIGHT) + u128::from(self.remainder);
         let weight = u128::from(self.weight);
-        self.shift(i64::try_from(scaled / weight).unwrap_or(i64::MAX));
+        let charged = i64::try_from(scaled / weight).unwrap_or(i64::MAX);
+        self.vruntime = self.vruntime.saturating_add(charged).min(VRUNTIME_MAX);
         self.remainder = (scaled % weight) as u64;
     }
 
     /// Moves the entity in virtual time. At the limit (after 50 days of CPU time of the lightest
     /// task, 70 years with nice 0) all are equal and run in turn.
     pub(super) fn shift(&mut self, by: i64) {
-        self.vruntime = self.vruntime.saturating_add(by).clamp(-VRUNTIME_MAX, VRUNTIME_MAX);
+        let shifted = |at: i64| at.saturating_add(by).clamp(-VRUNTIME_MAX, VRUNTIME_MAX);
+        self.vruntime = shifted(self.vruntime);
+        self.deadline = shifted(self.deadline);
     }
 
     /// Its vruntime including CPU time that is not charged yet.
@@ -78,6 +86,8 @@ pub(super) struct CfsQueue {
     pub(super) next_buddy: Option<EntityId>,
     /// An entity that yielded (`cfs_rq->skip`).
     pub(super) skip_buddy: Option<EntityId>,
+    /// The entity picked last, and its deadline then: it may run until it gets another one (EEVDF).
+    pub(super) runs_to: Option<(EntityId, i64)>,
     pub(super) load_sum: u64,
     pub(super) up_to: LoadClock,
     /// The group as an entity of its parent's queue.
@@ -184,6 +194,9 @@ impl Scheduler {
 
     /// Removes a waiting or running entity from a queue.
     fn leave(&mut self, cpu: Cpu, group: GroupId, who: EntityId) {
+        if self.rules == SchedulerPolicy::Linux612 {
+            self.note_lag(cpu, group, who);
+        }
         if self.queue(cpu, group).current == Some(who) {
             self.queue_mut(cpu, group).current = None;
         } else {
@@ -194,6 +207,7 @@ impl Scheduler {
         queue.load -= weight;
         queue.next_buddy = queue.next_buddy.filter(|buddy| *buddy != who);
         queue.skip_buddy = queue.skip_buddy.filter(|buddy| *buddy != who);
+        queue.runs_to = queue.runs_to.filter(|(running, _)| *running != who);
     }
 
     pub(super) fn enqueue(&mut self, task: TaskId, now: Nanos) {
@@ -231,11 +245,18 @@ impl Scheduler {
         self.update_share(cpu, group, now);
         if !self.queue(cpu, group).is_on_parent {
             // Place it like a waking task.
-            let placed = self.queue(cpu, parent).min_vruntime - self.sleeper_credit();
+            match self.rules {
+                SchedulerPolicy::Linux61 => {
+                    let placed = self.queue(cpu, parent).min_vruntime - self.sleeper_credit();
+                    let entity = &mut self.queue_mut(cpu, group).entity;
+                    entity.vruntime = entity.vruntime.max(placed);
+                }
+                SchedulerPolicy::Linux612 => {
+                    self.place_by_lag(cpu, parent, EntityId::Group(group), now, false);
+                }
+            }
             let was_empty = self.queue(cpu, parent).is_empty();
-            let queue = self.queue_mut(cpu, group);
-            queue.is_on_parent = true;
-            queue.entity.vruntime = queue.entity.vruntime.max(placed);
+            self.queue_mut(cpu, group).is_on_parent = true;
             self.join(cpu, parent, EntityId::Group(group));
             if was_empty {
                 self.begin_to_use_quota(cpu, parent, now);
@@ -312,7 +333,9 @@ impl Scheduler {
     /// Makes an entity the current one of its queue.
     pub(super) fn set_next(&mut self, cpu: Cpu, group: GroupId, who: EntityId, now: Nanos) {
         self.remove(cpu, group, who);
+        let deadline = self.entity(cpu, who).deadline;
         let queue = self.queue_mut(cpu, group);
+        queue.runs_to = Some((who, deadline));
         queue.current = Some(who);
         queue.skip_buddy = None;
         queue.next_buddy = queue.next_buddy.filter(|buddy| *buddy != who);

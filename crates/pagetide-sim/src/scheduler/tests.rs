@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod eevdf;
 mod groups;
 mod placement;
 mod random;
@@ -96,7 +97,7 @@ fn awake(scheduler: &mut Scheduler, task: TaskId, nice: i8, allowed: Option<Rang
 
 /// Tasks 0, 1 and so on, which are awake and may run anywhere.
 fn hogs(nr_cpus: u16, nr_tasks: TaskId) -> Scheduler {
-    let mut scheduler = Scheduler::new(nr_cpus);
+    let mut scheduler = Scheduler::new(nr_cpus, SchedulerPolicy::Linux61);
     (0..nr_tasks).for_each(|task| awake(&mut scheduler, task, 0, None));
     scheduler
 }
@@ -114,7 +115,7 @@ fn equal_hogs_share_equally() {
 /// balancing attempts out of phase.
 #[test]
 fn three_hogs_on_two_cpus_take_turns() {
-    let mut scheduler = Scheduler::new(2);
+    let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
     for task in 0..3 {
         awake(&mut scheduler, task, 0, Some(0..2));
     }
@@ -140,7 +141,7 @@ fn three_hogs_on_two_cpus_take_turns() {
 /// The waiting tasks are on a queue below the average load, because a third CPU has a heavy task.
 #[test]
 fn a_light_queue_is_taken_from_while_a_heavy_task_runs_elsewhere() {
-    let mut scheduler = Scheduler::new(3);
+    let mut scheduler = Scheduler::new(3, SchedulerPolicy::Linux61);
     awake(&mut scheduler, 0, -20, Some(0..1));
     awake(&mut scheduler, 1, 10, Some(1..2));
     awake(&mut scheduler, 2, 0, Some(2..3));
@@ -162,7 +163,7 @@ fn equal_numbers_of_hogs_stay_where_they_are() {
 
 #[test]
 fn hogs_move_only_where_they_may() {
-    let mut scheduler = Scheduler::new(2);
+    let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
     for task in 0..3 {
         awake(&mut scheduler, task, 0, Some(0..1));
     }
@@ -187,7 +188,7 @@ fn hogs_share_by_weight() {
 
 #[test]
 fn tiny_pieces_are_charged_exactly() {
-    let mut scheduler = Scheduler::new(1);
+    let mut scheduler = Scheduler::new(1, SchedulerPolicy::Linux61);
     awake(&mut scheduler, 0, -20, None);
     scheduler.pick_next(CPU0, 0);
     let before = scheduler.task(0).entity.vruntime;
@@ -297,7 +298,7 @@ fn a_woken_task_barely_behind_waits() {
 
 #[test]
 fn a_woken_task_goes_to_an_idle_cpu_its_own_first() {
-    let mut scheduler = Scheduler::new(4);
+    let mut scheduler = Scheduler::new(4, SchedulerPolicy::Linux61);
     awake(&mut scheduler, 0, 0, Some(2..3));
     assert_eq!(scheduler.pick_next(Cpu(2), 0), Some(0));
     scheduler.add_task(1, 0, None);
@@ -321,7 +322,7 @@ fn a_woken_task_goes_to_an_idle_cpu_its_own_first() {
 
 #[test]
 fn the_least_loaded_cpu_counts_weights() {
-    let mut scheduler = Scheduler::new(2);
+    let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
     awake(&mut scheduler, 0, -10, Some(0..1));
     awake(&mut scheduler, 1, 10, Some(1..2));
     awake(&mut scheduler, 2, 10, Some(1..2));
@@ -332,7 +333,7 @@ fn the_least_loaded_cpu_counts_weights() {
 
 #[test]
 fn a_cpu_without_work_pulls_the_task_that_waits_longest_off_cpu() {
-    let mut scheduler = Scheduler::new(2);
+    let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
     awake(&mut scheduler, 0, 0, Some(0..1));
     awake(&mut scheduler, 1, 0, None);
     assert_eq!(scheduler.cpu_of(1), CPU1);
@@ -390,7 +391,7 @@ fn removing_a_task_leaves_no_trace() {
 fn more_cpus_mean_longer_slices() {
     let factors = [(1, 1), (2, 2), (4, 3), (8, 4), (64, 4)];
     for (cpus, factor) in factors {
-        assert_eq!(Scheduler::new(cpus).factor, factor, "{cpus} CPUs");
+        assert_eq!(Scheduler::new(cpus, SchedulerPolicy::Linux61).factor, factor, "{cpus} CPUs");
     }
 }
 
@@ -406,7 +407,7 @@ fn many_tasks_get_the_minimum_granularity() {
 /// A task that sleeps most of the time gets the CPU soon after each wake-up, however many hogs.
 #[test]
 fn kswapd_like_sleepers_wait_less_than_hogs() {
-    let mut scheduler = Scheduler::new(1);
+    let mut scheduler = Scheduler::new(1, SchedulerPolicy::Linux61);
     for hog in 1..4 {
         awake(&mut scheduler, hog, 0, None);
     }
@@ -435,7 +436,7 @@ fn kswapd_like_sleepers_wait_less_than_hogs() {
 #[test]
 fn years_in_one_piece_are_counted() {
     const YEAR: Nanos = 365 * 24 * 3_600_000 * MS;
-    let mut scheduler = Scheduler::new(2);
+    let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
     let group = scheduler.add_group(ROOT);
     scheduler.set_weight(group, 1, 0);
     for (task, nice, group) in [(0, 19, group), (1, 0, ROOT), (2, -20, group), (3, 0, ROOT)] {

@@ -8,6 +8,7 @@
 
 use super::queue::EntityId;
 use super::{next_tick, GroupId, Scheduler, TaskId, MIN_GRANULARITY_NS, NR_LATENCY, ROOT, TICK_NS};
+use pagetide_core::config::SchedulerPolicy;
 use pagetide_core::units::{Cpu, Nanos};
 
 impl Scheduler {
@@ -17,21 +18,29 @@ impl Scheduler {
         let charged = self.task_mut(task);
         charged.stats.exec_ns += ran_ns;
         charged.entity.charge(ran_ns);
-        let mut group = charged.group;
+        let group = charged.group;
         let rq = self.rq_mut(cpu);
         let (from, until) = (rq.accounted_until, rq.accounted_until + ran_ns);
         rq.accounted_until = until;
         self.task_mut(task).ran_until = until;
         self.update_min_vruntime(cpu, group);
+        let tick = (until >= next_tick(from)).then_some(until);
+        self.account_groups(cpu, group, ran_ns, tick);
+        if tick.is_some() && self.rules == SchedulerPolicy::Linux612 {
+            self.tick_eevdf(cpu, until % TICK_NS);
+        }
+    }
+
+    /// Charges the groups of the running task. `tick`: a tick has passed.
+    fn account_groups(&mut self, cpu: Cpu, mut group: GroupId, ran_ns: Nanos, tick: Option<Nanos>) {
         if group == ROOT {
             return;
         }
-        let tick = (until >= next_tick(from)).then_some(until);
         if self.use_quota(cpu, group, ran_ns, tick) {
             self.rq_mut(cpu).needs_resched = true;
         }
         while group != ROOT {
-            if tick.is_some() {
+            if let Some(until) = tick {
                 self.catch_up(cpu, group, until);
                 self.update_share(cpu, group, until);
             }
@@ -52,7 +61,7 @@ impl Scheduler {
         if rq.needs_resched {
             return true;
         }
-        if rq.nr_running() == 1 {
+        if rq.nr_running() == 1 || self.rules == SchedulerPolicy::Linux612 {
             return false;
         }
         let tick = now / TICK_NS * TICK_NS;
@@ -129,6 +138,9 @@ impl Scheduler {
 
     /// The entity of a queue that should run (`pick_next_entity`).
     fn choose(&self, cpu: Cpu, group: GroupId) -> Option<EntityId> {
+        if self.rules == SchedulerPolicy::Linux612 {
+            return self.pick_eevdf(cpu, group, 0);
+        }
         let queue = self.queue(cpu, group);
         let mut places = queue.waiting.iter();
         let &(left_vruntime, _, left) = places.next()?;

@@ -4,7 +4,7 @@ use super::*;
 
 /// Hogs in groups: `weights` of the groups, `hogs` in each.
 fn hogs_in_groups(nr_cpus: u16, weights: &[(u64, u32)]) -> Scheduler {
-    let mut scheduler = Scheduler::new(nr_cpus);
+    let mut scheduler = Scheduler::new(nr_cpus, SchedulerPolicy::Linux61);
     let mut task = 0;
     for &(weight, hogs) in weights {
         let group = scheduler.add_group(ROOT);
@@ -70,7 +70,7 @@ fn groups_share_cpus_by_weight() {
 
 #[test]
 fn a_group_s_tasks_share_what_it_has_with_its_groups() {
-    let mut scheduler = Scheduler::new(1);
+    let mut scheduler = Scheduler::new(1, SchedulerPolicy::Linux61);
     let outer = scheduler.add_group(ROOT);
     let inner = scheduler.add_group(outer);
     scheduler.set_weight(inner, 300, 0);
@@ -155,7 +155,7 @@ fn a_quota_may_change_while_it_throttles() {
 /// The quota of a parent limits its child groups.
 #[test]
 fn a_quota_holds_for_groups_within() {
-    let mut scheduler = Scheduler::new(2);
+    let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
     let outer = scheduler.add_group(ROOT);
     let inner = scheduler.add_group(outer);
     scheduler.set_quota(outer, Some(CpuQuota { quota_ns: 30 * MS, period_ns: 100 * MS }), 0);
@@ -175,7 +175,7 @@ fn a_quota_holds_for_groups_within() {
 fn random_groups_keep_the_promises() {
     let run = |seed| {
         let mut prng = SplitMix64::new(seed);
-        let mut scheduler = Scheduler::new(3);
+        let mut scheduler = Scheduler::new(3, SchedulerPolicy::Linux61);
         let groups = [ROOT, scheduler.add_group(ROOT), scheduler.add_group(ROOT)];
         let groups = [groups[0], groups[1], groups[2], scheduler.add_group(groups[1])];
         (0..10).for_each(|task| scheduler.add_task(task, (task as i8 % 5) * 4 - 8, None));

@@ -4,7 +4,7 @@ use super::*;
 
 /// Two hogs on two CPUs, and a task that sleeps on the first hog's CPU.
 fn two_hogs_and_a_sleeper() -> Scheduler {
-    let mut scheduler = Scheduler::new(2);
+    let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
     awake(&mut scheduler, 0, 0, Some(0..1));
     awake(&mut scheduler, 1, 0, Some(1..2));
     scheduler.add_sleeper(2, 0, None);
@@ -63,7 +63,7 @@ fn a_waker_draws_a_sleeper_from_a_cpu_with_more_load() {
 
 #[test]
 fn an_idle_cpu_is_better_than_a_waker_s() {
-    let mut scheduler = Scheduler::new(4);
+    let mut scheduler = Scheduler::new(4, SchedulerPolicy::Linux61);
     awake(&mut scheduler, 0, 0, Some(0..1));
     awake(&mut scheduler, 1, 0, Some(1..2));
     scheduler.add_sleeper(2, 0, Some(0..3));
@@ -82,7 +82,7 @@ fn an_idle_cpu_is_better_than_a_waker_s() {
 /// A load is an average: a task that is awake half of the time has half its weight.
 #[test]
 fn loads_are_averages() {
-    let mut scheduler = Scheduler::new(2);
+    let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
     awake(&mut scheduler, 0, 0, Some(0..1));
     let mut now = 0;
     while now < 2_000 * MS {
@@ -127,7 +127,7 @@ fn a_load_goes_with_its_task() {
 #[test]
 fn hot_tasks_stay() {
     for (break_ns, moves) in [(PIECE_NS, false), (2 * MS, true)] {
-        let mut scheduler = Scheduler::new(2);
+        let mut scheduler = Scheduler::new(2, SchedulerPolicy::Linux61);
         awake(&mut scheduler, 0, 0, Some(0..1));
         awake(&mut scheduler, 2, 0, Some(1..2));
         scheduler.add_task(1, 0, None);

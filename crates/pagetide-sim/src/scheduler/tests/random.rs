@@ -6,9 +6,9 @@ use super::*;
 /// long while a task that it may run waits, no task starves, and runs of a seed are equal.
 #[test]
 fn random_histories_keep_the_promises() {
-    let run = |seed| {
+    let run = |seed, rules| {
         let mut prng = SplitMix64::new(seed);
-        let mut scheduler = Scheduler::new(4);
+        let mut scheduler = Scheduler::new(4, rules);
         for task in 0..12u32 {
             let allowed = match task % 4 {
                 0 => Some(0..2),
@@ -57,8 +57,10 @@ fn random_histories_keep_the_promises() {
         }
         history
     };
-    assert_eq!(run(1), run(1));
-    assert_ne!(run(1), run(2));
+    for &rules in SchedulerPolicy::ALL {
+        assert_eq!(run(1, rules), run(1, rules));
+        assert_ne!(run(1, rules), run(2, rules));
+    }
 }
 
 /// Time for which each CPU has been idle while a task that it may run waited on another CPU.

@@ -92,7 +92,7 @@ impl SimCpus {
     pub fn new(setup: &Setup, machine: &Machine, tasks: &[SimTask]) -> SimCpus {
         let cpus = setup.machine.cpus;
         let numbers = ThreadNumbers { nr_tasks: tasks.len(), nr_nodes: machine.nr_nodes() };
-        let mut scheduler = Scheduler::new(cpus);
+        let mut scheduler = Scheduler::new(cpus, machine.config.scheduler);
         for (id, task) in tasks.iter().enumerate() {
             scheduler.add_task(id as TaskId, setup.tasks[task.leader].settings.nice, None);
         }
