@@ -364,6 +364,33 @@ fn csv_reads_columns_by_number() {
     assert_eq!((got.summary.input_records, got.summary.skipped), (5, 1));
 }
 
+/// Columns of the cache traces of Twitter: time, key, size of the key, size of the value, client,
+/// operation, time to live.
+#[test]
+fn csv_reads_the_columns_of_a_cache_trace() {
+    let text = "0,q:q:1:8WTfjZU14ee,17,213,4,get,0\n\
+                0,yDqF:3q:1AJrrJ1nnCJKKrnGx1A,27,5000,5,set,86400\n\
+                1,q:q:1:8WTfjZU14ee,17,213,4,gets,0\n\
+                1,q:q:1:8WTfjZU14ee,17,0,4,delete,0\n\
+                2,yDqF:3q:1AJrrJ1nnCJKKrnGx1A,27,5000,6,incr,0\n\
+                2,missing,7,0,6,get,0\n";
+    let options = csv("time-col=1,obj-id-col=2,obj-size-col=4,op-col=6");
+    let got = run("csv", Format::Csv, text.as_bytes(), &options).unwrap();
+    let records: Vec<_> = got.records.iter().map(|r| (r.page, r.kinds, r.time)).collect();
+    let both = AccessKinds::READ.union(AccessKinds::WRITE);
+    let second = 1_000_000_000;
+    let expected = [
+        (0, AccessKinds::READ, 0),
+        (1, AccessKinds::WRITE, 0),
+        (2, AccessKinds::WRITE, 0),
+        (0, AccessKinds::READ, second),
+        (1, both, second),
+        (2, both, 0),
+    ];
+    assert_eq!(records, expected);
+    assert_eq!((got.summary.input_records, got.summary.skipped), (6, 2));
+}
+
 #[test]
 fn csv_guesses_delimiter_and_header() {
     for text in
