@@ -437,7 +437,7 @@ class Policy(_Table):
     """Events that count as a page fault. Default: linux-6.1."""
     group_walk: Literal["whole", "shared"] | None = None
     """How a reclaimer walks the groups. Default: whole."""
-    groups: Literal["linux"] | None = None
+    groups: Literal["linux", "refaults-last"] | None = None
     """A policy registered by the program: it chooses the groups to reclaim from."""
     kernel: Literal[
         "linux-2.6.37", "linux-3.3", "linux-3.16", "linux-4.5", "linux-4.6", "linux-4.8", "linux-5.4",
@@ -466,7 +466,7 @@ class Policy(_Table):
     mglru_tiers: Literal["on", "off"] | None = None
     """Whether refaults protect tiers of pages that read() and write() use often (get_tier_idx). For policy
     lru = mglru. Default: on."""
-    pages: Literal["linux"] | None = None
+    pages: Literal["linux", "fifo", "lfu", "lhd", "mru", "s3-fifo"] | None = None
     """A policy registered by the program: it chooses the pages to evict."""
     per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None
     """How large per-CPU lists are, and how fast they drain. Default: linux-6.1."""
@@ -807,25 +807,37 @@ class _Workload(_Task):
 
 
 class FileWrite(_Workload, workload="file-write"):
-    """A task, or a phase of one, with the workload `file-write`. Appends to a file with write() calls, like
-    dd."""
+    """A task, or a phase of one, with the workload `file-write`. Writes a file with write() calls: appends
+    like dd, or overwrites blocks in an order."""
     file: str
-    """File to append to."""
+    """File to write to."""
     block: Size | None = None
     """Size of a call (default 64KiB)."""
+    exponent: float | None = None
+    """Exponent of order zipf (default 1.0)."""
+    order: Literal["sequential", "scattered", "random", "zipf"] | None = None
+    """Order in which blocks are overwritten (default: appends)."""
     total: Size | None = None
     """Bytes to write (default: until the task is stopped)."""
 
 
 class FileRead(_Workload, workload="file-read"):
-    """A task, or a phase of one, with the workload `file-read`. Reads a file with read() calls from its
-    start, and wraps around at its end."""
+    """A task, or a phase of one, with the workload `file-read`. Reads a file with read() calls, from start to
+    end and again, or blocks in another order."""
     file: str
     """File to read."""
     block: Size | None = None
     """Size of a call (default 64KiB)."""
+    exponent: float | None = None
+    """Exponent of order zipf (default 1.0)."""
+    log: str | None = None
+    """File to which these calls append instead."""
+    order: Literal["sequential", "scattered", "random", "zipf"] | None = None
+    """Order of the blocks (default sequential)."""
     total: Size | None = None
     """Bytes to read (default: the whole file once)."""
+    write_percent: int | None = None
+    """Share of the calls that write the block (default 0)."""
 
 
 class MappedRead(_Workload, workload="mapped-read"):

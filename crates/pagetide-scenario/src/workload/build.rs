@@ -5,14 +5,13 @@
 
 use super::prelude::*;
 use super::blocks::{BlockAllocs, BlockAllocator, ORDER_MAX};
+use super::calls::BlockCalls;
 use super::cursor::Cursor;
 use super::file_read::read;
 use super::file_write::append;
-use super::modulo::Scatter;
 use super::objects::Units;
+use super::order::PageOrder;
 use crate::model::object_mix::ObjectMix;
-use crate::draws::prng::SplitMix64;
-use crate::draws::zipf::Zipf;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -185,14 +184,14 @@ impl WorkloadSpec for Build {
             stages.push(read(planner, file, bytes, BUILD_BLOCK));
         }
         if let Some((file, bytes)) = self.headers {
-            stages.push(pieces(planner, PopularPieces::HEADERS, file, bytes));
+            stages.push(pieces(planner, (file, bytes), (HEADER_PIECE, 0), "headers"));
         }
         stages.push(PhaseStage::Trace { path: self.trace.clone(), passes: 1, advice: None });
         if let Some((file, bytes)) = self.objects {
             stages.push(append(planner, file, Some(bytes), BUILD_BLOCK));
         }
         if let Some((file, bytes)) = self.metadata {
-            stages.push(pieces(planner, PopularPieces::METADATA, file, bytes));
+            stages.push(pieces(planner, (file, bytes), (METADATA_BLOCK, 100), "metadata"));
         }
         stages.extend((blocks > 0).then(|| BlockAllocator::free(blocks)));
         stages.extend(self.mix.is_some().then_some(PhaseStage::EndBeside));
@@ -289,62 +288,15 @@ impl BuildPart<'_> {
     }
 }
 
-/// Pieces of a file with a Zipf distribution of use.
-#[derive(Clone, Copy, Debug)]
-struct PopularPieces {
-    /// Name of the generator that draws them.
+/// Reads or writes `left` bytes of a file in whole pieces, by popularity.
+fn pieces(
+    planner: &mut Planner<'_>,
+    (file, left): (usize, u64),
+    (block, write_percent): (u64, u32),
     draws: &'static str,
-    /// Bytes of a piece.
-    piece: u64,
-    write: bool,
-}
-
-impl PopularPieces {
-    const HEADERS: PopularPieces = PopularPieces { draws: "headers", piece: HEADER_PIECE, write: false };
-    const METADATA: PopularPieces = PopularPieces { draws: "metadata", piece: METADATA_BLOCK, write: true };
-}
-
-/// Reads or writes `left` bytes of a file in whole pieces.
-fn pieces(planner: &mut Planner<'_>, of: PopularPieces, file: usize, left: u64) -> PhaseStage {
-    let size = planner.file_sizes[file];
-    let zipf = planner.zipf(size.div_ceil(of.piece), EXPONENT);
-    PhaseStage::run(move |state, _| {
-        let (zipf, prng) = (Arc::clone(&zipf), state.draws(of.draws));
-        let scatter = Scatter::new(size.div_ceil(of.piece));
-        Box::new(Pieces { of, file, size, left, prng, scatter, zipf }).into()
-    })
-}
-
-/// Generates read() or write() calls of whole pieces, drawn by popularity.
-#[derive(Debug)]
-struct Pieces {
-    of: PopularPieces,
-    file: usize,
-    size: u64,
-    left: u64,
-    prng: SplitMix64,
-    scatter: Scatter,
-    /// Ranks of the pieces.
-    zipf: Arc<Zipf>,
-}
-
-impl Generator for Pieces {
-    fn next_op(&mut self) -> Option<Op> {
-        if self.left == 0 {
-            return None;
-        }
-        let PopularPieces { piece, write, .. } = self.of;
-        let offset = self.scatter.page(self.zipf.draw(&mut self.prng) - 1) * piece;
-        // The last piece of the file may be short, and so may the last call of a unit.
-        let len = piece.min(self.size - offset).min(self.left);
-        self.left -= len;
-        let file = self.file;
-        Some(if write { Op::Write { file, offset, len } } else { Op::Read { file, offset, len } })
-    }
-
-    fn end(self: Box<Self>, state: &mut ProgramState) {
-        state.keep_draws(self.of.draws, self.prng);
-    }
+) -> PhaseStage {
+    let order = PageOrder::Zipf { exponent_hundredths: EXPONENT };
+    BlockCalls { file, block, order, write_percent, log: None, draws }.stage(planner, Some(left))
 }
 
 /// Generates read() calls of the objects that a link takes, each once, in the order of writing.

@@ -1,7 +1,12 @@
-//! `workload = "file-read"`: reads a file with read() calls, and wraps around at its end.
+//! `workload = "file-read"`: reads a file with read() calls: from start to end, and again, or blocks
+//! in another order.
 
 use super::prelude::*;
+use super::calls::{check_call_order, BlockCalls};
+use super::order::PageOrder;
 use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
+use crate::load::decode::Hundredths;
+use crate::names::OrderKind;
 
 table! {
     /// Reads a file with read() calls.
@@ -12,6 +17,14 @@ table! {
         total: Spanned<Size>,
         /// Size of a call (default 64KiB).
         block: Spanned<Size> = DEFAULT_BLOCK,
+        /// Order of the blocks (default sequential).
+        order: Spanned<OrderKind>,
+        /// Exponent of order zipf (default 1.0).
+        exponent: Spanned<Hundredths>,
+        /// Share of the calls that write the block (default 0).
+        write_percent: Spanned<Int<0, 100>> = Int(0),
+        /// File to which these calls append instead.
+        log: Spanned<NameKey>,
     }
 }
 
@@ -23,6 +36,12 @@ pub struct FileReadWorkload {
     pub bytes: u64,
     /// Bytes per call.
     pub block: u64,
+    pub order: PageOrder,
+    /// Share of the calls that write.
+    pub write_percent: u32,
+    /// The file to which they append, index into [`Setup::files`](crate::model::Setup::files);
+    /// `None`: they overwrite the block.
+    pub log: Option<usize>,
 }
 
 impl WorkloadSpec for FileReadWorkload {
@@ -34,15 +53,39 @@ impl WorkloadSpec for FileReadWorkload {
         check_block(&keys.block, sink);
         let size = phases.not_empty(file, name, sink)?;
         let bytes = keys.total.as_ref().map_or(size, |total| total.value.0);
-        Some(FileReadWorkload { file, bytes, block: keys.block().0 })
+        let block = keys.block();
+        let order = check_call_order(&keys.order, &keys.exponent, (size, block), sink)?;
+        let write_percent = keys.write_percent().into();
+        let log = match &keys.log {
+            Some(log) => {
+                if write_percent == 0 {
+                    let hint = "add write_percent = 50, for example, or leave out `log`";
+                    sink.hinted(log.span, "no call writes to this `log`", hint);
+                    return None;
+                }
+                let file = phases.files.names.find(log, sink)?;
+                phases.check_growth(file, bytes, log.span, sink);
+                Some(file)
+            }
+            None => None,
+        };
+        Some(FileReadWorkload { file, bytes, block: block.0, order, write_percent, log })
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
-        vec![read(planner, self.file, self.bytes, self.block)]
+        let FileReadWorkload { file, bytes, block, order, write_percent, log } = *self;
+        if order == PageOrder::Sequential && write_percent == 0 {
+            return vec![read(planner, file, bytes, block)];
+        }
+        let calls = BlockCalls { file, block, order, write_percent, log, draws: "reads" };
+        vec![calls.stage(planner, Some(bytes))]
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
-        each(&mut self.file, false);
+        each(&mut self.file, self.write_percent > 0 && self.log.is_none());
+        if let Some(log) = &mut self.log {
+            each(log, true);
+        }
     }
 }
 

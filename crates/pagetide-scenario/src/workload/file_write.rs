@@ -1,22 +1,31 @@
-//! `workload = "file-write"`: appends to a file with write() calls, like dd.
+//! `workload = "file-write"`: appends to a file with write() calls, like dd, or overwrites blocks of
+//! it in an order.
 
 use super::prelude::*;
+use super::calls::{check_call_order, BlockCalls};
+use super::order::PageOrder;
 use crate::op::FILE_SIZE_MAX;
 use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
+use crate::load::decode::Hundredths;
+use crate::names::OrderKind;
 
 table! {
-    /// Appends to a file with write() calls.
+    /// Appends to a file with write() calls, or overwrites its blocks.
     FileWriteKeys of "workload file-write" {
-        /// File to append to.
+        /// File to write to.
         file: Spanned<NameKey> => required "\"data\"",
         /// Bytes to write (default: until the task is stopped).
         total: Spanned<Size>,
         /// Size of a call (default 64KiB).
         block: Spanned<Size> = DEFAULT_BLOCK,
+        /// Order in which blocks are overwritten (default: appends).
+        order: Spanned<OrderKind>,
+        /// Exponent of order zipf (default 1.0).
+        exponent: Spanned<Hundredths>,
     }
 }
 
-/// write() calls that start at the end of the file.
+/// write() calls that start at the end of the file, or overwrite blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileWriteWorkload {
     /// Index into [`Setup::files`](crate::model::Setup::files).
@@ -25,23 +34,44 @@ pub struct FileWriteWorkload {
     pub bytes: Option<u64>,
     /// Bytes per call.
     pub block: u64,
+    /// The order of the blocks that are overwritten; `None`: appends.
+    pub order: Option<PageOrder>,
 }
 
 impl WorkloadSpec for FileWriteWorkload {
     type Keys = FileWriteKeys;
 
     fn check(keys: &FileWriteKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
-        let file = phases.files.names.find(keys.file(sink)?, sink)?;
+        let name = keys.file(sink)?;
+        let file = phases.files.names.find(name, sink)?;
         check_block(&keys.block, sink);
-        if let Some(total) = &keys.total {
-            phases.check_growth(file, total.value.0, total.span, sink);
-        }
+        let block = keys.block();
+        let order = match &keys.order {
+            Some(_) => {
+                let size = phases.not_empty(file, name, sink)?;
+                Some(check_call_order(&keys.order, &keys.exponent, (size, block), sink)?)
+            }
+            None => {
+                check_call_order(&None, &keys.exponent, (0, block), sink)?;
+                if let Some(total) = &keys.total {
+                    phases.check_growth(file, total.value.0, total.span, sink);
+                }
+                None
+            }
+        };
         let bytes = keys.total.as_ref().map(|total| total.value.0);
-        Some(FileWriteWorkload { file, bytes, block: keys.block().0 })
+        Some(FileWriteWorkload { file, bytes, block: block.0, order })
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
-        vec![append(planner, self.file, self.bytes, self.block)]
+        let FileWriteWorkload { file, bytes, block, order } = *self;
+        vec![match order {
+            None => append(planner, file, bytes, block),
+            Some(order) => {
+                let (write_percent, log, draws) = (100, None, "writes");
+                BlockCalls { file, block, order, write_percent, log, draws }.stage(planner, bytes)
+            }
+        }]
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {

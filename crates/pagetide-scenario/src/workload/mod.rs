@@ -12,11 +12,12 @@
 //! * `computing`: CPU time of the program after each access.
 //! * `watching`: looks and rests of watchers.
 //! * `part`: a part of a region that a phase names.
-//! * `walk`, `order`: the orders of pages; `hotspot`: hot and cold accesses; `blocks`, `objects`,
-//!   `making`: kernel memory of several workloads; `replay`: a page trace as operations; `modulo`:
-//!   remainders and the scattering permutation.
+//! * `walk`, `order`: the orders of pages; `calls`: read() and write() in these orders; `hotspot`:
+//!   hot and cold accesses; `blocks`, `objects`, `making`: kernel memory of several workloads;
+//!   `replay`: a page trace as operations; `modulo`: remainders and the scattering permutation.
 
 mod blocks;
+mod calls;
 mod computing;
 mod cursor;
 mod hotspot;
@@ -238,9 +239,9 @@ impl Workload {
 }
 
 workloads! {
-    /// Appends to a file with write() calls, like dd.
+    /// Writes a file with write() calls: appends like dd, or overwrites blocks in an order.
     FileWrite(FileWriteWorkload) = "file-write" in file_write,
-    /// Reads a file with read() calls from its start, and wraps around at its end.
+    /// Reads a file with read() calls, from start to end and again, or blocks in another order.
     FileRead(FileReadWorkload) = "file-read" in file_read,
     /// Maps a file and reads one byte of each page.
     MappedRead(MappedRead) = "mapped-read" in mapped_read,

@@ -207,8 +207,14 @@ const ZIPF_PINNED: [u64; 6] = [779, 313, 0, 509, 18, 133];
 
 #[test]
 fn writers_append_where_they_stopped() {
-    let write =
-        |bytes| Workload::FileWrite(FileWriteWorkload { file: 0, bytes: Some(bytes), block: 4096 });
+    let write = |bytes| {
+        Workload::FileWrite(FileWriteWorkload {
+            file: 0,
+            bytes: Some(bytes),
+            block: 4096,
+            order: None,
+        })
+    };
     let ops = run(vec![file("f", 100)], vec![write(5000), write(1)]);
     let writes: Vec<Op> = ops.into_iter().filter(|op| matches!(op, Op::Write { .. })).collect();
     let expected = [(100, 4096), (4196, 904), (5100, 1)];
@@ -219,23 +225,106 @@ fn writers_append_where_they_stopped() {
 #[test]
 fn an_endless_writer_stops_at_the_largest_file() {
     let size = FILE_SIZE_MAX - 8192;
-    let write = Workload::FileWrite(FileWriteWorkload { file: 0, bytes: None, block: 4096 });
+    let write =
+        Workload::FileWrite(FileWriteWorkload { file: 0, bytes: None, block: 4096, order: None });
     let ops = run(vec![file("f", size)], vec![write]);
     assert_eq!(ops.len(), 2 + 2);
 }
 
 #[test]
 fn readers_wrap_round_the_end() {
-    let read = Workload::FileRead(FileReadWorkload { file: 0, bytes: 250, block: 64 });
-    let ops = run(vec![file("f", 100)], vec![read]);
-    let reads: Vec<(u64, u64)> = ops
-        .iter()
-        .filter_map(|op| match op {
-            Op::Read { offset, len, .. } => Some((*offset, *len)),
-            _ => None,
-        })
-        .collect();
+    let read = block_reads(250, 64, PageOrder::Sequential);
+    let reads = calls(100, vec![read]);
     assert_eq!(reads, [(0, 64), (64, 36), (0, 64), (64, 36), (0, 50)]);
+}
+
+fn block_reads(bytes: u64, block: u64, order: PageOrder) -> Workload {
+    let (write_percent, log) = (0, None);
+    Workload::FileRead(FileReadWorkload { file: 0, bytes, block, order, write_percent, log })
+}
+
+/// Offsets and lengths of the calls on a file of `size` bytes.
+fn calls(size: u64, workloads: Vec<Workload>) -> Vec<(u64, u64)> {
+    let call = |op: Op| match op {
+        Op::Read { offset, len, .. } | Op::Write { offset, len, .. } => Some((offset, len)),
+        _ => None,
+    };
+    run(vec![file("f", size)], workloads).into_iter().filter_map(call).collect()
+}
+
+#[test]
+fn calls_follow_the_orders_of_pages() {
+    let zipf = PageOrder::Zipf { exponent_hundredths: 100 };
+    // 1000 blocks, the last of 10 bytes.
+    let size = 999 * 64 + 10;
+    let overwrite = |bytes, order| {
+        let order = Some(order);
+        Workload::FileWrite(FileWriteWorkload { file: 0, bytes: Some(bytes), block: 64, order })
+    };
+    let blocks = |workloads: Vec<Workload>| -> Vec<u64> {
+        calls(size, workloads).iter().map(|(offset, _)| offset / 64).collect()
+    };
+    // Each block once, and then from the first again.
+    let scattered = blocks(vec![block_reads(size + 64, 64, PageOrder::Scattered)]);
+    assert_eq!(
+        scattered,
+        pages_of(&run(Vec::new(), vec![touch("a", 1000, PageOrder::Scattered)]))
+            .into_iter()
+            .chain([0])
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        calls(size, vec![overwrite(size + 1, PageOrder::Sequential)])[999..],
+        [(63936, 10), (0, 1)]
+    );
+    for order in [PageOrder::Random, zipf] {
+        let all = calls(size, vec![block_reads(1000 * 64, 64, order)]);
+        assert_eq!(all.iter().map(|(_, len)| len).sum::<u64>(), 1000 * 64);
+        assert!(all.iter().all(|(offset, len)| offset + len <= size && offset % 64 == 0));
+        // Draws continue over phases; writes have draws of their own.
+        let draws: Vec<u64> = all[..20].iter().map(|(offset, _)| offset / 64).collect();
+        assert_eq!(blocks(vec![block_reads(5 * 64, 64, order); 4]), draws);
+        let writes = blocks(vec![overwrite(20 * 64, order)]);
+        assert_ne!(writes, draws);
+        assert_eq!(blocks(vec![overwrite(10 * 64, order), overwrite(10 * 64, order)]), writes);
+    }
+    // The first ranks are the most popular blocks.
+    let drawn = blocks(vec![block_reads(1000 * 64, 64, zipf)]);
+    let rank = |rank: u64| drawn.iter().filter(|block| **block == rank * SCATTER % 1000).count();
+    assert!((100..170).contains(&rank(0)) && (40..95).contains(&rank(1)));
+    assert_eq!(drawn[..6], CALLS_PINNED);
+}
+
+const CALLS_PINNED: [u64; 6] = [509, 418, 534, 570, 209, 339];
+
+#[test]
+fn a_share_of_the_calls_writes() {
+    let mixed = |log| {
+        let (order, write_percent) = (PageOrder::Random, 25);
+        let read =
+            FileReadWorkload { file: 0, bytes: 64_000, block: 64, order, write_percent, log };
+        let mut ops = run(vec![file("f", 6400), file("log", 10)], vec![Workload::FileRead(read)]);
+        ops.retain(|op| matches!(op, Op::Read { .. } | Op::Write { .. }));
+        ops
+    };
+    let writes = |ops: &[Op]| -> Vec<(usize, u64, u64)> {
+        let write = |op: &Op| match *op {
+            Op::Write { file, offset, len } => Some((file, offset, len)),
+            _ => None,
+        };
+        ops.iter().filter_map(write).collect()
+    };
+    let in_place = mixed(None);
+    assert_eq!(in_place.len(), 1000);
+    let written = writes(&in_place);
+    assert!((200..300).contains(&written.len()), "{}", written.len());
+    assert!(written.iter().all(|(file, ..)| *file == 0));
+    // The same calls write, one after the other, to the end of the log.
+    let logged = mixed(Some(1));
+    let appended: Vec<_> = (0..written.len() as u64).map(|at| (1, 10 + 64 * at, 64)).collect();
+    assert_eq!(writes(&logged), appended);
+    let reads = |ops: &[Op]| ops.iter().filter(|op| matches!(op, Op::Read { .. })).count();
+    assert_eq!(reads(&logged), reads(&in_place));
 }
 
 /// The generator of the reference data, in the slow and obvious way.

@@ -82,7 +82,7 @@ fn everything_can_be_written() {
     assert_eq!(setup.tasks[4].start.delay_ns, 5_000_000);
     assert_eq!((setup.tasks[3].until, setup.tasks[3].background), (Some(4), true));
     let files: Vec<&str> = setup.files.iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(files, ["data", "inodes", "log@writer.0", "log@writer.1"]);
+    assert_eq!(files, ["data", "inodes", "log@writer.0", "log@writer.1", "log@all"]);
     let phases: Vec<&str> = setup.tasks[2].phases.iter().map(|p| p.name.as_str()).collect();
     let first = [
         "fill", "pass0", "pass1", "pass2", "zipf", "set", "serve", "holes", "back", "pin",

@@ -157,8 +157,16 @@ fn workload(draw: &mut RandomDraw, files: &[File], memory: u64, number: usize) -
             file,
             bytes: Some(draw.below(block * 100)),
             block,
+            order: None,
         }),
-        1 => Workload::FileRead(FileReadWorkload { file, bytes: draw.below(block * 100), block }),
+        1 => Workload::FileRead(FileReadWorkload {
+            file,
+            bytes: draw.below(block * 100),
+            block,
+            order: PageOrder::Sequential,
+            write_percent: 0,
+            log: None,
+        }),
         2 => Workload::MappedRead(MappedRead {
             file,
             pages: mapped,
