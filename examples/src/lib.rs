@@ -1,14 +1,18 @@
-//! Policies that are not built into Pagetide: one for groups and three for pages. Copy this crate to
+//! Policies that are not built into Pagetide: one for groups and five for pages. Copy this crate to
 //! start your own (docs/add-a-policy.md).
 
 #![forbid(unsafe_code)]
 
+pub mod fifo;
 pub mod lfu;
+pub mod lhd;
 pub mod mru;
 pub mod refaults_last;
 pub mod s3_fifo;
 
+use fifo::Fifo;
 use lfu::Lfu;
+use lhd::Lhd;
 use mru::Mru;
 use pagetide::policy::Plugins;
 use refaults_last::RefaultsLast;
@@ -18,7 +22,9 @@ use s3_fifo::S3Fifo;
 pub fn plugins() -> Plugins {
     Plugins::new()
         .groups("refaults-last", RefaultsLast::default())
+        .pages("fifo", Fifo)
         .pages("lfu", Lfu::default())
+        .pages("lhd", Lhd::default())
         .pages("mru", Mru)
         .pages("s3-fifo", S3Fifo::default())
 }

@@ -50,17 +50,27 @@ fn page_policies_hold() {
         ("group.search.memory.max", "8MiB"),
         ("group.store.memory.max", "6MiB"),
         ("task.search.total", "60MiB"),
+        ("task.store.phase.uniform.total", "8MiB"),
+        ("task.store.phase.zipf.total", "32MiB"),
     ];
     let scenario = shortened("page-policies.toml", &sets);
     let refaults = |variant: &str| {
         let record = run_audited(&scenario, variant);
         assert_eq!(record.digest, run_audited(&scenario, variant).digest, "{variant}");
         assert_eq!(record.notes, Vec::<String>::new(), "{variant}");
-        record.metrics["search.workingset_refault_file"].value
+        let of = |metric: &str| record.metrics[metric].value;
+        [of("search.workingset_refault_file"), of("store.zipf.workingset_refault_file")]
     };
-    let [two_lists, s3_fifo, lfu, mru] = ["two-lists", "s3-fifo", "lfu", "mru"].map(refaults);
-    assert!(mru < 0.8 * two_lists, "{mru} refaults, {two_lists} with two lists");
-    assert!(s3_fifo <= two_lists && lfu <= 1.1 * two_lists, "{s3_fifo}, {lfu}, {two_lists}");
+    let [two_lists, fifo, s3_fifo, lhd, lfu, mru] =
+        ["two-lists", "fifo", "s3-fifo", "lhd", "lfu", "mru"].map(refaults);
+    let [search, store] = two_lists;
+    assert!(mru[0] < 0.8 * search, "{mru:?} refaults, {two_lists:?} with two lists");
+    assert!(s3_fifo[0] <= search && lfu[0] <= 1.1 * search, "{s3_fifo:?}, {lfu:?}, {two_lists:?}");
+    // A popular record is read often, which FIFO does not see.
+    assert!(lhd[1] < 0.95 * fifo[1] && lhd[0] < 0.8 * search, "{lhd:?}, {fifo:?}, {two_lists:?}");
+    for policy in [s3_fifo, lfu] {
+        assert!(policy[1] < store && policy[1] < fifo[1], "{policy:?}, {fifo:?}, {two_lists:?}");
+    }
 }
 
 #[test]
@@ -72,7 +82,7 @@ fn the_command_knows_the_policy() {
     };
     command("list").succeeds().says(&[
         "policy.groups may be linux, refaults-last",
-        "policy.pages may be linux, lfu, mru, s3-fifo",
+        "policy.pages may be linux, fifo, lfu, lhd, mru, s3-fifo",
     ]);
     command("schema").succeeds().prints(&["\"refaults-last\""]);
     let checked = command("check refaults-last.toml").succeeds().stdout;
