@@ -126,7 +126,7 @@ pub trait Owners: State + Sized {
         self.referenced(at, mapcount, huge, within)
     }
 
-    /// Walks the page tables of a group's tasks.
+    /// Walks the page tables of a group's next task.
     fn walk_tables(&mut self, _walk: &mut TableWalk<'_>) {}
 
     /// Removes the page's entries. If any entry remains afterwards, the page is pinned.

@@ -70,28 +70,30 @@ impl Processes {
         vmas.filter(|vma| can_swap || vma.backing != Backing::Anon).map(|vma| vma.nr_present).sum()
     }
 
-    /// Walks the page tables of a group's tasks.
+    /// Walks the page tables of the group's next task.
     pub(super) fn walk_tables_of_group(&mut self, walk: &mut TableWalk<'_>) {
-        walk.found.first_new = walk.first_new;
-        for at in 0..self.living.len() {
+        let from = self.living.partition_point(|mm| self.mms[*mm].generation < walk.from);
+        for at in from..self.living.len() {
             let id = self.living[at];
             let mm = &self.mms[id];
-            if mm.memcg != walk.memcg {
+            if mm.memcg != walk.memcg
+                || self.nr_walked_pages(mm, walk.can_swap) < TableWalk::LEAST_PAGES
+            {
                 continue;
             }
             let is_new = mm.generation >= walk.first_new;
-            walk.found.first_new = walk.found.first_new.max(mm.generation + 1);
-            if self.nr_walked_pages(mm, walk.can_swap) < TableWalk::LEAST_PAGES {
-                continue;
-            }
-            walk.found.has_walked = true;
-            let vmas = self.mms[id].vmas.clone();
+            walk.found.walked = Some(mm.generation);
+            let vmas = mm.vmas.clone();
             for vma in vmas {
                 if self.vmas[vma].is_walked(walk.can_swap) {
                     self.walk_mapping(vma, is_new, walk);
                 }
             }
+            return;
         }
+        let mut living = self.living.iter().rev().map(|id| &self.mms[*id]);
+        let youngest = living.find(|mm| mm.memcg == walk.memcg);
+        walk.found.first_new = walk.first_new.max(youngest.map_or(0, |mm| mm.generation + 1));
     }
 
     fn walk_mapping(&mut self, id: VmaId, is_new: bool, walk: &mut TableWalk<'_>) {

@@ -226,6 +226,51 @@ fn walks_find_huge_pages_in_use() {
     }
 }
 
+/// Rounds of `nr` reclaimers, which take turns, until a group of so many tasks has a new generation.
+fn rounds_to_age(tasks: usize, nr: usize) -> usize {
+    let mut world = world(Config { mglru: MglruRules::Linux612, ..config() });
+    let memcg = world.group(Machine::ROOT, &[]);
+    let shared = world.create_file(128 * PAGE_SIZE, true);
+    for _ in 0..tasks {
+        let mm = world.machine.create_mm(memcg).unwrap();
+        let vma = world.map(mm, Backing::File(shared), 128, Advice::Normal);
+        read_all(&mut world, mm, vma, 0..128);
+    }
+    let youngest = |world: &TestWorld| -> u64 {
+        let text = world.machine.lru_gen(world.now);
+        text.lines().last().unwrap().split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let before = youngest(&world);
+    let mut calls: Vec<ProcessCall> = (0..nr)
+        .map(|_| {
+            let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+            let write = world.machine.write_group_control(memcg, "memory.reclaim", "400K");
+            let (write, effects) = write.unwrap();
+            effects.discard();
+            ProcessCall::group_write(mm, NodeId(0), write.unwrap())
+        })
+        .collect();
+    for rounds in 1..1000 {
+        for call in &mut calls {
+            world.step(call);
+            let now = youngest(&world);
+            assert!(now <= before + 1, "two generations for one walk");
+            if now > before {
+                return rounds;
+            }
+        }
+    }
+    panic!("no new generation");
+}
+
+#[test]
+fn reclaimers_share_a_walk() {
+    let rounds = |tasks| [1, 2].map(|nr| rounds_to_age(tasks, nr));
+    let ([alone, two], [alone_of_8, two_of_8]) = (rounds(4), rounds(8));
+    assert_eq!(alone_of_8, alone + 4, "a step for each address space");
+    assert_eq!(two_of_8, two + 2, "each of two takes every other address space");
+}
+
 /// Writes commands to `lru_gen`.
 fn write_lru_gen(world: &mut TestWorld, mm: MmId, text: &str) -> Outcome {
     world.drive(&mut ProcessCall::lru_gen(mm, NodeId(0), LruGenWrite::read(text).unwrap()))

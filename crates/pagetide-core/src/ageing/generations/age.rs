@@ -3,8 +3,11 @@
 //! Linux: `should_run_aging`, `try_to_inc_max_seq`, `inc_max_seq`, `inc_min_seq`,
 //! `try_to_inc_min_seq`, `lru_gen_age_node` (mm/vmscan.c, 6.1).
 //!
-//! Difference from Linux: a walk over page tables is one step, so two reclaimers never walk the
-//! tables of one group at the same time, and none waits for the other.
+//! From Linux 6.4 on, reclaimers of a group share a walk: each takes the next address space, and the
+//! one that finds none left begins the new generation ([`Manager::walk_on`]).
+//!
+//! Difference from Linux: before 6.4, and for a command, a walk is one step. There the reclaimers
+//! that take part in a walk wait for its end.
 
 use super::limits::{MAX_NR_GENS, MIN_LRU_BATCH, MIN_NR_GENS};
 use super::table_walk::TableWalk;
@@ -154,22 +157,47 @@ impl<O: Owners> Manager<O> {
     /// Looks for used pages in the page tables of a group, and begins a new generation with them
     /// (Linux `try_to_inc_max_seq`). `force`: reads tables that the filter lacks, too.
     pub(crate) fn age_group(&mut self, memcg: MemcgId, ctx: &Ctx, can_swap: bool, force: bool) {
-        if self.era.walks_tables || force {
-            self.walk_group(memcg, ctx, can_swap, force);
-            self.step.mm_walk = Some(can_swap);
-            if ctx.asker.is_none() {
-                self.mem.pgdat[ctx.node].mm_walk_can_swap = can_swap;
-            }
-        } else if let Some(generations) = self.groups.generations_mut(memcg, ctx.node) {
-            generations.walks.first_new = 0;
-        }
+        while self.walk_next(memcg, ctx, can_swap, force) {}
         self.inc_max_seq(memcg, ctx, can_swap);
     }
 
-    fn walk_group(&mut self, memcg: MemcgId, ctx: &Ctx, can_swap: bool, force: bool) {
+    /// One step of an ageing that several reclaimers share. `seq`: the youngest generation when this
+    /// reclaimer began with it. Returns whether the new generation has begun, and by this reclaimer;
+    /// `None`: there is more to walk (Linux `try_to_inc_max_seq` from 6.4 on).
+    pub(super) fn walk_on(
+        &mut self,
+        memcg: MemcgId,
+        ctx: &Ctx,
+        can_swap: bool,
+        seq: u64,
+    ) -> Option<bool> {
+        let generations = self.groups.generations(memcg, ctx.node);
+        if generations.is_none_or(|generations| generations.max_seq != seq) {
+            return Some(false);
+        }
+        if self.walk_next(memcg, ctx, can_swap, false) {
+            return None;
+        }
+        self.inc_max_seq(memcg, ctx, can_swap);
+        Some(true)
+    }
+
+    /// Walks the next address space of a group. Returns whether there was one (Linux
+    /// `iterate_mm_list`, `walk_mm`).
+    fn walk_next(&mut self, memcg: MemcgId, ctx: &Ctx, can_swap: bool, force: bool) -> bool {
         let node = ctx.node;
+        if !self.era.walks_tables && !force {
+            if let Some(generations) = self.groups.generations_mut(memcg, node) {
+                (generations.walks.first_new, generations.walks.next_mm) = (0, 0);
+            }
+            return false;
+        }
+        self.step.mm_walk = Some(can_swap);
+        if ctx.asker.is_none() {
+            self.mem.pgdat[node].mm_walk_can_swap = can_swap;
+        }
         let Manager { kernel, owners } = self;
-        let Some(generations) = kernel.groups.generations(memcg, node) else { return };
+        let Some(generations) = kernel.groups.generations(memcg, node) else { return false };
         let filter = kernel
             .era
             .filters_tables
@@ -180,6 +208,7 @@ impl<O: Owners> Manager<O> {
             can_swap,
             filter: filter.filter(|_| !force),
             first_new: generations.walks.first_new,
+            from: generations.walks.next_mm,
             skips_unused: kernel.era.reads_table_use,
             table_len: kernel.mem.page_size.ptrs_per_pte(),
             pages: &kernel.mem.pages,
@@ -188,19 +217,25 @@ impl<O: Owners> Manager<O> {
         owners.walk_tables(&mut walk);
         let found = walk.found;
         kernel.mem.work.ptes_walked += found.nr_entries;
-        let Some(generations) = kernel.groups.generations_mut(memcg, node) else { return };
+        let Some(generations) = kernel.groups.generations_mut(memcg, node) else { return false };
         let to = place_of(generations.max_seq);
-        generations.walks.first_new = found.first_new;
+        let walks = &mut generations.walks;
+        let Some(walked) = found.walked else {
+            (walks.first_new, walks.next_mm) = (found.first_new, 0);
+            return false;
+        };
         let next = usize::from(generations.max_seq.is_multiple_of(2));
-        if found.has_walked {
-            generations.walks.filters[next].clear();
+        if walks.next_mm == 0 {
+            walks.filters[next].clear();
         }
+        walks.next_mm = walked + 1;
         for &table in &found.dense {
-            generations.walks.filters[next].add(table);
+            walks.filters[next].add(table);
         }
         for &pfn in &found.used {
             kernel.update_generation(pfn, memcg, node, to);
         }
+        true
     }
 
     /// kswapd ages all groups of its node before a round. Kills a task if every generation is

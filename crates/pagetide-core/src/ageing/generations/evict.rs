@@ -203,8 +203,7 @@ impl<O: Owners> Manager<O> {
             if !needs_ageing || scan.priority == DEF_PRIORITY {
                 return if is_out { 0 } else { nr_to_scan };
             }
-            self.age_group(memcg, ctx, can_swap, false);
-            scan.is_aged = true;
+            scan.walks_for = Some(generations.max_seq);
             sc.found.generations.has_open_walk |= self.era.walks_tables && sc.goal.is_global();
             return 0;
         }
@@ -268,7 +267,16 @@ impl<O: Owners> Manager<O> {
             _ => 0,
         };
         let can_swap = swappiness > 0;
-        let nr_to_scan = self.nr_to_scan(scan, memcg, can_swap, sc, ctx);
+        let nr_to_scan = match scan.walks_for {
+            Some(_) => 0,
+            None => self.nr_to_scan(scan, memcg, can_swap, sc, ctx),
+        };
+        if let Some(seq) = scan.walks_for {
+            let Some(is_aged) = self.walk_on(memcg, ctx, can_swap, seq) else {
+                return ScanBatch::Aged;
+            };
+            scan.is_aged = is_aged;
+        }
         if nr_to_scan == 0 {
             return ScanBatch::Done;
         }

@@ -30,6 +30,8 @@ pub(crate) struct GenerationScan {
     pub(super) last: Option<(u64, u64)>,
     /// A walk over page tables is open: whether it looks at anonymous pages.
     pub(super) walk: Option<bool>,
+    /// It takes part in a walk that will end this youngest generation.
+    pub(super) walks_for: Option<u64>,
 }
 
 impl GenerationScan {
@@ -45,6 +47,7 @@ impl GenerationScan {
             has_swapped: false,
             last: None,
             walk: None,
+            walks_for: None,
         }
     }
 }

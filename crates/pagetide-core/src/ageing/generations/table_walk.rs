@@ -21,7 +21,7 @@ pub(crate) const fn is_dense(nr_entries: u64, nr_used: u64) -> bool {
     nr_used * ENTRIES_A_LINE >= nr_entries
 }
 
-/// A walk over the page tables of a group's tasks.
+/// A walk over the page tables of one of a group's tasks.
 #[derive(Debug)]
 pub struct TableWalk<'a> {
     /// The group of the tasks and of the pages.
@@ -34,6 +34,8 @@ pub struct TableWalk<'a> {
     pub filter: Option<&'a BloomFilter>,
     /// Address spaces with this generation or a higher one are walked without the filter.
     pub first_new: u64,
+    /// Address spaces with a lower generation were walked already.
+    pub from: u64,
     /// The hardware notes in the upper table whether a table was used, so unused tables are not
     /// read (Linux `arch_has_hw_nonleaf_pmd_young`).
     pub skips_unused: bool,
@@ -53,9 +55,9 @@ pub struct WalkedTables {
     pub dense: Vec<TableKey>,
     /// Entries read.
     pub nr_entries: u32,
-    /// Whether an address space was walked.
-    pub has_walked: bool,
-    /// Generation of the next address space.
+    /// Generation of the address space that was walked; `None`: there is none left.
+    pub walked: Option<u64>,
+    /// Generation of the next address space to be made, if none is left to walk.
     pub first_new: u64,
 }
 

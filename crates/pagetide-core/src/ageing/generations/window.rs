@@ -58,6 +58,9 @@ pub(crate) struct TableWalkState {
     /// Address spaces with this generation or a higher one are walked for the first time, without
     /// the filter.
     pub first_new: u64,
+    /// The walk in progress goes on with this address space or a younger one; 0: none has begun
+    /// (Linux `mm_state->head`).
+    pub next_mm: u64,
 }
 
 /// Place of a generation in the window (Linux `lru_gen_from_seq`).
