@@ -25,7 +25,7 @@ const CLASSES: usize = 16;
 /// Fractional bits of counts of events.
 const EVENT_BITS: u32 = 16;
 
-/// What happened to pages of a class, by age, and the estimates that follow.
+/// Hits and evictions of pages of a class, by age, and the estimates that follow.
 #[derive(Clone, Copy, Debug)]
 struct History {
     hits: [u64; AGES],
