@@ -437,7 +437,7 @@ class Policy(_Table):
     """Events that count as a page fault. Default: linux-6.1."""
     group_walk: Literal["whole", "shared"] | None = None
     """How a reclaimer walks the groups. Default: whole."""
-    groups: Literal["linux", "refaults-last"] | None = None
+    groups: Literal["linux"] | None = None
     """A policy registered by the program: it chooses the groups to reclaim from."""
     kernel: Literal[
         "linux-2.6.37", "linux-3.3", "linux-3.16", "linux-4.5", "linux-4.6", "linux-4.8", "linux-5.4",
@@ -466,10 +466,12 @@ class Policy(_Table):
     mglru_tiers: Literal["on", "off"] | None = None
     """Whether refaults protect tiers of pages that read() and write() use often (get_tier_idx). For policy
     lru = mglru. Default: on."""
-    pages: Literal["linux", "fifo", "lfu", "lhd", "mru", "s3-fifo"] | None = None
+    pages: Literal["linux"] | None = None
     """A policy registered by the program: it chooses the pages to evict."""
-    per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None
+    per_cpu_lists: Literal["linux-6.1", "linux-2.6.37", "linux-6.12"] | None = None
     """How large per-CPU lists are, and how fast they drain. Default: linux-6.1."""
+    scheduler: Literal["linux-6.1", "linux-6.12"] | None = None
+    """Which of its runnable tasks a CPU runs. Default: linux-6.1."""
     shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None
     """The effect of memory.global_shrink_priority. Default: guarded."""
     slab_accounting: Literal[
