@@ -168,8 +168,8 @@ impl Kernel {
             check!(area.counts_shadows(), "wrong counts of pages and shadows in a tree");
             cached += in_cache;
             let [tree, of_zswap] = &area.trees;
-            let has_trees = self.swap.zswap.is_some() || area.zram().is_some();
-            let is_right = tree.has_exactly(area.cache_entries().filter(|_| has_trees));
+            let has_nodes = self.swap.has_nodes(area);
+            let is_right = tree.has_exactly(area.cache_entries().filter(|_| has_nodes));
             check!(is_right, "the tree of the swap cache has other entries than the slots");
             for node in tree.objects().chain(of_zswap.objects()) {
                 self.slabs.audit_in_use(node, "a node of a tree over slots")?;

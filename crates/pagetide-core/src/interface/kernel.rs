@@ -200,6 +200,9 @@ impl Kernel {
     pub fn swapon(&mut self, area: SwapOptions) -> bool {
         self.groups.idle_groups.forget();
         let is_added = self.swap.swapon(area, self.mem.page_size, self.config.zsmalloc);
+        if is_added && self.era.keeps_swap_nodes {
+            self.swap.keep_nodes();
+        }
         self.add_pool_caches();
         is_added
     }

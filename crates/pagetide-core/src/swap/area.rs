@@ -124,6 +124,8 @@ pub struct SwapArea {
     shadow_nodes: SwapShadowNodes,
     /// The zram device that the area is on.
     pub(super) zram: Option<Box<Zram>>,
+    /// The tree of the swap cache takes memory, without zswap, too.
+    pub(super) has_nodes: bool,
     /// Kernel memory of the swap cache and of zswap, by [`SlotTreeKind`].
     pub(crate) trees: [SlotTree; 2],
 }
@@ -150,6 +152,7 @@ impl SwapArea {
             cluster_left: 0,
             cluster_used: Vec::new(),
             shadow_nodes: SwapShadowNodes::default(),
+            has_nodes: options.zram.is_some(),
             trees: Default::default(),
         }
     }

@@ -167,13 +167,25 @@ impl SwapAreas {
         (ZsPoolId(at as u32), slot.0 - self.areas[at].first)
     }
 
-    /// A tree of the slot's area, and the slot's number in it. `None`: the area is on a disk without
-    /// zswap.
+    /// The tree of the swap cache of the area added last takes memory.
+    pub(crate) fn keep_nodes(&mut self) {
+        if let Some(area) = self.areas.last_mut() {
+            area.has_nodes = true;
+        }
+    }
+
+    /// Whether the trees of an area take memory.
+    pub(crate) const fn has_nodes(&self, area: &SwapArea) -> bool {
+        self.zswap.is_some() || area.has_nodes
+    }
+
+    /// A tree of the slot's area, and the slot's number in it. `None`: the area has no nodes.
     fn tree_of(&mut self, kind: SlotTreeKind, slot: SwapSlot) -> Option<(&mut SlotTree, u32)> {
-        let has_zswap = self.zswap.is_some();
+        if !self.has_nodes(&self[slot]) {
+            return None;
+        }
         let area = &mut self[slot];
-        let has_trees = has_zswap || area.is_synchronous();
-        has_trees.then(|| (&mut area.trees[kind as usize], slot.0 - area.first))
+        Some((&mut area.trees[kind as usize], slot.0 - area.first))
     }
 
     /// The zram device of an area, if the area is one.

@@ -5,8 +5,9 @@
 //! 6.12 has the same for its entries (`zswap_trees`). The nodes have 64 places and come from the
 //! cache `radix_tree_node`, as those of files ([`crate::process`]), but no group pays for them.
 //!
-//! Differences from Linux: an area on a disk without zswap has no nodes here. They would take 0.2 %
-//! of what is swapped out. If no memory is free at once, the node gets no object; Linux does not
+//! Differences from Linux: before 6.12 an area on a disk without zswap has no nodes here. They would
+//! take 0.2 % of what is swapped out. On 6.12 they matter, because a refill for one of them can take
+//! many pages from movable blocks, and boosts the watermarks. If no memory is free at once, the node gets no object; Linux does not
 //! swap the page out. A tree has always three levels.
 //!
 //! Invariant: a node counts the entries below it, and has an object only while there are any.

@@ -187,3 +187,17 @@ fn shadows_of_swap_are_limited_by_the_pages_of_the_root() {
         "{few}, {many}; {of_root}, {of_group}"
     );
 }
+
+#[test]
+fn the_swap_cache_on_a_disk_takes_nodes_in_6_12() {
+    let pages = |lru| {
+        let mut world = TestWorld::of(32, 1, Config { lru, ..Config::default() }, 1 << 14);
+        let task = world.task(ROOT, 9000);
+        world.access_all(task, 0..9000, true);
+        world.settle_and_audit();
+        metric(&world, "nr_slab_reclaimable")
+    };
+    assert_eq!(pages(LruPolicy::Linux61), 0);
+    // At least 1000 slots are used, 64 a node, and seven nodes fit into a page of slab.
+    assert!((2..30).contains(&pages(LruPolicy::Linux612)), "{}", pages(LruPolicy::Linux612));
+}
