@@ -409,6 +409,9 @@ impl Scheduler {
     /// Takes a running task off its CPU and its queues.
     fn take_off(&mut self, task: TaskId) {
         let cpu = self.task(task).cpu;
+        if self.rules == SchedulerPolicy::Linux612 {
+            self.leave_eevdf(cpu);
+        }
         let now = self.rq(cpu).accounted_until;
         self.dequeue(task, now);
         let rq = self.rq_mut(cpu);

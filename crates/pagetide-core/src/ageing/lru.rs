@@ -40,7 +40,7 @@ impl Kernel {
         let batch = &mut self.lru_batches[cpu].add;
         batch.push(pfn);
         // A huge page does not wait: a batch of huge pages would hide too much memory from reclaim.
-        if batch.len() == full || self.mem.pages[pfn].has(PageFlags::HEAD) {
+        if batch.len() >= full || self.mem.pages[pfn].has(PageFlags::HEAD) {
             self.drain_add(cpu);
         }
     }
@@ -160,7 +160,7 @@ impl Kernel {
                 page.set(PageFlags::BATCHED);
                 let huge = page.has(PageFlags::HEAD);
                 self.lru_batches[cpu].activate.push(pfn);
-                if huge || self.lru_batches[cpu].activate.len() == full {
+                if huge || self.lru_batches[cpu].activate.len() >= full {
                     self.drain_activate(cpu);
                 }
             }
@@ -184,7 +184,7 @@ impl Kernel {
             // A huge page does not wait in a batch.
             let huge = page.has(PageFlags::HEAD);
             self.lru_batches[cpu].rotate.push(pfn);
-            if huge || self.lru_batches[cpu].rotate.len() == full {
+            if huge || self.lru_batches[cpu].rotate.len() >= full {
                 self.drain_rotate(cpu);
             }
         }

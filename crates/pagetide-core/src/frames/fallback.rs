@@ -9,8 +9,9 @@
 //!
 //! Since 6.10 (policy `fallback`) a free list holds only blocks of pageblocks of its type. A
 //! request that cannot claim a pageblock takes only the pages it needs, from the smallest block,
-//! and leaves the others on their list. So the next request falls back again. Each pageblock that
-//! it tries to claim boosts the watermarks (stable updates of 6.12, from 6.14 and 6.15).
+//! and leaves the others on their list. So the next request falls back again, and so do the other
+//! pages of a refill, without another try to claim. Each pageblock that a request tries to claim
+//! boosts the watermarks (stable updates of 6.12, from 6.14 and 6.15).
 //!
 //! CMA memory is only lent: a movable request takes free CMA blocks if its own lists are empty, and
 //! since 5.7 also while more than half of the zone's free pages are CMA. No request claims a
@@ -36,6 +37,15 @@ struct FallbackCandidate {
     mt: MigrateType,
     /// Whether the request may claim the whole pageblock.
     whole_block: bool,
+}
+
+/// What a refill of several blocks still tries (Linux `enum rmqueue_mode`, 6.12).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RefillMode {
+    /// The lists of its type, then to claim a pageblock, then to take single blocks.
+    Lists,
+    /// It has taken a single block, so only that: the lists do not change meanwhile.
+    Steals,
 }
 
 pub(crate) enum FallbackResult {
@@ -84,7 +94,8 @@ impl Zone {
                     return Some(pfn);
                 }
             }
-            if let FallbackResult::Taken(pfn) = self.steal(pages, notes, order, mt, flags)? {
+            let fallen = self.steal(pages, notes, (order, mt), flags, RefillMode::Lists)?;
+            if let FallbackResult::Taken(pfn) = fallen {
                 self.stat.add(-(1i64 << order));
                 return Some(pfn);
             }
@@ -106,9 +117,9 @@ impl Zone {
         &mut self,
         pages: &mut PageArray,
         notes: &mut FallbackLog<'_>,
-        order: Order,
-        mt: MigrateType,
+        (order, mt): (Order, MigrateType),
         flags: AllocFlags,
+        mode: RefillMode,
     ) -> Option<FallbackResult> {
         let boost = self.watermark_boost;
         let (candidate, pfn, fallen) = match self.fallback {
@@ -118,7 +129,7 @@ impl Zone {
                 self.steal_block(pages, pfn, mt, &candidate, flags);
                 (candidate, pfn, FallbackResult::OnLists)
             }
-            FallbackPolicy::Linux612 => self.claim_or_take(pages, order, mt, flags)?,
+            FallbackPolicy::Linux612 => self.claim_or_take(pages, (order, mt), flags, mode)?,
         };
         notes.vmstat.count(Event::MmPageAllocExtfrag);
         notes.events.record(TraceEvent::MmPageAllocExtfrag {
@@ -148,12 +159,13 @@ impl Zone {
     fn claim_or_take(
         &mut self,
         pages: &mut PageArray,
-        order: Order,
-        mt: MigrateType,
+        (order, mt): (Order, MigrateType),
         flags: AllocFlags,
+        mode: RefillMode,
     ) -> Option<(FallbackCandidate, Pfn, FallbackResult)> {
         let min_order = if flags.nofragment { order.max(PAGEBLOCK_ORDER) } else { order };
-        for at in (min_order..=MAX_PAGE_ORDER).rev() {
+        let tries = (mode == RefillMode::Lists).then(|| (min_order..=MAX_PAGE_ORDER).rev());
+        for at in tries.into_iter().flatten() {
             let Some(candidate) = self.fallback_of_order(at, mt) else { continue };
             if !candidate.whole_block {
                 break;

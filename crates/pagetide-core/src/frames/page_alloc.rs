@@ -482,4 +482,4 @@ fn rmqueue_buddy(
 
 mod bulk;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -19,7 +19,7 @@ use crate::config::FallbackPolicy;
 pub use crate::config::PcpPolicy;
 
 use crate::frames::buddy::clear_page;
-use crate::frames::fallback::{FallbackLog, FallbackResult};
+use crate::frames::fallback::{FallbackLog, FallbackResult, RefillMode};
 use crate::frames::gfp::{AllocFlags, MigrateType};
 use crate::frames::page::Place;
 use crate::frames::page_array::PageArray;
@@ -205,7 +205,7 @@ impl Zone {
                 let batch = zone_batchsize(managed, page_size);
                 let high = zone_highsize(low, batch, nr_cpus);
                 tuning.high_min = high;
-                tuning.high_max = zone_highsize(managed / HIGH_FRACTION, batch, nr_cpus);
+                tuning.high_max = zone_highsize(managed / HIGH_FRACTION, batch, nr_cpus).max(high);
                 (batch, high)
             }
             PcpPolicy::Linux2637 => {
@@ -215,6 +215,11 @@ impl Zone {
         };
         for pcp in &mut self.pcps {
             pcp.batch = batch;
+            if pcp.policy == policy && policy == PcpPolicy::Linux612 {
+                // Only the limits change: what the set has learnt stays.
+                (pcp.tuning.high_min, pcp.tuning.high_max) = (tuning.high_min, tuning.high_max);
+                continue;
+            }
             pcp.high = high;
             if pcp.policy != policy {
                 pcp.frees = 0;
@@ -282,6 +287,7 @@ impl Zone {
         request: PcpRequest,
     ) -> u32 {
         let PcpRequest { order, mt, flags } = request;
+        let mut mode = RefillMode::Lists;
         let want = match self.pcps[cpu].policy {
             PcpPolicy::Linux612 => self.tuned_refill(cpu, order),
             PcpPolicy::Linux61 | PcpPolicy::Linux2637 => self.pcps[cpu].refill_blocks(order),
@@ -290,7 +296,11 @@ impl Zone {
         self.stat.this_cpu = cpu;
         let mut list = core::mem::take(&mut self.pcps[cpu].lists[Pcp::list_index(order, mt)]);
         while got < want {
-            if let Some((first, nr, mt)) = self.take_run_for(pages, &request, want - got) {
+            let run = match mode {
+                RefillMode::Lists => self.take_run_for(pages, &request, want - got),
+                RefillMode::Steals => None,
+            };
+            if let Some((first, nr, mt)) = run {
                 let frames = first.idx()..first.idx() + ((nr as usize) << order);
                 for page in pages[frames].iter_mut().step_by(1 << order) {
                     page.place = Place::Pcp;
@@ -300,9 +310,10 @@ impl Zone {
                 list.extend((0..nr).map(|i| Pfn(first.0 + (i << order))));
                 got += nr;
             } else {
-                match self.steal(pages, notes, order, mt, flags) {
+                match self.steal(pages, notes, (order, mt), flags, mode) {
                     Some(FallbackResult::OnLists) => {}
                     Some(FallbackResult::Taken(pfn)) => {
+                        mode = RefillMode::Steals;
                         let page = &mut pages[pfn];
                         page.place = Place::Pcp;
                         page.private = mt as u32;
@@ -320,6 +331,9 @@ impl Zone {
         let pcp = &mut self.pcps[cpu];
         pcp.lists[Pcp::list_index(order, mt)] = list;
         pcp.count += got << order;
+        if pcp.policy == PcpPolicy::Linux612 {
+            self.note_below_high();
+        }
         got
     }
 

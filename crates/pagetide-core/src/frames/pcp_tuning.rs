@@ -8,7 +8,8 @@
 //!
 //! Difference from Linux: every machine counts as one with a large cache, which keeps a batch of
 //! pages before it returns larger blocks (`PCPF_FREE_HIGH_BATCH`). The check of the high watermark
-//! is made at refills, which are what lowers the number of free pages.
+//! is made before and after refills, which lower the number of free pages, for one page of any zone.
+//! Linux makes it at each request.
 //!
 //! Invariant: `high_min <= high <= high_max` after each use.
 
@@ -116,9 +117,13 @@ impl Zone {
         zone_watermark_ok(self, 0, mark, ZONE_MOVABLE, flags)
     }
 
+    pub(super) fn note_below_high(&mut self) {
+        self.below_high |= !self.is_above_high();
+    }
+
     /// Number of blocks for the next refill of a CPU's list.
     pub(super) fn tuned_refill(&mut self, cpu: Cpu, order: Order) -> u32 {
-        self.below_high |= !self.is_above_high();
+        self.note_below_high();
         let below_high = self.below_high;
         self.pcps[cpu].tuned_refill(order, below_high)
     }
@@ -132,7 +137,6 @@ impl Zone {
         order: Order,
         index: usize,
     ) -> u32 {
-        self.below_high |= !self.is_above_high();
         let (reclaim_active, below_high) = (self.reclaim_active, self.below_high);
         let nr = self.pcps[cpu].tuned_excess(order, reclaim_active, below_high);
         if nr == 0 {
@@ -157,7 +161,10 @@ impl Zone {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::gfp::Gfp;
     use crate::frames::pcp::{PcpPolicy, PcpTuning};
+    use crate::frames::watermark::WatermarkInputs;
+    use crate::units::NodeId;
 
     fn pcp(high_min: u32, high_max: u32) -> Pcp {
         let tuning = PcpTuning { high_min, high_max, ..PcpTuning::default() };
@@ -197,6 +204,21 @@ mod tests {
         pcp.count = 600;
         assert_eq!(pcp.tuned_excess(0, false, false), 480);
         assert_eq!(pcp.tuned_excess(0, true, false), 45, "four batches, less one");
+    }
+
+    #[test]
+    fn a_zone_may_have_a_low_watermark_above_its_eighth() {
+        let mut memory = crate::frames::page_alloc::tests::normal(8192);
+        for min_free_kbytes in [1024, 24_000] {
+            memory.setup_watermarks(&WatermarkInputs {
+                min_free_kbytes,
+                pcp: PcpPolicy::Linux612,
+                ..Default::default()
+            });
+            let pfn = memory.alloc_fast(Cpu(0), NodeId(0), 0, Gfp::HIGHUSER_MOVABLE);
+            pfn.into_iter().for_each(|pfn| memory.free_page(Cpu(0), pfn, 0));
+            memory.audit().unwrap();
+        }
     }
 
     #[test]

@@ -139,8 +139,14 @@ impl Scheduler {
 
     /// Gives the running task and its groups new deadlines where they have reached theirs
     /// (`update_deadline`). `before`: an earlier time, in ns of CPU time before the accounted one.
-    /// Returns whether another entity of such a queue waits.
-    fn renew_deadlines(&mut self, cpu: Cpu, before: Nanos, pending: Nanos) -> bool {
+    /// Returns whether an entity of such a queue waits that is not `woken`.
+    fn renew_deadlines(
+        &mut self,
+        cpu: Cpu,
+        before: Nanos,
+        pending: Nanos,
+        woken: Option<EntityId>,
+    ) -> bool {
         let Some(task) = self.rq(cpu).current else { return false };
         let (mut who, mut waits) = (EntityId::Task(task), false);
         loop {
@@ -151,7 +157,8 @@ impl Scheduler {
             if vruntime >= self.entity(cpu, who).deadline {
                 let slice = self.virtual_slice(weight);
                 self.entity_mut(cpu, who).deadline = vruntime.saturating_add(slice);
-                waits |= !self.queue(cpu, group).waiting.is_empty();
+                let mut waiting = self.queue(cpu, group).waiting.iter();
+                waits |= waiting.any(|place| Some(place.2) != woken);
             }
             if group == ROOT {
                 return waits;
@@ -162,17 +169,18 @@ impl Scheduler {
 
     /// A tick found the running task on the CPU, `late` ns before the accounted time.
     pub(super) fn tick_eevdf(&mut self, cpu: Cpu, late: Nanos) {
-        if self.renew_deadlines(cpu, late, 0) {
+        if self.renew_deadlines(cpu, late, 0, None) {
             self.rq_mut(cpu).needs_resched = true;
         }
     }
 
     /// The running task may leave its CPU.
     pub(super) fn leave_eevdf(&mut self, cpu: Cpu) {
-        self.renew_deadlines(cpu, 0, 0);
+        self.renew_deadlines(cpu, 0, 0, None);
     }
 
-    /// Whether a woken entity takes over from the running one of its queue.
+    /// Whether a woken entity takes over from the running one of its queue, or another one that has
+    /// waited for the end of the slice.
     pub(super) fn preempts_eevdf(
         &mut self,
         cpu: Cpu,
@@ -181,18 +189,31 @@ impl Scheduler {
         now: Nanos,
     ) -> bool {
         let pending = now.saturating_sub(self.rq(cpu).accounted_until);
-        self.renew_deadlines(cpu, 0, pending);
-        self.pick_eevdf(cpu, group, pending) == Some(woken)
+        let is_used_up = self.renew_deadlines(cpu, 0, pending, Some(woken));
+        is_used_up || self.pick_eevdf(cpu, group, pending) == Some(woken)
     }
 
     /// A task yields: it gives up the rest of its slice, if it is eligible (`yield_task_fair`).
     pub(super) fn yield_eevdf(&mut self, cpu: Cpu, task: TaskId) {
+        if self.rq(cpu).nr_running() == 1 {
+            return;
+        }
+        self.renew_deadlines(cpu, 0, 0, None);
         let (who, group) = (EntityId::Task(task), self.task(task).group);
         let is_eligible = self.average(cpu, group, 0).permits(self.entity(cpu, who).vruntime);
         if is_eligible {
             let entity = self.entity_mut(cpu, who);
-            entity.vruntime = entity.vruntime.max(entity.deadline);
-            self.renew_deadlines(cpu, 0, 0);
+            entity.vruntime = entity.deadline;
+            self.renew_deadlines(cpu, 0, 0, None);
+        }
+    }
+
+    /// Another entity runs now: a group that was put back may not go on with its last one.
+    pub(super) fn end_protection(&mut self, cpu: Cpu, put_back: EntityId) {
+        let mut who = put_back;
+        while let EntityId::Group(group) = who {
+            let Some((below, _)) = self.queue_mut(cpu, group).runs_to.take() else { return };
+            who = below;
         }
     }
 }

@@ -334,8 +334,11 @@ impl Scheduler {
     pub(super) fn set_next(&mut self, cpu: Cpu, group: GroupId, who: EntityId, now: Nanos) {
         self.remove(cpu, group, who);
         let deadline = self.entity(cpu, who).deadline;
+        let before = self.queue_mut(cpu, group).runs_to.replace((who, deadline));
+        if let Some((before, _)) = before.filter(|(before, _)| *before != who) {
+            self.end_protection(cpu, before);
+        }
         let queue = self.queue_mut(cpu, group);
-        queue.runs_to = Some((who, deadline));
         queue.current = Some(who);
         queue.skip_buddy = None;
         queue.next_buddy = queue.next_buddy.filter(|buddy| *buddy != who);

@@ -16,7 +16,7 @@ const NODE: NodeId = NodeId(0);
 const USER: Gfp = Gfp::HIGHUSER_MOVABLE;
 
 /// One CPU and one node with a zone Normal of this many pages.
-fn normal(pages: u64) -> Memory {
+pub(in crate::frames) fn normal(pages: u64) -> Memory {
     let mut spec = NodeSpec::default();
     spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(pages);
     Memory::new(&[spec], 1).unwrap()
@@ -139,12 +139,13 @@ fn the_first_mix_of_kinds_boosts_the_marks_and_wakes_kswapd_for_that_zone() {
 #[test]
 fn in_6_12_a_request_claims_a_pageblock_or_takes_pages_of_the_smallest_block() {
     let inputs = WatermarkInputs { fallback: FallbackPolicy::Linux612, ..Default::default() };
-    // Kernel requests try to claim both sizes of free blocks, and each attempt boosts the marks.
-    // Movable ones claim no block below order 4.
-    for (owner, other, boost) in [(USER, Gfp::KERNEL, 576), (Gfp::KERNEL, USER, 0)] {
+    let inputs = WatermarkInputs { watermark_boost_factor: 150_000, ..inputs };
+    // A request of the other kernel type tries to claim both sizes of free blocks, once for the
+    // whole refill, and each try boosts the marks. Movable ones claim no block below order 4.
+    for (other, boost) in [(Gfp::KERNEL.with(Gfp::RECLAIMABLE), 1024), (USER, 0)] {
         let mut memory = normal(16 * 1024);
         memory.setup_watermarks(&inputs);
-        let taken = take_all(&mut memory, owner);
+        let taken = take_all(&mut memory, Gfp::KERNEL);
         memory.setup_watermarks(&inputs);
         let is_free = |pfn: &&Pfn| pfn.0 % 512 == 9 || (8208..8216).contains(&pfn.0);
         taken.iter().filter(is_free).for_each(|&pfn| memory.free_page(CPU, pfn, 0));

@@ -39,6 +39,28 @@ fn a_woken_task_waits_for_a_tick_unless_the_slice_is_used_up() {
     }
 }
 
+/// Each wake-up gives the running hog a new slice before the tick looks at it.
+#[test]
+fn wake_ups_before_each_tick_do_not_starve_a_waiting_hog() {
+    let mut scheduler = with(1);
+    (0..2).for_each(|task| awake(&mut scheduler, task, 0, None));
+    scheduler.add_sleeper(2, 19, None);
+    for tick in 0..500 {
+        let woken = tick * 4 * MS + 3_900_000;
+        run_hogs(&mut scheduler, tick * 4 * MS, woken);
+        scheduler.wake(woken, 2, None);
+        run_hogs(&mut scheduler, woken, (tick + 1) * 4 * MS);
+        if scheduler.current(CPU0) == Some(2) {
+            scheduler.block(CPU0);
+            scheduler.pick_next(CPU0, (tick + 1) * 4 * MS);
+        }
+    }
+    for task in 0..2 {
+        let ms = exec_ms(&scheduler, task);
+        assert!((900..=1010).contains(&ms), "task {task}: {ms} of 2000 ms");
+    }
+}
+
 /// It slept with half of a tick of its share left, so it is served before the hog.
 #[test]
 fn a_sleeper_keeps_its_lag() {
