@@ -39,12 +39,12 @@ struct FallbackCandidate {
     whole_block: bool,
 }
 
-/// What a refill of several blocks still tries (Linux `enum rmqueue_mode`, 6.12).
+/// The sources that a refill of several blocks still tries (Linux `enum rmqueue_mode`, 6.12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RefillMode {
     /// The lists of its type, then to claim a pageblock, then to take single blocks.
     Lists,
-    /// It has taken a single block, so only that: the lists do not change meanwhile.
+    /// It has taken a single block, so only that: the lists do not change during a refill.
     Steals,
 }
 

@@ -216,7 +216,7 @@ impl Zone {
         for pcp in &mut self.pcps {
             pcp.batch = batch;
             if pcp.policy == policy && policy == PcpPolicy::Linux612 {
-                // Only the limits change: what the set has learnt stays.
+                // Only the limits change; the set stays as its CPU has made it.
                 (pcp.tuning.high_min, pcp.tuning.high_max) = (tuning.high_min, tuning.high_max);
                 continue;
             }

@@ -7,8 +7,9 @@
 //!
 //! Differences from Linux: before 6.12 an area on a disk without zswap has no nodes here. They would
 //! take 0.2 % of what is swapped out. On 6.12 they matter, because a refill for one of them can take
-//! many pages from movable blocks, and boosts the watermarks. If no memory is free at once, the node gets no object; Linux does not
-//! swap the page out. A tree has always three levels.
+//! many pages from movable blocks, and boosts the watermarks. Whether an area has nodes is decided
+//! when it is added. If no memory is free at once, the node gets no object; Linux does not swap the
+//! page out. A tree has always three levels.
 //!
 //! Invariant: a node counts the entries below it, and has an object only while there are any.
 

@@ -25,18 +25,12 @@ pub const fn held(
     Held { name, repeats, varies, beyond, why }
 }
 
-const PCP_BATCHES: &str =
-    "Since 6.7 a per-CPU list is refilled by up to 32 batches at once (480 pages here) and may keep an eighth of \
-    a zone. One refill empties the lists of movable blocks; the rest of it falls back page by page and \
-    boosts the watermarks, also of zone DMA. Not modelled.";
+const KERNEL_MEMORY: &str =
+    "The kernel allocates more for itself (requests of the block layer, inodes), and since 6.7 an \
+     allocation can take hundreds of pages from movable blocks and boost the watermarks. So kswapd \
+     frees more pages each time it wakes.";
 
-const SHADOWS: &str =
-    "As for `anon`. With two groups, the kernel counts fewer refaults of anonymous pages than half of the pages \
-    that it reads from swap; without groups it counts all. Not explained.";
-
-const QUARTERS: &str =
-    "Since 6.9 a write to memory.reclaim reclaims a quarter of the rest at a time, so it exceeds the request only \
-    a little. Not modelled.";
+const QUARTERS: &str = "A group has a few hundred file pages of the guest.";
 
 const SMALL_LISTS: &str =
     "Lists that are empty on one side, or have a few hundred pages of the guest.";
@@ -46,16 +40,16 @@ const COMPACTION: &str =
 
 /// The recorded variants with one CPU.
 pub const CASES_6_12: &[Held] = &[
-    held("anon", (46, 3.0), (77, 13.7), 22, PCP_BATCHES),
-    held("file", (24, 1.3), (23, 5.2), 5, PCP_BATCHES),
-    held("group-max", (16, 0.1), (96, 0.5), 9, SMALL_LISTS),
-    held("group-reclaim", (20, 4.3), (137, 11.1), 33, QUARTERS),
-    held("groups", (78, 3.8), (508, 10.4), 143, SHADOWS),
-    held("huge", (0, 0.0), (94, 6.6), 32, COMPACTION),
-    held("mixed", (72, 7.6), (110, 29.7), 39, PCP_BATCHES),
-    held("read-ahead", (3, 0.6), (8, 85.9), 4, PCP_BATCHES),
-    held("scan", (3, 1.9), (8, 3.6), 0, PCP_BATCHES),
-    held("swap", (20, 10.1), (59, 18.0), 15, PCP_BATCHES),
-    held("watermarks", (6, 20.0), (30, 11.5), 8, PCP_BATCHES),
-    held("zipf", (10, 2.1), (34, 64.4), 19, PCP_BATCHES),
+    held("anon", (46, 1.3), (77, 13.8), 10, KERNEL_MEMORY),
+    held("file", (24, 1.3), (23, 4.2), 5, KERNEL_MEMORY),
+    held("group-max", (16, 0.1), (96, 0.4), 9, SMALL_LISTS),
+    held("group-reclaim", (20, 0.1), (137, 2.0), 15, QUARTERS),
+    held("groups", (78, 7.1), (508, 14.4), 108, KERNEL_MEMORY),
+    held("huge", (0, 0.0), (94, 8.4), 28, COMPACTION),
+    held("mixed", (72, 7.4), (110, 48.1), 59, KERNEL_MEMORY),
+    held("read-ahead", (3, 0.4), (8, 18.4), 2, KERNEL_MEMORY),
+    held("scan", (3, 1.3), (8, 2.3), 0, KERNEL_MEMORY),
+    held("swap", (20, 9.5), (59, 16.7), 15, KERNEL_MEMORY),
+    held("watermarks", (6, 16.8), (30, 8.1), 8, KERNEL_MEMORY),
+    held("zipf", (10, 2.0), (34, 64.3), 20, KERNEL_MEMORY),
 ];

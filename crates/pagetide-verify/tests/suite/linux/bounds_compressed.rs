@@ -9,7 +9,7 @@ const SLABS: &str =
     DMA32.";
 
 const AGES: &str =
-    "As for 6.1; and the policies of 6.12 for the working set and per-CPU lists are only partly modelled.";
+    "As for 6.1; and the policies of 6.12 for the working set are only partly modelled.";
 
 const ROTATES: &str =
     "The shrinker passes over each entry once. On the kernel it comes round the list in one run and not in the \
@@ -29,8 +29,8 @@ pub const COMPRESSED_6_1: &[Held] = &[
 
 /// The cases on Linux 6.12.
 pub const COMPRESSED_6_12: &[Held] = &[
-    held("zram", (60, 1.4), (64, 7.5), 15, AGES),
-    held("zswap", (10, 0.4), (47, 1.1), 8, AGES),
-    held("zswap-poor", (7, 0.6), (32, 1.2), 3, AGES),
-    held("zswap-shrinker", (7, 15.0), (68, 12.8), 20, ROTATES),
+    held("zram", (60, 1.6), (64, 4.5), 13, AGES),
+    held("zswap", (10, 0.5), (47, 1.7), 8, AGES),
+    held("zswap-poor", (7, 0.1), (32, 2.5), 3, AGES),
+    held("zswap-shrinker", (7, 18.5), (68, 15.1), 20, ROTATES),
 ];

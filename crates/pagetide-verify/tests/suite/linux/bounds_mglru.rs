@@ -15,8 +15,8 @@ const REFAULTS: &str =
     "Pagetide counts 1.5 to 2.6 times as many refaults of anonymous pages: not explained.";
 
 const GROUPS: &str =
-    "Which group a walk meets first is drawn at random on both sides. The kernel also counts 1000 \
-     to 2400 activations a phase, and Pagetide none: not explained.";
+    "Which group a walk meets first is drawn at random on both sides, and the kernel's runs differ by \
+     half in activations and sorted pages.";
 
 /// The cases on Linux 6.1.
 pub const MGLRU_6_1: &[Held] = &[
@@ -29,6 +29,10 @@ pub const MGLRU_6_1: &[Held] = &[
 
 /// The cases on Linux 6.12.
 pub const MGLRU_6_12: &[Held] = &[
-    held("anon", (92, 3.0), (166, 7.2), 30, REFAULTS),
-    held("groups", (78, 5.1), (564, 8.8), 112, GROUPS),
+    held("anon", (92, 1.8), (166, 7.6), 29, REFAULTS),
+    held("file", (48, 0.8), (48, 2.6), 1, RANDOM),
+    held("groups", (78, 4.5), (564, 9.8), 105, GROUPS),
+    held("mixed", (144, 2.8), (171, 5.8), 33, WALKS),
+    held("scan", (6, 0.5), (23, 1.5), 6, WALKS),
+    held("zipf", (10, 1.2), (30, 6.6), 1, WALKS),
 ];
