@@ -92,7 +92,7 @@ fn generations(given: &[Spanned<PolicyChoice>], policies: &PolicyChoices, sink: 
                 None => "add lru = \"mglru\" to [policy]".to_owned(),
             };
             let also = lists.map(|lists| (lists.span, "this chooses the two lists".into()));
-            sink.push(SpannedProblem { span: at.span, message, hint: Some(hint.into()), also });
+            sink.push(SpannedProblem { span: at.span, message, hint: Some(hint), also });
         } else if at.value.policy() == Policy::MglruMemcgLru
             && policies.of() != Some(MglruRules::Linux612)
         {
