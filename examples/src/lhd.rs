@@ -55,8 +55,8 @@ impl History {
             hits += u128::from(self.hits[age]);
             events += u128::from(self.hits[age] + self.evictions[age]);
             time += u128::from(self.hits[age] + self.evictions[age]) * u128::from(width(age)) / 2;
-            if time > 0 {
-                self.density[age] = u64::try_from((hits << 40) / time).unwrap_or(u64::MAX);
+            if let Some(density) = (hits << 40).checked_div(time) {
+                self.density[age] = u64::try_from(density).unwrap_or(u64::MAX);
             }
             self.hits[age] -= self.hits[age] / 10;
             self.evictions[age] -= self.evictions[age] / 10;
