@@ -115,7 +115,7 @@ fn eviction_finds_used_neighbours() {
 fn reclaim_for_a_group_activates_used_neighbours_since_6_3() {
     let activated = |mglru| {
         let mglru_page_table_walks = MglruPageTableWalks::Off;
-        let mut world = world(Config { mglru, mglru_page_table_walks, ..config() });
+        let mut world = world(Config { mglru, mglru_page_table_walks, ..config() }).unaudited();
         let group = world.machine.create_memcg("box".into(), Machine::ROOT).unwrap();
         let mm = world.machine.create_mm(group).unwrap();
         world.write_group(mm, group, "memory.max", "8M");
@@ -125,6 +125,7 @@ fn reclaim_for_a_group_activates_used_neighbours_since_6_3() {
             let page = if page % 2 == 0 { page / 2 % 6000 } else { page / 2 % 1000 };
             world.access(mm, data, page, false);
         }
+        world.machine.audit().unwrap();
         world.count(Event::Pgactivate)
     };
     // With many used neighbours Linux 6.1 changes their generation without a count.

@@ -191,7 +191,8 @@ fn shadows_of_swap_are_limited_by_the_pages_of_the_root() {
 #[test]
 fn the_swap_cache_on_a_disk_takes_nodes_in_6_12() {
     let pages = |lru| {
-        let mut world = TestWorld::of(32, 1, Config { lru, ..Config::default() }, 1 << 14);
+        let config = Config { lru, ..Config::default() };
+        let mut world = TestWorld::of(32, 1, config, 1 << 14).unaudited();
         let task = world.task(ROOT, 9000);
         world.access_all(task, 0..9000, true);
         world.settle_and_audit();
