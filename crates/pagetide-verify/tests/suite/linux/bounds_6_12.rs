@@ -30,8 +30,6 @@ const KERNEL_MEMORY: &str =
      allocation can take hundreds of pages from movable blocks and boost the watermarks. So kswapd \
      frees more pages each time it wakes.";
 
-const QUARTERS: &str = "A group has a few hundred file pages of the guest.";
-
 const SMALL_LISTS: &str =
     "Lists that are empty on one side, or have a few hundred pages of the guest.";
 
@@ -43,7 +41,7 @@ pub const CASES_6_12: &[Held] = &[
     held("anon", (46, 1.3), (77, 13.8), 10, KERNEL_MEMORY),
     held("file", (24, 1.3), (23, 4.2), 5, KERNEL_MEMORY),
     held("group-max", (16, 0.1), (96, 0.4), 9, SMALL_LISTS),
-    held("group-reclaim", (20, 0.1), (137, 2.0), 15, QUARTERS),
+    held("group-reclaim", (20, 0.1), (137, 2.0), 15, SMALL_LISTS),
     held("groups", (78, 7.1), (508, 14.4), 108, KERNEL_MEMORY),
     held("huge", (0, 0.0), (94, 8.4), 28, COMPACTION),
     held("mixed", (72, 7.4), (110, 48.1), 59, KERNEL_MEMORY),
