@@ -471,7 +471,7 @@ class Policy(_Table):
     per_cpu_lists: Literal["linux-6.1", "linux-2.6.37", "linux-6.12"] | None = None
     """How large per-CPU lists are, and how fast they drain. Default: linux-6.1."""
     scheduler: Literal["linux-6.1", "linux-6.12"] | None = None
-    """Which of its runnable tasks a CPU runs. Default: linux-6.1."""
+    """Which of its runnable tasks a CPU runs. Read when the machine starts. Default: linux-6.1."""
     shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None
     """The effect of memory.global_shrink_priority. Default: guarded."""
     slab_accounting: Literal[

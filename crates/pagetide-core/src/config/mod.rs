@@ -114,9 +114,9 @@ tunables! {
             /// Before 5.14: the limit is six batches of at most 31 pages; one batch is drained at a
             /// time.
             Linux2637 = 1, "linux-2.6.37";
-            /// Since Linux 6.7: sets adapt to their CPU. While it only allocates, each refill is
-            /// twice as large, up to 32 batches, and the limit grows up to a share of an eighth of
-            /// the zone. The limit shrinks while the zone is short of memory.
+            /// Since Linux 6.7: the lists adapt to their CPU. While it only allocates, each refill
+            /// is twice as large, up to 32 batches, and the limit grows, up to the CPU's share of an
+            /// eighth of the zone. The limit shrinks while the zone is short of memory.
             Linux612 = 2, "linux-6.12";
         }
         /// How many pages a request takes if it falls back to a pageblock of another migrate type
@@ -422,13 +422,13 @@ tunables! {
                 /// word like any other.
                 Linux612 = 1, "linux-6.12";
             }
-            /// Which of its runnable tasks a CPU runs.
+            /// Which of its runnable tasks a CPU runs. Read when the machine starts.
             Scheduler = "scheduler" => scheduler: SchedulerPolicy = Linux61 {
                 /// The Completely Fair Scheduler (2.6.38 to 6.5): a woken task preempts the running
-                /// one if it has had less CPU time, by a millisecond and more.
+                /// one if it has had less CPU time by 1 ms, times a factor for the number of CPUs.
                 Linux61 = 0, "linux-6.1", linux;
-                /// EEVDF (since Linux 6.6): a running task keeps the CPU until it has had a slice
-                /// of 0.7 ms and more, which ticks and wake-ups look at.
+                /// EEVDF (since Linux 6.6): a running task keeps the CPU until it has had its slice
+                /// of 0.7 ms, times that factor. Only ticks and wake-ups check this.
                 Linux612 = 1, "linux-6.12";
             }
             /// Version of the cgroup interface, which changes a few decisions of reclaim.
