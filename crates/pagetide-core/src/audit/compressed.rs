@@ -7,7 +7,7 @@ use super::{check, Violation};
 use crate::frames::page::{PageFlags, Place};
 use crate::interface::kernel::Kernel;
 use crate::slab::object::Object;
-use crate::swap::pool_caches::PoolCaches;
+use crate::swap::swap_caches::SwapCaches;
 use crate::units::SwapSlot;
 use alloc::format;
 use alloc::vec::Vec;
@@ -77,7 +77,7 @@ impl Kernel {
             found[1].extend(descriptors);
         }
         found[2].extend(self.swap.zswap.iter().flat_map(|zswap| zswap.kernel_objects()));
-        let PoolCaches { handle, descriptor, entry } = self.swap.caches;
+        let SwapCaches { handle, descriptor, entry } = self.swap.caches;
         for (cache, mut objects) in [handle, descriptor, entry].into_iter().zip(found) {
             objects.sort_by_key(|object| object.number);
             let nr = objects.len() as u64;

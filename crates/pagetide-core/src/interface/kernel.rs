@@ -203,7 +203,7 @@ impl Kernel {
         if is_added && self.era.keeps_swap_nodes {
             self.swap.keep_nodes();
         }
-        self.add_pool_caches();
+        self.add_swap_caches();
         is_added
     }
 

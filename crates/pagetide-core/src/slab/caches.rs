@@ -47,7 +47,7 @@ impl Kernel {
     pub(crate) fn reset_slabs(&mut self) {
         self.slabs = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
         self.swap.caches = Default::default();
-        self.add_pool_caches();
+        self.add_swap_caches();
     }
 
     /// Creates a cache (Linux `kmem_cache_create`).

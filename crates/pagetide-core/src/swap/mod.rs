@@ -20,12 +20,12 @@ mod area;
 pub mod compressor;
 pub mod content;
 pub(crate) mod page_io;
-pub(crate) mod pool_caches;
 pub(crate) mod pool_pages;
 mod shadow_nodes;
 mod slot_nodes;
 pub(crate) mod slot_tree;
 mod store;
+pub(crate) mod swap_caches;
 pub(crate) mod swap_in;
 #[cfg(test)]
 mod tests;
@@ -44,9 +44,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use content::ContentMixes;
 use core::ops::{Index, IndexMut, Range};
-use pool_caches::PoolCaches;
 use pool_pages::ZsPoolId;
 use slot_tree::{SlotTree, SlotTreeKind};
+use swap_caches::SwapCaches;
 use zram::Zram;
 use zsmalloc::ZsPool;
 use zswap::Zswap;
@@ -76,7 +76,7 @@ pub struct SwapAreas {
     /// Compressed memory in front of the areas on disks.
     pub(crate) zswap: Option<Box<Zswap>>,
     /// Caches of the pools' kernel objects.
-    pub(crate) caches: PoolCaches,
+    pub(crate) caches: SwapCaches,
 }
 
 impl SwapAreas {

@@ -3,12 +3,12 @@
 //! Linux: `alloc_zspage`, `free_zspage`, `cache_alloc_handle`, `zs_page_migrate` (mm/zsmalloc.c,
 //! 6.1). A zspage's pages are allocated one by one, for the CPU's node, and charged to no group.
 //! Compaction may move them. A handle is an object of the cache `zs_handle`, and a zspage has one of
-//! the cache `zspage` ([`super::pool_caches`]).
+//! the cache `zspage` ([`super::swap_caches`]).
 //!
 //! Invariant: a pool's page is [`PageFlags::ZSPAGE`], with its pool in `mapping` and
 //! its zspage in `index`, and counted in its zone's `nr_zspages`.
 
-use super::pool_caches::{self, PoolCaches};
+use super::swap_caches::{self, SwapCaches};
 use super::zsmalloc::{ZsHandle, ZsPool, ZspageMemory};
 use crate::frames::gfp::Gfp;
 use crate::frames::page::PageFlags;
@@ -50,7 +50,7 @@ impl Kernel {
     }
 
     /// Adds the caches that the pools need and that do not exist yet.
-    pub(crate) fn add_pool_caches(&mut self) {
+    pub(crate) fn add_swap_caches(&mut self) {
         let mut caches = self.swap.caches;
         let mut add = |cache: &mut CacheId, name, bytes| {
             if !cache.is_some() {
@@ -58,11 +58,11 @@ impl Kernel {
             }
         };
         if self.swap.has_pools() {
-            add(&mut caches.handle, "zs_handle", pool_caches::HANDLE_BYTES);
-            add(&mut caches.descriptor, "zspage", pool_caches::DESCRIPTOR_BYTES);
+            add(&mut caches.handle, "zs_handle", swap_caches::HANDLE_BYTES);
+            add(&mut caches.descriptor, "zspage", swap_caches::DESCRIPTOR_BYTES);
         }
         if self.swap.zswap.is_some() {
-            add(&mut caches.entry, "zswap_entry", pool_caches::entry_bytes(self.config.zswap));
+            add(&mut caches.entry, "zswap_entry", swap_caches::entry_bytes(self.config.zswap));
         }
         self.swap.caches = caches;
     }
@@ -77,7 +77,7 @@ impl Kernel {
     ) -> Option<ZsHandle> {
         let pool = self.pool_mut(id)?;
         let (nr, zspage) = (pool.pages_wanted(size), pool.next_zspage());
-        let PoolCaches { handle, descriptor, .. } = self.swap.caches;
+        let SwapCaches { handle, descriptor, .. } = self.swap.caches;
         let object_gfp = gfp.without(Gfp::HIGHMEM).without(Gfp::MOVABLE);
         let word = self.alloc_object_in_reclaim(handle, object_gfp, ctx)?;
         let mut memory = ZspageMemory::NONE;

@@ -241,7 +241,7 @@ impl Kernel {
         let pool = ZsPool::new(self.mem.page_size, self.config.zsmalloc);
         let zswap = Zswap::new(options, pool, self.mem.pgdat.len());
         self.swap.zswap = Some(Box::new(zswap));
-        self.add_pool_caches();
+        self.add_swap_caches();
         self.groups.idle_groups.forget();
     }
 

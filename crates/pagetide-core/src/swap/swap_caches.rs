@@ -31,19 +31,19 @@ pub(super) const fn entry_bytes(zswap: ZswapPolicy) -> u32 {
 
 /// The caches; none before the first pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
-pub(crate) struct PoolCaches {
+pub(crate) struct SwapCaches {
     pub handle: CacheId,
     pub descriptor: CacheId,
     pub entry: CacheId,
 }
 
-impl Default for PoolCaches {
-    fn default() -> PoolCaches {
-        PoolCaches { handle: CacheId::NONE, descriptor: CacheId::NONE, entry: CacheId::NONE }
+impl Default for SwapCaches {
+    fn default() -> SwapCaches {
+        SwapCaches { handle: CacheId::NONE, descriptor: CacheId::NONE, entry: CacheId::NONE }
     }
 }
 
-impl PoolCaches {
+impl SwapCaches {
     /// Number of caches.
     pub fn count(&self) -> usize {
         [self.handle, self.descriptor, self.entry].iter().filter(|cache| cache.is_some()).count()
