@@ -27,6 +27,10 @@ const KERNEL_FILE_SYSTEMS: [(&str, &str, bool); 5] = [
     ("tracefs", "/sys/kernel/tracing", false),
 ];
 
+/// Options by which ext4 does not read inode tables and block bitmaps in the background. Kernels
+/// before 5.13 do not know the second option, and do not read bitmaps.
+const EXT4_OPTIONS: [&str; 2] = ["noinit_itable,no_prefetch_block_bitmaps", "noinit_itable"];
+
 /// Mounts the kernel's own file systems.
 pub fn file_systems() -> Result<(), String> {
     for (kind, target, needed) in KERNEL_FILE_SYSTEMS {
@@ -83,7 +87,10 @@ pub fn disks(setup: &Setup) -> Result<(), String> {
         let target = disk_path(disk);
         fs::create_dir_all(&target).map_err(failed)?;
         let target = target.to_string_lossy();
-        mount(&format!("/dev/{device}"), &target, "ext4", "noinit_itable").map_err(failed)?;
+        let device = format!("/dev/{device}");
+        mount(&device, &target, "ext4", EXT4_OPTIONS[0])
+            .or_else(|_| mount(&device, &target, "ext4", EXT4_OPTIONS[1]))
+            .map_err(failed)?;
     }
     for file in 0..setup.files.len() {
         let path = file_path(setup, file);
