@@ -66,9 +66,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// Checks the kernel objects of pools and zswap against their caches.
+    /// Checks the kernel objects of pools, zswap and requests against their caches.
     fn audit_pool_objects(&self) -> Result<(), Violation> {
-        let mut found: [Vec<Object>; 3] = Default::default();
+        let mut found: [Vec<Object>; 4] = Default::default();
         for (_, pool) in self.swap.pools() {
             let (words, descriptors) = pool.kernel_objects();
             let (nr_words, nr_objects) = (words.len() as u64, pool.nr_objects());
@@ -77,20 +77,21 @@ impl Kernel {
             found[1].extend(descriptors);
         }
         found[2].extend(self.swap.zswap.iter().flat_map(|zswap| zswap.kernel_objects()));
-        let SwapCaches { handle, descriptor, entry } = self.swap.caches;
-        for (cache, mut objects) in [handle, descriptor, entry].into_iter().zip(found) {
+        found[3].extend(self.swap.bios.iter().filter(|bio| bio.is_some()));
+        let SwapCaches { handle, descriptor, entry, bio } = self.swap.caches;
+        for (cache, mut objects) in [handle, descriptor, entry, bio].into_iter().zip(found) {
             objects.sort_by_key(|object| object.number);
             let nr = objects.len() as u64;
             for &object in &objects {
                 check!(object.cache == cache, "{object:?} is not of {cache:?}");
-                self.slabs.audit_in_use(object, "an object of compressed swap")?;
+                self.slabs.audit_in_use(object, "an object of swap")?;
             }
             objects.dedup();
             let nr_in_use = self.slabs.kmem_cache(cache).map_or(0, |cache| cache.nr_in_use());
             let nr_distinct = objects.len() as u64;
             check!(
                 nr_distinct == nr && nr_in_use == nr,
-                "{cache:?}: {nr} objects of compressed swap, {nr_distinct} distinct, {nr_in_use} in use"
+                "{cache:?}: {nr} objects of swap, {nr_distinct} distinct, {nr_in_use} in use"
             );
         }
         Ok(())

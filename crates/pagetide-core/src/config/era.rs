@@ -254,9 +254,9 @@ era! {
     forgets_random: bool = lru_6_12;
     /// Shadows of swap are freed like those of files (6.12). Linux 6.1: they are kept.
     shrinks_swap_shadows: bool = lru_6_12;
-    /// The swap cache of an area on a disk takes memory for its tree, too (6.12). Linux 6.1 does the
-    /// same, but without the refills of 6.7 the few nodes hardly matter, so they are left out.
-    keeps_swap_nodes: bool = lru_6_12;
+    /// An area on a disk takes memory for the tree of its swap cache and for requests (6.12). Linux
+    /// 6.1 does the same, but without the refills of 6.7 it hardly matters, so it is left out.
+    swap_takes_memory: bool = lru_6_12;
     /// A write to `memory.reclaim` reclaims a quarter of what is left at a time (since 6.9). Linux
     /// 6.1: all of it.
     reclaims_in_quarters: bool = lru_6_12;

@@ -200,7 +200,7 @@ impl Kernel {
     pub fn swapon(&mut self, area: SwapOptions) -> bool {
         self.groups.idle_groups.forget();
         let is_added = self.swap.swapon(area, self.mem.page_size, self.config.zsmalloc);
-        if is_added && self.era.keeps_swap_nodes {
+        if is_added && self.era.swap_takes_memory {
             self.swap.keep_nodes();
         }
         self.add_swap_caches();

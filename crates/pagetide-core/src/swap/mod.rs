@@ -21,6 +21,7 @@ pub mod compressor;
 pub mod content;
 pub(crate) mod page_io;
 pub(crate) mod pool_pages;
+mod requests;
 mod shadow_nodes;
 mod slot_nodes;
 pub(crate) mod slot_tree;
@@ -37,10 +38,12 @@ pub use area::{SwapArea, SwapOptions, SWAPFILE_CLUSTER};
 pub(crate) use store::SwapStore;
 
 use crate::config::ZsmallocPolicy;
+use crate::slab::object::Object;
 use crate::units::digest::State;
 use crate::units::page_size::PageSize;
 use crate::units::{MemcgId, Pfn, SwapSlot};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use content::ContentMixes;
 use core::ops::{Index, IndexMut, Range};
@@ -77,6 +80,8 @@ pub struct SwapAreas {
     pub(crate) zswap: Option<Box<Zswap>>,
     /// Caches of the pools' kernel objects.
     pub(crate) caches: SwapCaches,
+    /// Bios of the requests under way, in the order of their submission.
+    pub(crate) bios: VecDeque<Object>,
 }
 
 impl SwapAreas {

@@ -79,10 +79,15 @@ impl<O: Owners> Manager<O> {
             return self.take_effects();
         }
         match io {
-            Io::SwapIn { slot, pfn } if !self.mem.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
-            Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
+            Io::SwapIn { slot, pfn } => {
+                self.end_swap(cpu);
+                if self.mem.is_swap_io(slot, pfn, PageFlags::LOCKED) {
+                    self.end_read(pfn, ok);
+                }
+            }
             Io::SwapOut { slot, pfn, nr: 1 } if self.block_written(slot, pfn, ok, cpu) => {}
             Io::SwapOut { slot, pfn, nr } => {
+                self.end_swap(cpu);
                 // A huge page ends whole, unless a fault has split it during the write.
                 let is_huge =
                     self.mem.pages.get(pfn.idx()).is_some_and(|page| page.has(PageFlags::HEAD));

@@ -49,7 +49,7 @@ impl Kernel {
         }
     }
 
-    /// Adds the caches that the pools need and that do not exist yet.
+    /// Adds the caches that swap needs and that do not exist yet.
     pub(crate) fn add_swap_caches(&mut self) {
         let mut caches = self.swap.caches;
         let mut add = |cache: &mut CacheId, name, bytes| {
@@ -63,6 +63,10 @@ impl Kernel {
         }
         if self.swap.zswap.is_some() {
             add(&mut caches.entry, "zswap_entry", swap_caches::entry_bytes(self.config.zswap));
+        }
+        let has_disk = self.swap.areas().iter().any(|area| !area.is_synchronous());
+        if self.era.swap_takes_memory && has_disk {
+            add(&mut caches.bio, "bio-192", swap_caches::BIO_BYTES);
         }
         self.swap.caches = caches;
     }

@@ -65,7 +65,7 @@ impl<O: Owners> Manager<O> {
         }
         self.count_request(nr);
         let nr = nr as u32;
-        self.step.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr }));
+        self.submit_swap(Io::SwapOut { slot, pfn, nr }, ctx);
         SwapStore::Unfinished
     }
 
@@ -150,7 +150,7 @@ impl Kernel {
     }
 
     /// Reads the page of a slot into a locked page of the swap cache.
-    pub(crate) fn swap_load(&mut self, slot: SwapSlot, pfn: Pfn, cpu: Cpu) {
+    pub(crate) fn swap_load(&mut self, slot: SwapSlot, pfn: Pfn, ctx: &Ctx) {
         if self.swap[slot].is_zero(slot) {
             self.mem.work.pages_zeroed += 1;
             self.step.effects.push_contents(Effect::LoadPage { slot, pfn });
@@ -158,7 +158,7 @@ impl Kernel {
             return;
         }
         let has_zswap = self.swap.zswap.is_some() && !self.swap[slot].is_synchronous();
-        if has_zswap && self.zswap_load(slot, pfn, cpu) {
+        if has_zswap && self.zswap_load(slot, pfn, ctx.cpu) {
             self.step.effects.push_contents(Effect::LoadPage { slot, pfn });
             self.end_read(pfn, true);
             return;
@@ -173,6 +173,6 @@ impl Kernel {
         self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
         self.mem.work.bios += 1;
         self.mem.work.bio_pages += 1;
-        self.step.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
+        self.submit_swap(Io::SwapIn { slot, pfn }, ctx);
     }
 }

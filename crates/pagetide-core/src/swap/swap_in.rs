@@ -94,7 +94,7 @@ impl<O: Owners> Manager<O> {
             self.mem.vmstat.count(Event::SwapRa);
         }
         self.enter_swap_cache(slot, pfn, memcg, flags, ctx);
-        self.swap_load(slot, pfn, ctx.cpu);
+        self.swap_load(slot, pfn, ctx);
         Ok(())
     }
 

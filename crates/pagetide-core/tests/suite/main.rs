@@ -36,6 +36,7 @@ mod slab_world;
 mod slots;
 mod storm;
 mod strange;
+mod swap_requests;
 mod world;
 mod zram;
 mod zram_writeback;

@@ -132,7 +132,7 @@ impl Kernel {
         self.zswap_stat(|stats| stats.written_back_pages += 1);
         self.writeback_stat_inc(pfn, NodeStat::NrWriteback);
         self.count_request(1);
-        self.step.effects.push(Effect::Submit(Io::SwapOut { slot, pfn, nr: 1 }));
+        self.submit_swap(Io::SwapOut { slot, pfn, nr: 1 }, ctx);
     }
 
     /// Writes the page of an entry, during reclaim: from the reserves and over the limits of its
