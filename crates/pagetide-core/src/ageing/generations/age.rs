@@ -10,7 +10,7 @@
 //! that take part in a walk wait for its end.
 
 use super::limits::{MAX_NR_GENS, MIN_LRU_BATCH, MIN_NR_GENS};
-use super::table_walk::TableWalk;
+use super::table_walk::WalkScope;
 use super::window::{place_of, Generations, ListEnd};
 use crate::ageing::lruvec::Lru;
 use crate::frames::page_alloc::OomRequest;
@@ -182,8 +182,7 @@ impl<O: Owners> Manager<O> {
         Some(true)
     }
 
-    /// Walks the next address space of a group. Returns whether there was one (Linux
-    /// `iterate_mm_list`, `walk_mm`).
+    /// Walks the next address space of a group. Returns whether there was one.
     fn walk_next(&mut self, memcg: MemcgId, ctx: &Ctx, can_swap: bool, force: bool) -> bool {
         let node = ctx.node;
         if !self.era.walks_tables && !force {
@@ -197,43 +196,21 @@ impl<O: Owners> Manager<O> {
             self.mem.pgdat[node].mm_walk_can_swap = can_swap;
         }
         let Manager { kernel, owners } = self;
-        let Some(generations) = kernel.groups.generations(memcg, node) else { return false };
-        let filter = kernel
-            .era
-            .filters_tables
-            .then(|| &generations.walks.filters[usize::from(generations.max_seq % 2 != 0)]);
-        let mut walk = TableWalk {
+        let Kernel { groups, mem, era, .. } = kernel;
+        let Some(generations) = groups.generations_mut(memcg, node) else { return false };
+        let scope = WalkScope {
             memcg,
             node,
             can_swap,
-            filter: filter.filter(|_| !force),
-            first_new: generations.walks.first_new,
-            from: generations.walks.next_mm,
-            skips_unused: kernel.era.reads_table_use,
-            table_len: kernel.mem.page_size.ptrs_per_pte(),
-            pages: &kernel.mem.pages,
-            found: Default::default(),
+            filters: era.filters_tables && !force,
+            skips_unused: era.reads_table_use,
         };
-        owners.walk_tables(&mut walk);
-        let found = walk.found;
-        kernel.mem.work.ptes_walked += found.nr_entries;
-        let Some(generations) = kernel.groups.generations_mut(memcg, node) else { return false };
-        let to = place_of(generations.max_seq);
-        let walks = &mut generations.walks;
-        let Some(walked) = found.walked else {
-            (walks.first_new, walks.next_mm) = (found.first_new, 0);
+        let seq = generations.max_seq;
+        let Some(used) = generations.walks.walk_next(seq, scope, mem, owners) else {
             return false;
         };
-        let next = usize::from(generations.max_seq.is_multiple_of(2));
-        if walks.next_mm == 0 {
-            walks.filters[next].clear();
-        }
-        walks.next_mm = walked + 1;
-        for &table in &found.dense {
-            walks.filters[next].add(table);
-        }
-        for &pfn in &found.used {
-            kernel.update_generation(pfn, memcg, node, to);
+        for pfn in used {
+            kernel.update_generation(pfn, memcg, node, place_of(seq));
         }
         true
     }

@@ -33,20 +33,12 @@ impl<O: Owners> Manager<O> {
         if kernel.era.forgets_random {
             within = within.without_random();
         }
-        let mut around = LookAround {
-            memcg,
-            node,
-            can_swap: match kernel.era.ages_in_eviction {
-                false => walk.unwrap_or(true),
-                true => !page.is_file_lru(),
-            },
-            own_entry_first: kernel.era.ages_in_eviction,
-            table_len: kernel.mem.page_size.ptrs_per_pte(),
-            pages: &kernel.mem.pages,
-            used: Vec::new(),
-            dense: Vec::new(),
-            nr_entries: 0,
+        let own_entry_first = kernel.era.ages_in_eviction;
+        let can_swap = match own_entry_first {
+            false => walk.unwrap_or(true),
+            true => !page.is_file_lru(),
         };
+        let mut around = LookAround::of(page, can_swap, own_entry_first, &kernel.mem);
         let references = owners.referenced_around(at, mapcount, huge, within, &mut around);
         let LookAround { used, dense, nr_entries, .. } = around;
         kernel.mem.work.ptes_walked += nr_entries;
@@ -54,10 +46,7 @@ impl<O: Owners> Manager<O> {
             return references;
         };
         let youngest = place_of(generations.max_seq);
-        for &table in &dense {
-            generations.walks.filters[usize::from(!generations.max_seq.is_multiple_of(2))]
-                .add(table);
-        }
+        generations.walks.note_dense(generations.max_seq, &dense);
         let mut older = Vec::new();
         for &pfn in &used {
             match kernel.mem.pages[pfn].generation() {

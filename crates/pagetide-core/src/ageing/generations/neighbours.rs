@@ -4,6 +4,8 @@
 
 use super::bloom::TableKey;
 use super::limits::MIN_LRU_BATCH;
+use crate::frames::page::Page;
+use crate::frames::page_alloc::Memory;
 use crate::frames::page_array::PageArray;
 use crate::units::{MemcgId, NodeId, Pfn};
 use alloc::vec::Vec;
@@ -11,15 +13,15 @@ use alloc::vec::Vec;
 /// A look at the neighbours of a page's entries.
 #[derive(Debug)]
 pub struct LookAround<'a> {
-    pub(super) memcg: MemcgId,
-    pub(super) node: NodeId,
-    pub(super) can_swap: bool,
+    memcg: MemcgId,
+    node: NodeId,
+    can_swap: bool,
     /// The used bit of the page's own entry is cleared before its neighbours are read (6.12). Linux
     /// 6.1: the page counts as its own neighbour, so it counts as used twice.
     pub own_entry_first: bool,
     /// Entries of a page table.
     pub table_len: u64,
-    pub(super) pages: &'a PageArray,
+    pages: &'a PageArray,
     /// Used pages found, the page itself included.
     pub used: Vec<Pfn>,
     /// Tables with many used entries.
@@ -28,7 +30,27 @@ pub struct LookAround<'a> {
     pub nr_entries: u32,
 }
 
-impl LookAround<'_> {
+impl<'a> LookAround<'a> {
+    /// A look at the neighbours of a page in use. `can_swap`: anonymous pages count.
+    pub(in crate::ageing) fn of(
+        page: &Page,
+        can_swap: bool,
+        own_entry_first: bool,
+        mem: &'a Memory,
+    ) -> LookAround<'a> {
+        LookAround {
+            memcg: page.memcg,
+            node: page.node(),
+            can_swap,
+            own_entry_first,
+            table_len: mem.page_size.ptrs_per_pte(),
+            pages: &mem.pages,
+            used: Vec::new(),
+            dense: Vec::new(),
+            nr_entries: 0,
+        }
+    }
+
     /// The entries around an entry of a mapping of `len` pages: at most 64, in the same table.
     pub(crate) fn window(at: u64, len: u64, table_len: u64) -> core::ops::Range<u64> {
         let start = at / table_len * table_len;

@@ -7,8 +7,11 @@
 
 use super::bloom::{BloomFilter, TableKey};
 use super::limits::MIN_LRU_BATCH;
+use super::window::TableWalkState;
 use crate::frames::page::PageFlags;
+use crate::frames::page_alloc::Memory;
 use crate::frames::page_array::PageArray;
+use crate::interface::owners::PageTables;
 use crate::units::{MemcgId, NodeId, Pfn};
 use alloc::vec::Vec;
 
@@ -19,6 +22,67 @@ const ENTRIES_A_LINE: u64 = 8;
 /// Whether so many used entries are enough to read a table again.
 pub(crate) const fn is_dense(nr_entries: u64, nr_used: u64) -> bool {
     nr_used * ENTRIES_A_LINE >= nr_entries
+}
+
+/// What a walk looks for, and which tables it reads.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ageing) struct WalkScope {
+    pub memcg: MemcgId,
+    pub node: NodeId,
+    pub can_swap: bool,
+    /// Reads only tables of the filter, and all of a new address space.
+    pub filters: bool,
+    /// See [`TableWalk::skips_unused`].
+    pub skips_unused: bool,
+}
+
+impl TableWalkState {
+    /// Walks the next address space of a group, in walk number `seq`. Returns its used pages;
+    /// `None`: there is none left (Linux `iterate_mm_list`, `walk_mm`).
+    pub(in crate::ageing) fn walk_next(
+        &mut self,
+        seq: u64,
+        scope: WalkScope,
+        mem: &mut Memory,
+        tables: &mut (impl PageTables + ?Sized),
+    ) -> Option<Vec<Pfn>> {
+        let WalkScope { memcg, node, can_swap, filters, skips_unused } = scope;
+        let mut walk = TableWalk {
+            memcg,
+            node,
+            can_swap,
+            filter: filters.then(|| &self.filters[filter_of(seq)]),
+            first_new: self.first_new,
+            from: self.next_mm,
+            skips_unused,
+            table_len: mem.page_size.ptrs_per_pte(),
+            pages: &mem.pages,
+            found: Default::default(),
+        };
+        tables.walk_tables(&mut walk);
+        let found = walk.found;
+        mem.work.ptes_walked += found.nr_entries;
+        let Some(walked) = found.walked else {
+            (self.first_new, self.next_mm) = (found.first_new, 0);
+            return None;
+        };
+        if self.next_mm == 0 {
+            self.filters[filter_of(seq + 1)].clear();
+        }
+        self.next_mm = walked + 1;
+        self.note_dense(seq + 1, &found.dense);
+        Some(found.used)
+    }
+
+    /// Puts tables with many used entries into the filter of walk `seq`.
+    pub(in crate::ageing) fn note_dense(&mut self, seq: u64, dense: &[TableKey]) {
+        dense.iter().for_each(|&table| self.filters[filter_of(seq)].add(table));
+    }
+}
+
+/// The filter that walk `seq` reads.
+const fn filter_of(seq: u64) -> usize {
+    (seq % 2) as usize
 }
 
 /// A walk over the page tables of one of a group's tasks.
@@ -41,7 +105,7 @@ pub struct TableWalk<'a> {
     pub skips_unused: bool,
     /// Entries of a page table.
     pub table_len: u64,
-    pub(super) pages: &'a PageArray,
+    pages: &'a PageArray,
     /// Result.
     pub found: WalkedTables,
 }
