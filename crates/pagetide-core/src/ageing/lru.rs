@@ -32,9 +32,9 @@ impl Kernel {
     pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
         debug_assert_eq!(self.mem.pages[pfn].place, Place::Allocated);
         self.mem.pages[pfn].place = Place::LruBatch;
-        // Set only under generations: the page has just been used through a page table.
-        if self.step.in_lru_fault {
-            self.mem.pages[pfn].set(PageFlags::ACTIVE);
+        // Never under the two lists: the page has just been used through a page table.
+        if self.step.fault_mark != PageFlags::EMPTY {
+            self.mem.pages[pfn].set(self.step.fault_mark);
         }
         let full = self.full_batch();
         let batch = &mut self.lru_batches[cpu].add;

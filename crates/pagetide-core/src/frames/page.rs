@@ -122,6 +122,8 @@ page_flags! {
     METADATA = 20;
     /// Page of a pool of compressed pages; `mapping` is its pool, `index` its zspage.
     ZSPAGE = 21;
+    /// A fault has added the page, which is not yet on the lists of a page policy.
+    FAULTED = 22;
 }
 
 impl PageFlags {

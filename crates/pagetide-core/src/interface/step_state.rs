@@ -4,6 +4,7 @@
 //!
 //! Invariant: the buffers are empty between two steps.
 
+use crate::frames::page::PageFlags;
 use crate::interface::daemon::{Daemon, ThrottleQueue};
 use crate::interface::effect::EffectQueue;
 use crate::units::digest::{Digest, State};
@@ -22,9 +23,9 @@ pub(crate) struct StepState {
     pub need_resched: bool,
     /// Throttle queue whose sleeper count includes the daemon, by [`Daemon::idx`].
     pub daemon_sleeps: Vec<ThrottleQueue>,
-    /// The step is a fault, under generations, in a mapping with neither random nor sequential
-    /// advice (Linux `in_lru_fault`).
-    pub in_lru_fault: bool,
+    /// Flag of pages that the step adds: it is a fault in a mapping with neither random nor
+    /// sequential advice, under generations (Linux `in_lru_fault`) or a page policy.
+    pub fault_mark: PageFlags,
     /// The reclaimer has an open walk over page tables: whether it looks at anonymous pages (Linux
     /// `reclaim_state::mm_walk`).
     pub mm_walk: Option<bool>,
@@ -45,7 +46,7 @@ impl StepState {
             plugged: false,
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
-            in_lru_fault: false,
+            fault_mark: PageFlags::EMPTY,
             mm_walk: None,
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),

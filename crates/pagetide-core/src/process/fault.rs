@@ -206,8 +206,8 @@ impl Kernel {
 }
 
 impl Machine {
-    /// As [`Machine::fault_step`], under generations: pages that the fault adds are young, unless
-    /// the mapping has random or sequential advice (Linux `lru_gen_enter_fault`).
+    /// As [`Machine::fault_step`], under generations or a page policy: pages that the fault adds are
+    /// young, unless the mapping has random or sequential advice (Linux `lru_gen_enter_fault`).
     pub(crate) fn young_fault_step(
         &mut self,
         fault: &mut Fault,
@@ -215,9 +215,12 @@ impl Machine {
         ctx: &Ctx,
     ) -> Step<Outcome> {
         let vma = self.owners.vmas.get(fault.vma.idx());
-        self.step.in_lru_fault = vma.is_some_and(|vma| vma.advice.has_recency());
+        if vma.is_some_and(|vma| vma.advice.has_recency()) {
+            let mark = if self.era.generations { PageFlags::ACTIVE } else { PageFlags::FAULTED };
+            self.step.fault_mark = mark;
+        }
         let step = self.fault_step(fault, slow, ctx);
-        self.step.in_lru_fault = false;
+        self.step.fault_mark = PageFlags::EMPTY;
         step
     }
 

@@ -67,7 +67,7 @@ impl RequestOwners for Processes {
             return Step::Done(outcome);
         }
         match request {
-            ProcessRequest::Fault(fault) if machine.era.generations => {
+            ProcessRequest::Fault(fault) if machine.leaves_two_lists => {
                 machine.young_fault_step(fault, slow, ctx)
             }
             ProcessRequest::Fault(fault) => machine.fault_step(fault, slow, ctx),

@@ -75,7 +75,7 @@ impl Kernel {
         let uses = (token & ((1 << USES_WIDTH) - 1)) as u32 + u32::from(has_uses);
         generations.feedback.refaulted[kind][tier_of(uses)] += nr;
         // A stall: a page used through a page table, or one that its tier should have protected.
-        if self.step.in_lru_fault || uses >= MAX_USES {
+        if self.step.fault_mark != PageFlags::EMPTY || uses >= MAX_USES {
             let page = &mut self.mem.pages[pfn];
             page.set(PageFlags::WORKINGSET);
             page.set_uses(MAX_USES);

@@ -4,7 +4,7 @@
 //! lists; protected memory counts less. Invariant: [`PolicyScan`] holds the whole state between two
 //! batches.
 
-use super::lists::{MayTake, PolicyTask, PolicyVisit};
+use super::lists::{MayTake, PolicySite, PolicyTask, PolicyVisit};
 use super::scan::PolicyScan;
 use crate::ageing::lruvec::Lru;
 use crate::ageing::scan::{EvictionBatch, ScanBatch};
@@ -13,6 +13,8 @@ use crate::frames::page::{PageFlags, Place};
 use crate::groups::memcg::ROOT;
 use crate::interface::ctx::Ctx;
 use crate::interface::kernel::Kernel;
+use crate::interface::manager::Manager;
+use crate::interface::owners::Owners;
 use crate::reclaim::plugin::GroupPlan;
 use crate::reclaim::ScanControl;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
@@ -43,7 +45,9 @@ impl Kernel {
             has_begun: false,
         }
     }
+}
 
+impl<O: Owners> Manager<O> {
     /// The next batch of a scan.
     pub(in crate::ageing) fn next_batch_of_policy(
         &mut self,
@@ -93,12 +97,22 @@ impl Kernel {
         may_take: Option<MayTake>,
         task: PolicyTask,
     ) -> Option<PolicyVisit> {
-        let Kernel { groups, mem, step, .. } = self;
+        let can_swap = self.memcg_swap_left(memcg) > 0;
+        let Manager { kernel, owners } = self;
+        let Kernel { groups, mem, step, era, .. } = kernel;
         let Ageing::Policy(lists) = &mut groups.memcgs[memcg].lruvecs[node].ageing else {
             return None;
         };
         let scratch = core::mem::take(&mut step.scratch);
-        let visit = lists.visit(&mut mem.pages, (memcg, node), scratch, may_take, task);
+        let at = PolicySite {
+            memcg,
+            node,
+            mem,
+            tables: owners,
+            can_swap,
+            forgets_random: era.forgets_random,
+        };
+        let visit = lists.visit(at, scratch, may_take, task);
         mem.work.lru_moves += visit.nr_looks - visit.taken.len() as u32;
         for (zone, changes) in visit.changes.iter().enumerate() {
             for (lru, &change) in Lru::EVICTABLE.into_iter().zip(changes) {
@@ -120,7 +134,9 @@ impl Kernel {
             }
         }
     }
+}
 
+impl Kernel {
     /// Counts a use by read() or write(). The first one marks the page, as under the two lists.
     pub(in crate::ageing) fn note_use_by_policy(&mut self, cpu: Cpu, pfn: Pfn) {
         if !self.mem.pages[pfn].has(PageFlags::REFERENCED) {

@@ -5,14 +5,19 @@
 //! sums of other parts of the machine depend on them.
 
 use super::{arrival_of, visit_of, Arrival, ClonePagePolicy};
-use crate::ageing::generations::window::ListEnd;
+use crate::ageing::generations::neighbours::LookAround;
+use crate::ageing::generations::table_walk::WalkScope;
+use crate::ageing::generations::window::{ListEnd, TableWalkState};
 use crate::ageing::lruvec::Lru;
 use crate::frames::list::List;
 use crate::frames::page::{Page, PageFlags, Place};
+use crate::frames::page_alloc::Memory;
 use crate::frames::page_array::PageArray;
 use crate::frames::zone_type::MAX_NR_ZONES;
+use crate::groups::memcg::ReclaimScope;
+use crate::interface::owners::{OwnerSlot, PageReferences, PageTables};
 use crate::units::digest::{Digest, State};
-use crate::units::{MemcgId, NodeId, Pfn, SWAP_CLUSTER_MAX};
+use crate::units::{IdVec, MemcgId, NodeId, Pfn, SWAP_CLUSTER_MAX};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -58,11 +63,21 @@ impl PagePlace {
 pub struct PolicyLists {
     policy: Box<dyn ClonePagePolicy>,
     lists: Vec<List>,
+    walks: PolicyWalks,
+}
+
+/// Walks over the page tables of the group.
+#[derive(Clone, Debug, Default, State)]
+struct PolicyWalks {
+    tables: TableWalkState,
+    /// Walks so far.
+    nr: u64,
 }
 
 impl Clone for PolicyLists {
     fn clone(&self) -> PolicyLists {
-        PolicyLists { policy: self.policy.boxed(), lists: self.lists.clone() }
+        let PolicyLists { policy, lists, walks } = self;
+        PolicyLists { policy: policy.boxed(), lists: lists.clone(), walks: walks.clone() }
     }
 }
 
@@ -70,13 +85,15 @@ impl State for PolicyLists {
     fn digest(&self, digest: &mut Digest) {
         self.lists.digest(digest);
         self.policy.digest(digest);
+        self.walks.digest(digest);
     }
 }
 
 impl PolicyLists {
     pub(crate) fn new(policy: Box<dyn ClonePagePolicy>) -> PolicyLists {
         let nr_lists = policy.nr_lists().clamp(1, MAX_LISTS);
-        PolicyLists { policy, lists: vec![List::new(); nr_lists] }
+        let lists = vec![List::new(); nr_lists];
+        PolicyLists { policy, lists, walks: PolicyWalks::default() }
     }
 
     /// All lists.
@@ -113,6 +130,7 @@ impl PolicyLists {
     /// whether it counts as active.
     pub(crate) fn add(&mut self, pages: &mut PageArray, pfn: Pfn, end: ListEnd) -> bool {
         let arrival = arrival_of(&pages[pfn]);
+        pages[pfn].clear(PageFlags::FAULTED);
         let mut note = pages.note(pfn);
         if matches!(arrival, Arrival::New { .. }) {
             note = 0;
@@ -158,23 +176,22 @@ impl PolicyLists {
     }
 
     /// Lets the policy choose pages for a reclaimer, or age them.
-    pub(super) fn visit(
-        &mut self,
-        pages: &mut PageArray,
-        lruvec: (MemcgId, NodeId),
+    pub(super) fn visit<'a>(
+        &'a mut self,
+        at: PolicySite<'a>,
         taken: Vec<Pfn>,
         may_take: Option<MayTake>,
         task: PolicyTask,
     ) -> PolicyVisit {
-        let PolicyLists { policy, lists } = self;
+        let PolicyLists { policy, lists, walks } = self;
         let nr_lists = lists.len();
         let mut view = PageLists {
             lists,
-            lruvec,
+            walks,
             active: (0..nr_lists)
                 .filter(|&at| policy.is_active(at))
                 .fold(0, |all, at| all | 1 << at),
-            pages,
+            at,
             may_take,
             found: PolicyVisit { taken, ..PolicyVisit::default() },
         };
@@ -194,6 +211,19 @@ pub(super) enum PolicyTask {
     Age,
     /// The policy has offered nothing: the tails are taken.
     Overrule,
+}
+
+/// The machine around the lists of a group.
+#[derive(Debug)]
+pub(super) struct PolicySite<'a> {
+    pub memcg: MemcgId,
+    pub node: NodeId,
+    pub mem: &'a mut Memory,
+    pub tables: &'a mut dyn PageTables,
+    /// Whether anonymous memory of the group can be swapped.
+    pub can_swap: bool,
+    /// A copy of the era's field.
+    pub forgets_random: bool,
 }
 
 /// Which pages a reclaimer may take.
@@ -220,10 +250,10 @@ pub(super) struct PolicyVisit {
 #[derive(Debug)]
 pub struct PageLists<'a> {
     lists: &'a mut Vec<List>,
-    lruvec: (MemcgId, NodeId),
+    walks: &'a mut PolicyWalks,
     /// Bits of the active lists.
     active: u32,
-    pages: &'a mut PageArray,
+    at: PolicySite<'a>,
     may_take: Option<MayTake>,
     found: PolicyVisit,
 }
@@ -252,13 +282,13 @@ impl PageLists<'_> {
     /// The page next to another one on its list, towards the head.
     pub fn towards_head(&self, frame: Pfn) -> Option<Pfn> {
         self.list_of(frame)?;
-        Some(self.pages[frame].prev).filter(|pfn| pfn.is_some())
+        Some(self.at.mem.pages[frame].prev).filter(|pfn| pfn.is_some())
     }
 
     /// The list that a page is on; `None` if the page is not on these lists.
     pub fn list_of(&self, frame: Pfn) -> Option<usize> {
-        let page = self.pages.get(frame.idx())?;
-        if page.place != Place::Lru || (page.memcg, page.node()) != self.lruvec {
+        let page = self.at.mem.pages.get(frame.idx())?;
+        if page.place != Place::Lru || (page.memcg, page.node()) != (self.at.memcg, self.at.node) {
             return None;
         }
         page.policy_list()
@@ -266,19 +296,19 @@ impl PageLists<'_> {
 
     /// The note of a page on the lists; 0 for another frame.
     pub fn note(&self, frame: Pfn) -> u32 {
-        self.list_of(frame).map_or(0, |_| self.pages.note(frame))
+        self.list_of(frame).map_or(0, |_| self.at.mem.pages.note(frame))
     }
 
     /// Writes the note of a page on the lists.
     pub fn set_note(&mut self, frame: Pfn, note: u32) {
         if self.list_of(frame).is_some() {
-            self.pages.set_note(frame, note);
+            self.at.mem.pages.set_note(frame, note);
         }
     }
 
     /// Whether a page is page cache; else anonymous memory.
     pub fn is_file(&self, frame: Pfn) -> bool {
-        self.pages.get(frame.idx()).is_some_and(Page::is_file_lru)
+        self.at.mem.pages.get(frame.idx()).is_some_and(Page::is_file_lru)
     }
 
     /// Whether the reclaimer needs no more pages, or has looked at enough for one step.
@@ -291,13 +321,13 @@ impl PageLists<'_> {
         let Some(from) = self.list_of(frame) else { return };
         self.found.nr_looks += 1;
         let to = place.list.min(self.lists.len() - 1);
-        self.lists[from].remove(self.pages, frame);
+        self.lists[from].remove(&mut self.at.mem.pages, frame);
         match place.side {
-            ListSide::Head => self.lists[to].push_head(self.pages, frame, Place::Lru),
-            ListSide::Tail => self.lists[to].push_tail(self.pages, frame, Place::Lru),
+            ListSide::Head => self.lists[to].push_head(&mut self.at.mem.pages, frame, Place::Lru),
+            ListSide::Tail => self.lists[to].push_tail(&mut self.at.mem.pages, frame, Place::Lru),
         }
         self.count(frame, -1);
-        let page = &mut self.pages[frame];
+        let page = &mut self.at.mem.pages[frame];
         page.set_policy_list(Some(to));
         page.clear(PageFlags::ACTIVE);
         if self.active >> to & 1 != 0 {
@@ -308,7 +338,7 @@ impl PageLists<'_> {
 
     /// Counts a page in the size that its flags name.
     fn count(&mut self, frame: Pfn, sign: i64) {
-        let page = &self.pages[frame];
+        let page = &self.at.mem.pages[frame];
         let lru = Lru::of_kind(page.is_file_lru(), page.has(PageFlags::ACTIVE));
         self.found.changes[page.zone()][lru as usize] += sign * page.nr_pages() as i64;
     }
@@ -319,17 +349,73 @@ impl PageLists<'_> {
         let (Some(may), true) = (self.may_take, self.list_of(frame).is_some()) else {
             return false;
         };
-        let page = &self.pages[frame];
+        let page = &self.at.mem.pages[frame];
         let is_first_kind = self
             .found
             .taken
             .first()
-            .is_none_or(|&first| self.pages[first].is_file_lru() == page.is_file_lru());
+            .is_none_or(|&first| self.at.mem.pages[first].is_file_lru() == page.is_file_lru());
         !self.is_done()
             && is_first_kind
             && (may.mapped || page.mapcount == 0)
             && (page.is_file_lru() || may.anon || page.has(PageFlags::SWAPCACHE))
             && page.zone() <= may.highest_zone
+    }
+
+    /// Looks for used pages in the page tables of the group's tasks, and clears the used bits that
+    /// it finds. Returns the used pages of these lists; a page in two tables may be there twice. As
+    /// in Linux, tasks with fewer than 64 pages and mappings with sequential or random advice are
+    /// left out; and without `all`, tables that had few used entries at the last walk.
+    pub fn walk_tables(&mut self, all: bool) -> Vec<Pfn> {
+        let &mut PolicySite { memcg, node, can_swap, .. } = &mut self.at;
+        let scope = WalkScope { memcg, node, can_swap, filters: !all, skips_unused: true };
+        self.walks.nr += 1;
+        let mut used = Vec::new();
+        let PolicyWalks { tables, nr } = &mut *self.walks;
+        while let Some(more) = tables.walk_next(*nr, scope, self.at.mem, self.at.tables) {
+            used.extend(more);
+        }
+        self.keep_listed(&mut used);
+        used
+    }
+
+    /// Reads and clears the used bits of a page of these lists. Around each used entry it looks at
+    /// up to 63 neighbours in the same table. Returns the used pages of these lists; the page itself
+    /// is the first if it was used.
+    pub fn look_around(&mut self, frame: Pfn) -> Vec<Pfn> {
+        if self.list_of(frame).is_none() || self.at.mem.pages[frame].mapcount == 0 {
+            return Vec::new();
+        }
+        let PolicySite { mem, tables, can_swap, forgets_random, .. } = &mut self.at;
+        let page = &mem.pages[frame];
+        // Uses by tasks of every group count, so no group is asked for its parent.
+        let no_groups = IdVec::default();
+        let mut within = ReclaimScope::new(&no_groups, None);
+        if *forgets_random {
+            within = within.without_random();
+        }
+        let mut around = LookAround::of(page, *can_swap, true, mem);
+        let (at, huge) = (OwnerSlot::of(page), page.has(PageFlags::HEAD));
+        let PageReferences { nr, nr_entries_read, .. } =
+            tables.referenced_around(at, page.mapcount, huge, within, &mut around);
+        let LookAround { used: neighbours, dense, nr_entries, .. } = around;
+        mem.work.ptes_walked += nr_entries;
+        mem.work.rmap_walks += nr_entries_read;
+        self.walks.tables.note_dense(self.walks.nr + 1, &dense);
+        let mut used: Vec<Pfn> = (nr > 0).then_some(frame).into_iter().chain(neighbours).collect();
+        self.keep_listed(&mut used);
+        used
+    }
+
+    /// Keeps the pages that are on these lists. Reclaim will see that the others were used.
+    fn keep_listed(&mut self, used: &mut Vec<Pfn>) {
+        used.retain(|&frame| {
+            let is_listed = self.list_of(frame).is_some();
+            if !is_listed {
+                self.at.mem.pages[frame].set(PageFlags::REFERENCED);
+            }
+            is_listed
+        });
     }
 
     /// Gives a page to the reclaimer. Returns whether the reclaimer takes it. A page that it cannot
@@ -340,9 +426,9 @@ impl PageLists<'_> {
             return false;
         }
         let Some(list) = self.list_of(frame) else { return false };
-        self.lists[list].remove(self.pages, frame);
+        self.lists[list].remove(&mut self.at.mem.pages, frame);
         self.count(frame, -1);
-        let page = &mut self.pages[frame];
+        let page = &mut self.at.mem.pages[frame];
         page.place = Place::Isolated;
         page.clear(PageFlags::ACTIVE);
         self.found.nr_taken += page.nr_pages();

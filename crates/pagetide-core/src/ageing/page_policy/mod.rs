@@ -5,7 +5,8 @@
 //! ([`PageLists`]) that may mix anonymous memory and page cache, and a note of 32 bits for each page.
 //! The policy decides where a page enters and which pages a reclaimer looks at next. Reclaim then
 //! decides about each of these pages as under the two lists: a page that was used through a mapping,
-//! or cannot be freed, comes back.
+//! or cannot be freed, comes back. A policy can also look for used pages itself, by the walks and the
+//! look-around of generations ([`PageLists::walk_tables`], [`PageLists::look_around`]).
 //!
 //! A policy gets no machine and no bytes, so it can break no invariant. If it offers no page where
 //! pages are left, the next attempt of reclaim takes them from the tails of its lists (metric
@@ -59,6 +60,9 @@ pub enum Arrival {
         /// It was evicted so lately that it would have stayed in a larger memory (Linux
         /// `workingset_refault`).
         refault: bool,
+        /// A fault has brought it, in a mapping without advice. Else read(), write(), or a mapping
+        /// with sequential or random advice.
+        fault: bool,
     },
     /// It was off the lists for a while: reclaim or compaction did not take it, or it was locked.
     Back {
@@ -144,7 +148,7 @@ fn visit_of<'a>(page: &Page, frame: Pfn, note: &'a mut u32) -> PageVisit<'a> {
 fn arrival_of(page: &Page) -> Arrival {
     let active = page.has(PageFlags::ACTIVE);
     match page.policy_list() {
-        None => Arrival::New { refault: active },
+        None => Arrival::New { refault: active, fault: page.has(PageFlags::FAULTED) },
         Some(_) => Arrival::Back { used: active },
     }
 }
