@@ -24,7 +24,6 @@ use crate::interface::outcome::Outcome;
 use crate::swap::content::ContentMixId;
 use crate::units::digest::State;
 use crate::units::{Cpu, MemcgId, Nanos, Pfn, Requester, SwapSlot};
-use core::fmt::Debug;
 
 /// The owner of a page and the page's index in it (`Page::{mapping, index}`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +99,10 @@ pub struct OwnersReport {
     pub dirty_limits: (u64, u64),
 }
 
-/// The used bits of the entries that map pages.
-pub trait PageTables: Debug {
+/// Users of frames.
+pub trait Owners: State + Sized {
+    // ---- the entries of one page ----
+
     /// Counts and clears the references through the page's `mapcount` entries since the previous
     /// query. Only users in the groups of the scope `within` count. `huge`: the slot is the first
     /// of a huge page.
@@ -113,7 +114,7 @@ pub trait PageTables: Debug {
         within: ReclaimScope,
     ) -> PageReferences;
 
-    /// As [`PageTables::referenced`], and looks at the entries around each used one.
+    /// As [`Owners::referenced`], and looks at the entries around each used one.
     fn referenced_around(
         &mut self,
         at: OwnerSlot,
@@ -127,11 +128,6 @@ pub trait PageTables: Debug {
 
     /// Walks the page tables of a group's next task.
     fn walk_tables(&mut self, _walk: &mut TableWalk<'_>) {}
-}
-
-/// Users of frames.
-pub trait Owners: PageTables + State + Sized {
-    // ---- the entries of one page ----
 
     /// Removes the page's entries. If any entry remains afterwards, the page is pinned.
     fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult;

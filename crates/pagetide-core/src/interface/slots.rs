@@ -25,7 +25,7 @@ use crate::interface::outcome::FaultedPage;
 use crate::interface::outcome::Frame;
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::{
-    BackingStore, OwnerSlot, Owners, PageReferences, PageTables, UnmapResult, UnmapTarget,
+    BackingStore, OwnerSlot, Owners, PageReferences, UnmapResult, UnmapTarget,
 };
 use crate::stats::vmstat::Event;
 use crate::units::digest::{self, Digest};
@@ -486,7 +486,7 @@ impl RequestOwners for Slots {
     }
 }
 
-impl PageTables for Slots {
+impl Owners for Slots {
     fn referenced(
         &mut self,
         at: OwnerSlot,
@@ -508,9 +508,7 @@ impl PageTables for Slots {
         };
         PageReferences { nr, executable: false, nr_entries_read: 1 }
     }
-}
 
-impl Owners for Slots {
     fn unmap(&mut self, at: OwnerSlot, _mapcount: u16, to: UnmapTarget) -> UnmapResult {
         let Some(entry) = self.entry(at) else { return UnmapResult::default() };
         let was = entry.change(|was| {

@@ -23,7 +23,7 @@ use crate::interface::daemon::{Daemon, DaemonRest};
 use crate::interface::effect::{Io, Step};
 use crate::interface::outcome::Outcome;
 use crate::interface::owners::{
-    OwnerSlot, Owners, OwnersReport, PageReferences, PageTables, UnmapResult, UnmapTarget,
+    OwnerSlot, Owners, OwnersReport, PageReferences, UnmapResult, UnmapTarget,
 };
 use crate::swap::content::ContentMixId;
 use crate::units::{Cpu, FileId, MemcgId, Nanos, Pfn, Requester};
@@ -83,7 +83,12 @@ impl RequestOwners for Processes {
     }
 }
 
-impl PageTables for Processes {
+impl Owners for Processes {
+    fn content_mix(&self, at: OwnerSlot) -> ContentMixId {
+        let mm = self.vmas.get(at.owner as usize).and_then(|vma| self.mms.get(vma.mm.idx()));
+        mm.map_or(ContentMixId::default(), |mm| mm.content)
+    }
+
     fn referenced(
         &mut self,
         at: OwnerSlot,
@@ -133,13 +138,6 @@ impl PageTables for Processes {
 
     fn walk_tables(&mut self, walk: &mut TableWalk<'_>) {
         self.walk_tables_of_group(walk);
-    }
-}
-
-impl Owners for Processes {
-    fn content_mix(&self, at: OwnerSlot) -> ContentMixId {
-        let mm = self.vmas.get(at.owner as usize).and_then(|vma| self.mms.get(vma.mm.idx()));
-        mm.map_or(ContentMixId::default(), |mm| mm.content)
     }
 
     fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult {

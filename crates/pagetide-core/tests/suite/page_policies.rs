@@ -73,7 +73,7 @@ impl PagePolicy for MostRecent {
     fn digest(&self, _: &mut Digest) {}
 }
 
-/// What a policy has seen, for the test that chose it.
+/// Answers that a policy has got, for the test that chose it.
 type Seen<T> = Arc<Mutex<Vec<T>>>;
 
 /// Looks for used pages at each request, and takes the others from the tail.

@@ -10,7 +10,7 @@
 //! that take part in a walk wait for its end.
 
 use super::limits::{MAX_NR_GENS, MIN_LRU_BATCH, MIN_NR_GENS};
-use super::table_walk::WalkScope;
+use super::table_walk::{TableWalk, WalkScope};
 use super::window::{place_of, Generations, ListEnd};
 use crate::ageing::lruvec::Lru;
 use crate::frames::page_alloc::OomRequest;
@@ -204,9 +204,12 @@ impl<O: Owners> Manager<O> {
             can_swap,
             filters: era.filters_tables && !force,
             skips_unused: era.reads_table_use,
+            table_len: mem.page_size.ptrs_per_pte(),
         };
         let seq = generations.max_seq;
-        let Some(used) = generations.walks.walk_next(seq, scope, mem, owners) else {
+        let read = |walk: &mut TableWalk<'_>| owners.walk_tables(walk);
+        let walks = &mut generations.walks;
+        let Some(used) = walks.walk_next(seq, scope, &mem.pages, &mut mem.work, read) else {
             return false;
         };
         for pfn in used {

@@ -38,7 +38,9 @@ impl<O: Owners> Manager<O> {
             false => walk.unwrap_or(true),
             true => !page.is_file_lru(),
         };
-        let mut around = LookAround::of(page, can_swap, own_entry_first, &kernel.mem);
+        let table_len = kernel.mem.page_size.ptrs_per_pte();
+        let mut around =
+            LookAround::of(page, can_swap, own_entry_first, &kernel.mem.pages, table_len);
         let references = owners.referenced_around(at, mapcount, huge, within, &mut around);
         let LookAround { used, dense, nr_entries, .. } = around;
         kernel.mem.work.ptes_walked += nr_entries;

@@ -5,7 +5,6 @@
 use super::bloom::TableKey;
 use super::limits::MIN_LRU_BATCH;
 use crate::frames::page::Page;
-use crate::frames::page_alloc::Memory;
 use crate::frames::page_array::PageArray;
 use crate::units::{MemcgId, NodeId, Pfn};
 use alloc::vec::Vec;
@@ -36,15 +35,16 @@ impl<'a> LookAround<'a> {
         page: &Page,
         can_swap: bool,
         own_entry_first: bool,
-        mem: &'a Memory,
+        pages: &'a PageArray,
+        table_len: u64,
     ) -> LookAround<'a> {
         LookAround {
             memcg: page.memcg,
             node: page.node(),
             can_swap,
             own_entry_first,
-            table_len: mem.page_size.ptrs_per_pte(),
-            pages: &mem.pages,
+            table_len,
+            pages,
             used: Vec::new(),
             dense: Vec::new(),
             nr_entries: 0,

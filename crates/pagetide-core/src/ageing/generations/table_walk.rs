@@ -9,9 +9,8 @@ use super::bloom::{BloomFilter, TableKey};
 use super::limits::MIN_LRU_BATCH;
 use super::window::TableWalkState;
 use crate::frames::page::PageFlags;
-use crate::frames::page_alloc::Memory;
 use crate::frames::page_array::PageArray;
-use crate::interface::owners::PageTables;
+use crate::stats::work::Work;
 use crate::units::{MemcgId, NodeId, Pfn};
 use alloc::vec::Vec;
 
@@ -24,7 +23,7 @@ pub(crate) const fn is_dense(nr_entries: u64, nr_used: u64) -> bool {
     nr_used * ENTRIES_A_LINE >= nr_entries
 }
 
-/// What a walk looks for, and which tables it reads.
+/// The pages that a walk looks for, and the tables that it reads.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::ageing) struct WalkScope {
     pub memcg: MemcgId,
@@ -34,19 +33,22 @@ pub(in crate::ageing) struct WalkScope {
     pub filters: bool,
     /// See [`TableWalk::skips_unused`].
     pub skips_unused: bool,
+    /// Entries of a page table.
+    pub table_len: u64,
 }
 
 impl TableWalkState {
-    /// Walks the next address space of a group, in walk number `seq`. Returns its used pages;
-    /// `None`: there is none left (Linux `iterate_mm_list`, `walk_mm`).
+    /// Walks the next address space of a group, in walk number `seq`: `read` reads its tables.
+    /// Returns its used pages; `None`: there is none left (Linux `iterate_mm_list`, `walk_mm`).
     pub(in crate::ageing) fn walk_next(
         &mut self,
         seq: u64,
         scope: WalkScope,
-        mem: &mut Memory,
-        tables: &mut (impl PageTables + ?Sized),
+        pages: &PageArray,
+        work: &mut Work,
+        read: impl FnOnce(&mut TableWalk<'_>),
     ) -> Option<Vec<Pfn>> {
-        let WalkScope { memcg, node, can_swap, filters, skips_unused } = scope;
+        let WalkScope { memcg, node, can_swap, filters, skips_unused, table_len } = scope;
         let mut walk = TableWalk {
             memcg,
             node,
@@ -55,13 +57,13 @@ impl TableWalkState {
             first_new: self.first_new,
             from: self.next_mm,
             skips_unused,
-            table_len: mem.page_size.ptrs_per_pte(),
-            pages: &mem.pages,
+            table_len,
+            pages,
             found: Default::default(),
         };
-        tables.walk_tables(&mut walk);
+        read(&mut walk);
         let found = walk.found;
-        mem.work.ptes_walked += found.nr_entries;
+        work.ptes_walked += found.nr_entries;
         let Some(walked) = found.walked else {
             (self.first_new, self.next_mm) = (found.first_new, 0);
             return None;

@@ -4,8 +4,9 @@
 //! lists; protected memory counts less. Invariant: [`PolicyScan`] holds the whole state between two
 //! batches.
 
-use super::lists::{MayTake, PolicySite, PolicyTask, PolicyVisit};
+use super::lists::{MayTake, PolicyTask, PolicyVisit};
 use super::scan::PolicyScan;
+use super::tables::TablesOf;
 use crate::ageing::lruvec::Lru;
 use crate::ageing::scan::{EvictionBatch, ScanBatch};
 use crate::ageing::Ageing;
@@ -104,15 +105,17 @@ impl<O: Owners> Manager<O> {
             return None;
         };
         let scratch = core::mem::take(&mut step.scratch);
-        let at = PolicySite {
+        let mut tables = TablesOf {
+            owners,
             memcg,
             node,
-            mem,
-            tables: owners,
             can_swap,
             forgets_random: era.forgets_random,
+            table_len: mem.page_size.ptrs_per_pte(),
+            work: &mut mem.work,
         };
-        let visit = lists.visit(at, scratch, may_take, task);
+        let lruvec = (memcg, node);
+        let visit = lists.visit(&mut mem.pages, lruvec, &mut tables, scratch, may_take, task);
         mem.work.lru_moves += visit.nr_looks - visit.taken.len() as u32;
         for (zone, changes) in visit.changes.iter().enumerate() {
             for (lru, &change) in Lru::EVICTABLE.into_iter().zip(changes) {

@@ -5,22 +5,18 @@
 //! sums of other parts of the machine depend on them.
 
 use super::{arrival_of, visit_of, Arrival, ClonePagePolicy};
-use crate::ageing::generations::neighbours::LookAround;
-use crate::ageing::generations::table_walk::WalkScope;
 use crate::ageing::generations::window::{ListEnd, TableWalkState};
 use crate::ageing::lruvec::Lru;
 use crate::frames::list::List;
 use crate::frames::page::{Page, PageFlags, Place};
-use crate::frames::page_alloc::Memory;
 use crate::frames::page_array::PageArray;
 use crate::frames::zone_type::MAX_NR_ZONES;
-use crate::groups::memcg::ReclaimScope;
-use crate::interface::owners::{OwnerSlot, PageReferences, PageTables};
 use crate::units::digest::{Digest, State};
-use crate::units::{IdVec, MemcgId, NodeId, Pfn, SWAP_CLUSTER_MAX};
+use crate::units::{MemcgId, NodeId, Pfn, SWAP_CLUSTER_MAX};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt::Debug;
 
 /// Most lists of a policy.
 const MAX_LISTS: usize = 31;
@@ -68,10 +64,10 @@ pub struct PolicyLists {
 
 /// Walks over the page tables of the group.
 #[derive(Clone, Debug, Default, State)]
-struct PolicyWalks {
-    tables: TableWalkState,
+pub(super) struct PolicyWalks {
+    pub tables: TableWalkState,
     /// Walks so far.
-    nr: u64,
+    pub nr: u64,
 }
 
 impl Clone for PolicyLists {
@@ -176,9 +172,11 @@ impl PolicyLists {
     }
 
     /// Lets the policy choose pages for a reclaimer, or age them.
-    pub(super) fn visit<'a>(
-        &'a mut self,
-        at: PolicySite<'a>,
+    pub(super) fn visit(
+        &mut self,
+        pages: &mut PageArray,
+        lruvec: (MemcgId, NodeId),
+        tables: &mut dyn GroupTables,
         taken: Vec<Pfn>,
         may_take: Option<MayTake>,
         task: PolicyTask,
@@ -187,11 +185,13 @@ impl PolicyLists {
         let nr_lists = lists.len();
         let mut view = PageLists {
             lists,
-            walks,
+            lruvec,
             active: (0..nr_lists)
                 .filter(|&at| policy.is_active(at))
                 .fold(0, |all, at| all | 1 << at),
-            at,
+            pages,
+            tables,
+            walks,
             may_take,
             found: PolicyVisit { taken, ..PolicyVisit::default() },
         };
@@ -213,17 +213,13 @@ pub(super) enum PolicyTask {
     Overrule,
 }
 
-/// The machine around the lists of a group.
-#[derive(Debug)]
-pub(super) struct PolicySite<'a> {
-    pub memcg: MemcgId,
-    pub node: NodeId,
-    pub mem: &'a mut Memory,
-    pub tables: &'a mut dyn PageTables,
-    /// Whether anonymous memory of the group can be swapped.
-    pub can_swap: bool,
-    /// A copy of the era's field.
-    pub forgets_random: bool,
+/// The page tables that map a group's pages. (The lists do not know the owners of pages.)
+pub(super) trait GroupTables: Debug {
+    /// Walks over the tables of the group's tasks; `all`: without the filter. Returns the used pages.
+    fn walk(&mut self, pages: &PageArray, walks: &mut PolicyWalks, all: bool) -> Vec<Pfn>;
+
+    /// Looks at the entries of a mapped page, and around the used ones. Returns the used pages.
+    fn look_around(&mut self, pages: &PageArray, walks: &mut PolicyWalks, pfn: Pfn) -> Vec<Pfn>;
 }
 
 /// Which pages a reclaimer may take.
@@ -250,10 +246,12 @@ pub(super) struct PolicyVisit {
 #[derive(Debug)]
 pub struct PageLists<'a> {
     lists: &'a mut Vec<List>,
-    walks: &'a mut PolicyWalks,
+    lruvec: (MemcgId, NodeId),
     /// Bits of the active lists.
     active: u32,
-    at: PolicySite<'a>,
+    pages: &'a mut PageArray,
+    tables: &'a mut dyn GroupTables,
+    walks: &'a mut PolicyWalks,
     may_take: Option<MayTake>,
     found: PolicyVisit,
 }
@@ -282,13 +280,13 @@ impl PageLists<'_> {
     /// The page next to another one on its list, towards the head.
     pub fn towards_head(&self, frame: Pfn) -> Option<Pfn> {
         self.list_of(frame)?;
-        Some(self.at.mem.pages[frame].prev).filter(|pfn| pfn.is_some())
+        Some(self.pages[frame].prev).filter(|pfn| pfn.is_some())
     }
 
     /// The list that a page is on; `None` if the page is not on these lists.
     pub fn list_of(&self, frame: Pfn) -> Option<usize> {
-        let page = self.at.mem.pages.get(frame.idx())?;
-        if page.place != Place::Lru || (page.memcg, page.node()) != (self.at.memcg, self.at.node) {
+        let page = self.pages.get(frame.idx())?;
+        if page.place != Place::Lru || (page.memcg, page.node()) != self.lruvec {
             return None;
         }
         page.policy_list()
@@ -296,19 +294,19 @@ impl PageLists<'_> {
 
     /// The note of a page on the lists; 0 for another frame.
     pub fn note(&self, frame: Pfn) -> u32 {
-        self.list_of(frame).map_or(0, |_| self.at.mem.pages.note(frame))
+        self.list_of(frame).map_or(0, |_| self.pages.note(frame))
     }
 
     /// Writes the note of a page on the lists.
     pub fn set_note(&mut self, frame: Pfn, note: u32) {
         if self.list_of(frame).is_some() {
-            self.at.mem.pages.set_note(frame, note);
+            self.pages.set_note(frame, note);
         }
     }
 
     /// Whether a page is page cache; else anonymous memory.
     pub fn is_file(&self, frame: Pfn) -> bool {
-        self.at.mem.pages.get(frame.idx()).is_some_and(Page::is_file_lru)
+        self.pages.get(frame.idx()).is_some_and(Page::is_file_lru)
     }
 
     /// Whether the reclaimer needs no more pages, or has looked at enough for one step.
@@ -321,13 +319,13 @@ impl PageLists<'_> {
         let Some(from) = self.list_of(frame) else { return };
         self.found.nr_looks += 1;
         let to = place.list.min(self.lists.len() - 1);
-        self.lists[from].remove(&mut self.at.mem.pages, frame);
+        self.lists[from].remove(self.pages, frame);
         match place.side {
-            ListSide::Head => self.lists[to].push_head(&mut self.at.mem.pages, frame, Place::Lru),
-            ListSide::Tail => self.lists[to].push_tail(&mut self.at.mem.pages, frame, Place::Lru),
+            ListSide::Head => self.lists[to].push_head(self.pages, frame, Place::Lru),
+            ListSide::Tail => self.lists[to].push_tail(self.pages, frame, Place::Lru),
         }
         self.count(frame, -1);
-        let page = &mut self.at.mem.pages[frame];
+        let page = &mut self.pages[frame];
         page.set_policy_list(Some(to));
         page.clear(PageFlags::ACTIVE);
         if self.active >> to & 1 != 0 {
@@ -338,7 +336,7 @@ impl PageLists<'_> {
 
     /// Counts a page in the size that its flags name.
     fn count(&mut self, frame: Pfn, sign: i64) {
-        let page = &self.at.mem.pages[frame];
+        let page = &self.pages[frame];
         let lru = Lru::of_kind(page.is_file_lru(), page.has(PageFlags::ACTIVE));
         self.found.changes[page.zone()][lru as usize] += sign * page.nr_pages() as i64;
     }
@@ -349,12 +347,12 @@ impl PageLists<'_> {
         let (Some(may), true) = (self.may_take, self.list_of(frame).is_some()) else {
             return false;
         };
-        let page = &self.at.mem.pages[frame];
+        let page = &self.pages[frame];
         let is_first_kind = self
             .found
             .taken
             .first()
-            .is_none_or(|&first| self.at.mem.pages[first].is_file_lru() == page.is_file_lru());
+            .is_none_or(|&first| self.pages[first].is_file_lru() == page.is_file_lru());
         !self.is_done()
             && is_first_kind
             && (may.mapped || page.mapcount == 0)
@@ -367,55 +365,32 @@ impl PageLists<'_> {
     /// in Linux, tasks with fewer than 64 pages and mappings with sequential or random advice are
     /// left out; and without `all`, tables that had few used entries at the last walk.
     pub fn walk_tables(&mut self, all: bool) -> Vec<Pfn> {
-        let &mut PolicySite { memcg, node, can_swap, .. } = &mut self.at;
-        let scope = WalkScope { memcg, node, can_swap, filters: !all, skips_unused: true };
         self.walks.nr += 1;
-        let mut used = Vec::new();
-        let PolicyWalks { tables, nr } = &mut *self.walks;
-        while let Some(more) = tables.walk_next(*nr, scope, self.at.mem, self.at.tables) {
-            used.extend(more);
-        }
-        self.keep_listed(&mut used);
-        used
+        let used = self.tables.walk(self.pages, self.walks, all);
+        self.listed(used)
     }
 
     /// Reads and clears the used bits of a page of these lists. Around each used entry it looks at
     /// up to 63 neighbours in the same table. Returns the used pages of these lists; the page itself
     /// is the first if it was used.
     pub fn look_around(&mut self, frame: Pfn) -> Vec<Pfn> {
-        if self.list_of(frame).is_none() || self.at.mem.pages[frame].mapcount == 0 {
+        if self.list_of(frame).is_none() || self.pages[frame].mapcount == 0 {
             return Vec::new();
         }
-        let PolicySite { mem, tables, can_swap, forgets_random, .. } = &mut self.at;
-        let page = &mem.pages[frame];
-        // Uses by tasks of every group count, so no group is asked for its parent.
-        let no_groups = IdVec::default();
-        let mut within = ReclaimScope::new(&no_groups, None);
-        if *forgets_random {
-            within = within.without_random();
-        }
-        let mut around = LookAround::of(page, *can_swap, true, mem);
-        let (at, huge) = (OwnerSlot::of(page), page.has(PageFlags::HEAD));
-        let PageReferences { nr, nr_entries_read, .. } =
-            tables.referenced_around(at, page.mapcount, huge, within, &mut around);
-        let LookAround { used: neighbours, dense, nr_entries, .. } = around;
-        mem.work.ptes_walked += nr_entries;
-        mem.work.rmap_walks += nr_entries_read;
-        self.walks.tables.note_dense(self.walks.nr + 1, &dense);
-        let mut used: Vec<Pfn> = (nr > 0).then_some(frame).into_iter().chain(neighbours).collect();
-        self.keep_listed(&mut used);
-        used
+        let used = self.tables.look_around(self.pages, self.walks, frame);
+        self.listed(used)
     }
 
-    /// Keeps the pages that are on these lists. Reclaim will see that the others were used.
-    fn keep_listed(&mut self, used: &mut Vec<Pfn>) {
+    /// Those pages that are on these lists. Reclaim will see that the others were used.
+    fn listed(&mut self, mut used: Vec<Pfn>) -> Vec<Pfn> {
         used.retain(|&frame| {
             let is_listed = self.list_of(frame).is_some();
             if !is_listed {
-                self.at.mem.pages[frame].set(PageFlags::REFERENCED);
+                self.pages[frame].set(PageFlags::REFERENCED);
             }
             is_listed
         });
+        used
     }
 
     /// Gives a page to the reclaimer. Returns whether the reclaimer takes it. A page that it cannot
@@ -426,9 +401,9 @@ impl PageLists<'_> {
             return false;
         }
         let Some(list) = self.list_of(frame) else { return false };
-        self.lists[list].remove(&mut self.at.mem.pages, frame);
+        self.lists[list].remove(self.pages, frame);
         self.count(frame, -1);
-        let page = &mut self.at.mem.pages[frame];
+        let page = &mut self.pages[frame];
         page.place = Place::Isolated;
         page.clear(PageFlags::ACTIVE);
         self.found.nr_taken += page.nr_pages();

@@ -18,6 +18,7 @@
 mod evict;
 mod lists;
 mod scan;
+mod tables;
 
 pub(crate) use lists::PolicyLists;
 pub use lists::{ListSide, PageLists, PagePlace};
