@@ -26,7 +26,7 @@ pub const fn held(
 }
 
 const KERNEL_MEMORY: &str =
-    "The kernel allocates more for itself (requests of the block layer, inodes), and since 6.7 an \
+    "The kernel allocates more for itself (requests of files, inodes), and since 6.7 an \
      allocation can take hundreds of pages from movable blocks and boost the watermarks. So kswapd \
      frees more pages each time it wakes.";
 
@@ -38,16 +38,16 @@ const COMPACTION: &str =
 
 /// The recorded variants with one CPU.
 pub const CASES_6_12: &[Held] = &[
-    held("anon", (46, 1.3), (77, 13.8), 10, KERNEL_MEMORY),
+    held("anon", (46, 1.3), (77, 11.6), 10, KERNEL_MEMORY),
     held("file", (24, 1.3), (23, 4.2), 5, KERNEL_MEMORY),
     held("group-max", (16, 0.1), (96, 0.4), 9, SMALL_LISTS),
     held("group-reclaim", (20, 0.1), (137, 2.0), 15, SMALL_LISTS),
-    held("groups", (78, 7.1), (508, 14.4), 108, KERNEL_MEMORY),
+    held("groups", (78, 4.7), (508, 9.8), 108, KERNEL_MEMORY),
     held("huge", (0, 0.0), (94, 8.4), 28, COMPACTION),
-    held("mixed", (72, 7.4), (110, 48.1), 59, KERNEL_MEMORY),
+    held("mixed", (72, 4.4), (109, 36.2), 42, KERNEL_MEMORY),
     held("read-ahead", (3, 0.4), (8, 18.4), 2, KERNEL_MEMORY),
     held("scan", (3, 1.3), (8, 2.3), 0, KERNEL_MEMORY),
-    held("swap", (20, 9.5), (59, 16.7), 15, KERNEL_MEMORY),
+    held("swap", (20, 4.9), (56, 7.8), 10, KERNEL_MEMORY),
     held("watermarks", (6, 16.8), (30, 8.1), 8, KERNEL_MEMORY),
     held("zipf", (10, 2.0), (34, 64.3), 20, KERNEL_MEMORY),
 ];

@@ -30,7 +30,7 @@ pub const COMPRESSED_6_1: &[Held] = &[
 /// The cases on Linux 6.12.
 pub const COMPRESSED_6_12: &[Held] = &[
     held("zram", (60, 1.6), (64, 4.5), 13, AGES),
-    held("zswap", (10, 0.5), (47, 1.7), 8, AGES),
-    held("zswap-poor", (7, 0.1), (32, 2.5), 3, AGES),
-    held("zswap-shrinker", (7, 18.5), (68, 15.1), 20, ROTATES),
+    held("zswap", (10, 1.0), (47, 2.0), 8, AGES),
+    held("zswap-poor", (7, 0.7), (32, 2.4), 3, AGES),
+    held("zswap-shrinker", (7, 17.7), (68, 15.9), 17, ROTATES),
 ];
