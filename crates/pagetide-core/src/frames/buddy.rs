@@ -305,6 +305,7 @@ impl Zone {
     /// The result is the same as after repeated calls of [`Zone::take_smallest`]: when such a call
     /// splits a block, the lists of smaller orders are empty, so the next calls take the parts of
     /// that block in address order.
+    #[inline(always)] // into the loop of a refill
     pub(crate) fn take_run(
         &mut self,
         pages: &mut PageArray,

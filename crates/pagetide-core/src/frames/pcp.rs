@@ -115,17 +115,16 @@ impl Pcp {
     /// `nr_pcp_high`).
     #[inline]
     pub(crate) const fn high_now(&self, reclaim_active: bool, free_high: bool) -> u32 {
-        if !matches!(self.policy, PcpPolicy::Linux61) {
-            return if matches!(self.policy, PcpPolicy::Linux612) { 0 } else { self.high };
+        if matches!(self.policy, PcpPolicy::Linux612) {
+            return 0;
         }
-        let short = self.batch << 2;
-        if free_high {
-            0
-        } else if reclaim_active && short < self.high {
-            short
-        } else {
-            self.high
+        if (free_high || reclaim_active) && matches!(self.policy, PcpPolicy::Linux61) {
+            let short = if free_high { 0 } else { self.batch << 2 };
+            if short < self.high {
+                return short;
+            }
         }
+        self.high
     }
 
     /// Number of pages to return after a free that has filled the set (Linux `nr_pcp_free`).
@@ -268,11 +267,24 @@ impl Zone {
         count: u32,
     ) -> Option<(Pfn, u32, MigrateType)> {
         let PcpRequest { order, mt, flags } = *request;
+        if self.cma_pages > 0 && flags.cma {
+            return self.take_run_beside_cma(pages, request, count);
+        }
+        self.take_run(pages, order, mt, count).map(|(first, nr)| (first, nr, mt))
+    }
+
+    #[inline(never)]
+    fn take_run_beside_cma(
+        &mut self,
+        pages: &mut PageArray,
+        request: &PcpRequest,
+        count: u32,
+    ) -> Option<(Pfn, u32, MigrateType)> {
+        let PcpRequest { order, mt, flags } = *request;
         let surplus = self.cma_surplus(&flags).div_ceil(1 << order);
         let from_cma = u64::from(count).min(surplus) as u32;
         let runs = [(MigrateType::Cma, from_cma), (mt, count), (MigrateType::Cma, count)];
-        let last = if flags.cma { runs.len() } else { 2 };
-        runs[..last].iter().filter(|(_, count)| *count > 0).find_map(|&(mt, count)| {
+        runs.iter().filter(|(_, count)| *count > 0).find_map(|&(mt, count)| {
             self.take_run(pages, order, mt, count).map(|(first, nr)| (first, nr, mt))
         })
     }
@@ -287,20 +299,15 @@ impl Zone {
         request: PcpRequest,
     ) -> u32 {
         let PcpRequest { order, mt, flags } = request;
-        let mut mode = RefillMode::Lists;
         let want = match self.pcps[cpu].policy {
             PcpPolicy::Linux612 => self.tuned_refill(cpu, order),
             PcpPolicy::Linux61 | PcpPolicy::Linux2637 => self.pcps[cpu].refill_blocks(order),
         };
-        let mut got = 0;
+        let (mut got, mut single) = (0, None);
         self.stat.this_cpu = cpu;
         let mut list = core::mem::take(&mut self.pcps[cpu].lists[Pcp::list_index(order, mt)]);
         while got < want {
-            let run = match mode {
-                RefillMode::Lists => self.take_run_for(pages, &request, want - got),
-                RefillMode::Steals => None,
-            };
-            if let Some((first, nr, mt)) = run {
+            if let Some((first, nr, mt)) = self.take_run_for(pages, &request, want - got) {
                 let frames = first.idx()..first.idx() + ((nr as usize) << order);
                 for page in pages[frames].iter_mut().step_by(1 << order) {
                     page.place = Place::Pcp;
@@ -309,30 +316,59 @@ impl Zone {
                 }
                 list.extend((0..nr).map(|i| Pfn(first.0 + (i << order))));
                 got += nr;
-            } else {
-                match self.steal(pages, notes, (order, mt), flags, mode) {
-                    Some(FallbackResult::OnLists) => {}
-                    Some(FallbackResult::Taken(pfn)) => {
-                        mode = RefillMode::Steals;
-                        let page = &mut pages[pfn];
-                        page.place = Place::Pcp;
-                        page.private = mt as u32;
-                        page.index = 0;
-                        list.push(pfn);
-                        got += 1;
-                    }
-                    None => break,
+                continue;
+            }
+            match self.steal(pages, notes, (order, mt), flags, RefillMode::Lists) {
+                Some(FallbackResult::OnLists) => {}
+                Some(FallbackResult::Taken(pfn)) => {
+                    single = Some(pfn);
+                    break;
                 }
+                None => break,
             }
         }
+        let index = Pcp::list_index(order, mt);
+        self.pcps[cpu].lists[index] = list;
+        if let Some(pfn) = single {
+            got += self.refill_singly(pages, notes, cpu, request, pfn, want - got);
+        }
         self.stat.add(-(i64::from(got) << order));
-        // The block that was taken first is allocated first.
-        list.reverse();
         let pcp = &mut self.pcps[cpu];
-        pcp.lists[Pcp::list_index(order, mt)] = list;
+        // The block that was taken first is allocated first.
+        pcp.lists[index].reverse();
         pcp.count += got << order;
         if pcp.policy == PcpPolicy::Linux612 {
             self.note_below_high();
+        }
+        got
+    }
+
+    /// Goes on with a refill that had to take a single block, `pfn`: up to `count` blocks are taken
+    /// one by one. Returns their number.
+    #[inline(never)]
+    fn refill_singly(
+        &mut self,
+        pages: &mut PageArray,
+        notes: &mut FallbackLog<'_>,
+        cpu: Cpu,
+        request: PcpRequest,
+        pfn: Pfn,
+        count: u32,
+    ) -> u32 {
+        let PcpRequest { order, mt, flags } = request;
+        let mut next = Some(FallbackResult::Taken(pfn));
+        let mut got = 0;
+        while let Some(FallbackResult::Taken(pfn)) = next {
+            let page = &mut pages[pfn];
+            page.place = Place::Pcp;
+            page.private = mt as u32;
+            page.index = 0;
+            self.pcps[cpu].lists[Pcp::list_index(order, mt)].push(pfn);
+            got += 1;
+            if got == count {
+                break;
+            }
+            next = self.steal(pages, notes, (order, mt), flags, RefillMode::Steals);
         }
         got
     }

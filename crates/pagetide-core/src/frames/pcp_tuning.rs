@@ -117,11 +117,13 @@ impl Zone {
         zone_watermark_ok(self, 0, mark, ZONE_MOVABLE, flags)
     }
 
+    #[inline(never)]
     pub(super) fn note_below_high(&mut self) {
         self.below_high |= !self.is_above_high();
     }
 
     /// Number of blocks for the next refill of a CPU's list.
+    #[inline(never)]
     pub(super) fn tuned_refill(&mut self, cpu: Cpu, order: Order) -> u32 {
         self.note_below_high();
         let below_high = self.below_high;
@@ -130,6 +132,7 @@ impl Zone {
 
     /// Returns pages of the CPU's set after a free to its list `index`, if it has too many. Returns
     /// the number of blocks.
+    #[inline(never)]
     pub(super) fn tuned_shrink(
         &mut self,
         pages: &mut PageArray,

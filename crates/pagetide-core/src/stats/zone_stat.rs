@@ -93,6 +93,7 @@ impl ZoneStat {
         }
     }
 
+    #[inline]
     pub(crate) fn add_each(&mut self, pages: i64, times: u32) {
         let mut times = times;
         // Adds one at a time. The first addition also adds an excess that a lower threshold has
