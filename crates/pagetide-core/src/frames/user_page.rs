@@ -83,7 +83,7 @@ impl Kernel {
         page.private = 0;
         for slot in (first..first + nr).map(SwapSlot) {
             let freed = self.swap[slot].remove_from_cache(slot, shadow);
-            if !self.swap[slot].has_cache_entry(slot) {
+            if self.swap.takes_memory && !self.swap[slot].has_cache_entry(slot) {
                 self.remove_cache_entry(slot, cpu);
             }
             match freed {
@@ -99,7 +99,7 @@ impl Kernel {
     }
 
     pub(crate) fn swap_unmap(&mut self, slot: SwapSlot, cpu: Cpu) {
-        let had_entry = self.swap[slot].has_cache_entry(slot);
+        let had_entry = self.swap.takes_memory && self.swap[slot].has_cache_entry(slot);
         let freed = self.swap[slot].unmap(slot);
         if had_entry && !self.swap[slot].has_cache_entry(slot) {
             self.remove_cache_entry(slot, cpu);

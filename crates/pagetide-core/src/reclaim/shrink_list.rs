@@ -82,8 +82,10 @@ impl Kernel {
         };
         if let Some(first) = slot {
             if self.try_charge_swap(memcg, nr) {
-                for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
-                    self.add_cache_entry(slot, ctx);
+                if self.swap.takes_memory {
+                    for slot in (first.0..first.0 + nr as u32).map(SwapSlot) {
+                        self.add_cache_entry(slot, ctx);
+                    }
                 }
                 return slot;
             }

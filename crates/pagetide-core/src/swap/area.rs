@@ -58,11 +58,7 @@ impl SwapSlotState {
     }
 
     fn content(&self) -> TreeSlot {
-        match (self.cached, self.shadow) {
-            (0, Shadow::NONE) => TreeSlot::Empty,
-            (0, _) => TreeSlot::Shadow,
-            _ => TreeSlot::Page,
-        }
+        TreeSlot::of(self.cached != 0, self.shadow)
     }
 }
 
@@ -120,8 +116,8 @@ pub struct SwapArea {
     cluster_left: u32,
     /// Number of used slots in each run of [`SWAPFILE_CLUSTER`] slots.
     cluster_used: Vec<u16>,
-    /// The tree of the swap cache.
-    shadow_nodes: SwapShadowNodes,
+    /// The nodes of the swap cache's tree that may hold only shadows; `None`: shadows are kept.
+    shadow_nodes: Option<Box<SwapShadowNodes>>,
     /// The zram device that the area is on.
     pub(super) zram: Option<Box<Zram>>,
     /// The tree of the swap cache takes memory, without zswap, too.
@@ -151,7 +147,7 @@ impl SwapArea {
             cluster_next: 0,
             cluster_left: 0,
             cluster_used: Vec::new(),
-            shadow_nodes: SwapShadowNodes::default(),
+            shadow_nodes: None,
             has_nodes: options.zram.is_some(),
             trees: Default::default(),
         }
@@ -234,7 +230,9 @@ impl SwapArea {
             return None;
         }
         let at = self.find_free()?;
-        self.shadow_nodes.changed(at, TreeSlot::Empty, TreeSlot::Page);
+        if let Some(nodes) = &mut self.shadow_nodes {
+            nodes.changed(at, TreeSlot::Empty, TreeSlot::Page);
+        }
         let slot = &mut self.slots[at as usize];
         slot.cached = pfn.0 + 1;
         slot.mapped = false;
@@ -262,8 +260,10 @@ impl SwapArea {
         for (slot, pfn) in slots.iter_mut().zip(head.0..) {
             *slot = SwapSlotState { cached: pfn + 1, memcg, ..SwapSlotState::default() };
         }
-        for at in first..first + SWAPFILE_CLUSTER {
-            self.shadow_nodes.changed(at, TreeSlot::Empty, TreeSlot::Page);
+        if let Some(nodes) = &mut self.shadow_nodes {
+            for at in first..first + SWAPFILE_CLUSTER {
+                nodes.changed(at, TreeSlot::Empty, TreeSlot::Page);
+            }
         }
         self.nr_used += SWAPFILE_CLUSTER;
         self.cluster_used[cluster as usize] = SWAPFILE_CLUSTER as u16;
@@ -320,13 +320,19 @@ impl SwapArea {
 
     /// Frees a slot if it is no longer in use. Returns its group if it was freed.
     fn release_if_free(&mut self, slot: SwapSlot) -> Option<MemcgId> {
-        if !self.at(slot).is_free() {
+        let at = slot.0 - self.first;
+        let state = &mut self.slots[at as usize];
+        if !state.is_free() {
             return None;
         }
-        self.set_content(slot, 0, Shadow::NONE);
+        if let Some(nodes) = &mut self.shadow_nodes {
+            nodes.changed(at, state.content(), TreeSlot::Empty);
+        }
+        state.shadow = Shadow::NONE;
+        let memcg = core::mem::replace(&mut state.memcg, MemcgId::NONE);
         self.nr_used -= 1;
-        self.cluster_used[((slot.0 - self.first) / SWAPFILE_CLUSTER) as usize] -= 1;
-        Some(core::mem::replace(&mut self.at_mut(slot).memcg, MemcgId::NONE))
+        self.cluster_used[(at / SWAPFILE_CLUSTER) as usize] -= 1;
+        Some(memcg)
     }
 
     /// Group of a slot in use.
@@ -366,38 +372,45 @@ impl SwapArea {
 
     /// Puts a frame in the swap cache of a slot in use (swap-in). Returns the shadow.
     pub(crate) fn add_to_cache(&mut self, slot: SwapSlot, pfn: Pfn) -> Shadow {
-        let state = self.at(slot);
-        debug_assert!(state.cached == 0, "slot is cached already");
-        let shadow = state.shadow;
-        self.set_content(slot, pfn.0 + 1, Shadow::NONE);
-        shadow
+        debug_assert!(self.at(slot).cached == 0, "slot is cached already");
+        self.set_content(slot, pfn.0 + 1, Shadow::NONE)
     }
 
-    /// Changes the slot of the tree.
-    fn set_content(&mut self, slot: SwapSlot, cached: u32, shadow: Shadow) {
-        let state = self.at_mut(slot);
-        let before = state.content();
-        (state.cached, state.shadow) = (cached, shadow);
-        let after = state.content();
-        self.shadow_nodes.changed(slot.0 - self.first, before, after);
+    /// Changes the slot of the tree. Returns its shadow.
+    #[inline]
+    fn set_content(&mut self, slot: SwapSlot, cached: u32, shadow: Shadow) -> Shadow {
+        let at = slot.0 - self.first;
+        let state = &mut self.slots[at as usize];
+        if let Some(nodes) = &mut self.shadow_nodes {
+            nodes.changed(at, state.content(), TreeSlot::of(cached != 0, shadow));
+        }
+        state.cached = cached;
+        core::mem::replace(&mut state.shadow, shadow)
+    }
+
+    /// The area's shadows are freed like those of files, and its tree takes memory.
+    pub(super) fn keep_nodes(&mut self) {
+        self.has_nodes = true;
+        self.shadow_nodes = Some(Box::default());
     }
 
     /// Nodes of the tree that have only shadows.
     pub(crate) fn nr_shadow_nodes(&self) -> u64 {
-        self.shadow_nodes.len()
+        self.shadow_nodes.as_ref().map_or(0, |nodes| nodes.len())
     }
 
     /// Forgets the shadows of the node that has had only shadows for longest. Returns their slots;
     /// `None`: there is no such node.
     pub(crate) fn forget_shadow_node(&mut self) -> Option<Vec<SwapSlot>> {
-        let node = self.shadow_nodes.oldest()?;
+        let nodes = self.shadow_nodes.as_mut()?;
+        let node = nodes.oldest()?;
         let mut forgotten = Vec::new();
         for at in node << NODE_SHIFT..(node + 1) << NODE_SHIFT {
             if let Some(state) = self.slots.get_mut(at as usize) {
                 let before = state.content();
                 state.shadow = Shadow::NONE;
                 let after = state.content();
-                self.shadow_nodes.changed(at, before, after);
+                nodes.changed(at, before, after);
                 if before != after {
                     forgotten.push(SwapSlot(self.first + at));
                 }
@@ -408,7 +421,8 @@ impl SwapArea {
 
     /// Whether the counts of pages and shadows are right, for the audit.
     pub(crate) fn counts_shadows(&self) -> bool {
-        self.shadow_nodes.agrees(self.slots.iter().map(SwapSlotState::content))
+        let contents = self.slots.iter().map(SwapSlotState::content);
+        self.shadow_nodes.as_ref().is_none_or(|nodes| nodes.agrees(contents))
     }
 
     /// Removes the frame from the swap cache and stores `shadow`; frees the slot unless it is

@@ -82,6 +82,8 @@ pub struct SwapAreas {
     pub(crate) caches: SwapCaches,
     /// Bios of the requests under way, in the order of their submission.
     pub(crate) bios: VecDeque<Object>,
+    /// Swap takes memory itself: for compressed pages, nodes of trees or requests.
+    pub(crate) takes_memory: bool,
 }
 
 impl SwapAreas {
@@ -175,7 +177,7 @@ impl SwapAreas {
     /// The tree of the swap cache of the area added last takes memory.
     pub(crate) fn keep_nodes(&mut self) {
         if let Some(area) = self.areas.last_mut() {
-            area.has_nodes = true;
+            area.keep_nodes();
         }
     }
 

@@ -85,7 +85,8 @@ impl<O: Owners> Manager<O> {
                     self.end_read(pfn, ok);
                 }
             }
-            Io::SwapOut { slot, pfn, nr: 1 } if self.block_written(slot, pfn, ok, cpu) => {}
+            Io::SwapOut { slot, pfn, nr: 1 }
+                if self.swap.takes_memory && self.block_written(slot, pfn, ok, cpu) => {}
             Io::SwapOut { slot, pfn, nr } => {
                 self.end_swap(cpu);
                 // A huge page ends whole, unless a fault has split it during the write.

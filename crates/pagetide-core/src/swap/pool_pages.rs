@@ -69,6 +69,7 @@ impl Kernel {
             add(&mut caches.bio, "bio-192", swap_caches::BIO_BYTES);
         }
         self.swap.caches = caches;
+        self.swap.takes_memory |= caches.count() > 0;
     }
 
     /// Stores an object. `None`: there is no memory for it.

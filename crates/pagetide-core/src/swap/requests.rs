@@ -20,6 +20,7 @@ use crate::units::Cpu;
 
 impl Kernel {
     /// Submits a request to a swap disk.
+    #[inline]
     pub(super) fn submit_swap(&mut self, io: Io, ctx: &Ctx) {
         let cache = self.swap.caches.bio;
         if cache.is_some() {
@@ -33,6 +34,7 @@ impl Kernel {
     }
 
     /// Frees the bio of a request that has ended.
+    #[inline]
     pub(super) fn end_swap(&mut self, cpu: Cpu) {
         if let Some(bio) = self.swap.bios.pop_front().filter(|bio| bio.is_some()) {
             self.free_known(bio, cpu);

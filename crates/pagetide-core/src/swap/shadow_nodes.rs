@@ -7,10 +7,12 @@
 //! most shadows of swap are lost.
 //!
 //! Difference from Linux: the nodes are on the list of the first node of the machine, behind those of
-//! the root's files. Their memory is in [`super::slot_tree`].
+//! the root's files. Their memory is in [`super::slot_tree`]. Whether an area frees its shadows is
+//! decided when it is added.
 //!
 //! Invariant: a node is listed exactly while it has shadows and no page.
 
+use crate::ageing::shadow::Shadow;
 use crate::units::digest::State;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -42,6 +44,17 @@ pub(super) enum TreeSlot {
     Empty,
     Page,
     Shadow,
+}
+
+impl TreeSlot {
+    #[inline]
+    pub fn of(has_page: bool, shadow: Shadow) -> TreeSlot {
+        match (has_page, shadow) {
+            (true, _) => TreeSlot::Page,
+            (false, Shadow::NONE) => TreeSlot::Empty,
+            (false, _) => TreeSlot::Shadow,
+        }
+    }
 }
 
 impl SwapShadowNodes {

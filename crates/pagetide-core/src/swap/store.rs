@@ -37,7 +37,8 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn swap_store(&mut self, pfn: Pfn, ctx: &Ctx) -> SwapStore {
         let page = &self.mem.pages[pfn];
         let (slot, nr, memcg) = (SwapSlot(page.private), page.nr_pages(), page.memcg);
-        let may_be_zero = self.era.records_zero_pages || self.swap[slot].is_zero(slot);
+        let may_be_zero = self.swap.takes_memory
+            && (self.era.records_zero_pages || self.swap[slot].is_zero(slot));
         if may_be_zero && nr == 1 && self.record_zero_page(pfn, slot, ctx.cpu) {
             return SwapStore::Stored;
         }
@@ -151,7 +152,7 @@ impl Kernel {
 
     /// Reads the page of a slot into a locked page of the swap cache.
     pub(crate) fn swap_load(&mut self, slot: SwapSlot, pfn: Pfn, ctx: &Ctx) {
-        if self.swap[slot].is_zero(slot) {
+        if self.swap.takes_memory && self.swap[slot].is_zero(slot) {
             self.mem.work.pages_zeroed += 1;
             self.step.effects.push_contents(Effect::LoadPage { slot, pfn });
             self.end_read(pfn, true);

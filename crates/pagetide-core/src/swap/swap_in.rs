@@ -49,7 +49,7 @@ impl Kernel {
         self.charge(cpu, pfn, memcg);
         let group = self.swap[slot].memcg(slot);
         self.uncharge_swapped_in(group);
-        if !self.swap[slot].has_cache_entry(slot) {
+        if self.swap.takes_memory && !self.swap[slot].has_cache_entry(slot) {
             self.add_cache_entry(slot, ctx);
         }
         let shadow = self.swap[slot].add_to_cache(slot, pfn);
