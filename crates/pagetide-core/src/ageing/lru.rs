@@ -19,28 +19,25 @@ use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use alloc::vec::Vec;
 
 impl Kernel {
+    /// Whether a batch of so many pages goes to the lists.
     #[inline]
-    const fn full_batch(&self) -> usize {
-        if self.era.gathers_31_pages {
-            PAGEVEC_SIZE_6_9
-        } else {
-            PAGEVEC_SIZE
-        }
+    const fn is_full(&self, batch: usize) -> bool {
+        batch >= PAGEVEC_SIZE && (!self.era.gathers_31_pages || batch >= PAGEVEC_SIZE_6_9)
     }
 
     /// Adds a new page to the LRU, through the CPU's batch.
     pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
         debug_assert_eq!(self.mem.pages[pfn].place, Place::Allocated);
-        self.mem.pages[pfn].place = Place::LruBatch;
-        // Never under the two lists: the page has just been used through a page table.
-        if self.step.fault_mark != PageFlags::EMPTY {
-            self.mem.pages[pfn].set(self.step.fault_mark);
-        }
-        let full = self.full_batch();
+        let page = &mut self.mem.pages[pfn];
+        page.place = Place::LruBatch;
+        // None under the two lists: the page has just been used through a page table.
+        page.set(self.step.fault_mark);
+        // A huge page does not wait: a batch of huge pages would hide too much memory from reclaim.
+        let huge = page.has(PageFlags::HEAD);
         let batch = &mut self.lru_batches[cpu].add;
         batch.push(pfn);
-        // A huge page does not wait: a batch of huge pages would hide too much memory from reclaim.
-        if batch.len() >= full || self.mem.pages[pfn].has(PageFlags::HEAD) {
+        let nr = batch.len();
+        if huge || self.is_full(nr) {
             self.drain_add(cpu);
         }
     }
@@ -151,7 +148,6 @@ impl Kernel {
 
     /// Moves a page to its active list, through the CPU's batch (Linux `folio_activate`).
     pub(crate) fn activate_page(&mut self, cpu: Cpu, pfn: Pfn) {
-        let full = self.full_batch();
         let page = &mut self.mem.pages[pfn];
         match page.place {
             // Not on a list yet: it will be added to the list that its flags name.
@@ -160,7 +156,7 @@ impl Kernel {
                 page.set(PageFlags::BATCHED);
                 let huge = page.has(PageFlags::HEAD);
                 self.lru_batches[cpu].activate.push(pfn);
-                if huge || self.lru_batches[cpu].activate.len() >= full {
+                if huge || self.is_full(self.lru_batches[cpu].activate.len()) {
                     self.drain_activate(cpu);
                 }
             }
@@ -171,7 +167,6 @@ impl Kernel {
     /// Called when a page marked for reclaim has been written: makes it the next page to be freed
     /// (Linux `folio_rotate_reclaimable`).
     pub(crate) fn rotate_reclaimable(&mut self, cpu: Cpu, pfn: Pfn) {
-        let full = self.full_batch();
         let page = &mut self.mem.pages[pfn];
         let eligible = !page.flags.any(
             PageFlags::LOCKED
@@ -184,7 +179,7 @@ impl Kernel {
             // A huge page does not wait in a batch.
             let huge = page.has(PageFlags::HEAD);
             self.lru_batches[cpu].rotate.push(pfn);
-            if huge || self.lru_batches[cpu].rotate.len() >= full {
+            if huge || self.is_full(self.lru_batches[cpu].rotate.len()) {
                 self.drain_rotate(cpu);
             }
         }
@@ -212,12 +207,12 @@ impl Kernel {
     pub(crate) fn lruvec_remove(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
-        let Some(lru) = self.groups.memcgs[memcg].lruvecs[node].lru_on(page) else {
+        let lruvec = &mut self.groups.memcgs[memcg].lruvecs[node];
+        let Some(lru) = lruvec.take(&mut self.mem.pages, pfn) else {
             unreachable!("{pfn:?} is not on an LRU list");
         };
-        self.groups.memcgs[memcg].lruvecs[node].remove(&mut self.mem.pages, pfn, lru);
-        self.count_lru(memcg, (node, zone), lru, -(nr as i64));
         self.mem.pages[pfn].place = Place::Allocated;
+        self.count_lru(memcg, (node, zone), lru, -(nr as i64));
     }
 
     /// Updates the sizes after pages of a zone were added to a list or removed from it.
@@ -294,12 +289,13 @@ impl Kernel {
 
     /// Removes a page that is being freed from its LRU list or batch.
     pub(crate) fn lru_forget(&mut self, pfn: Pfn) {
-        if self.mem.pages[pfn].has(PageFlags::BATCHED)
-            || self.mem.pages[pfn].place == Place::LruBatch
-        {
+        let page = &self.mem.pages[pfn];
+        let mut is_listed = page.place.is_lru();
+        if page.has(PageFlags::BATCHED) || page.place == Place::LruBatch {
             self.lru_add_drain_all();
+            is_listed = self.mem.pages[pfn].place.is_lru();
         }
-        if self.mem.pages[pfn].place.is_lru() {
+        if is_listed {
             self.lruvec_remove(pfn);
         }
     }
@@ -408,9 +404,8 @@ impl Kernel {
             let page = &self.mem.pages[pfn];
             let (nr, zone) = (page.nr_pages(), page.zone());
             let lruvec = &mut self.groups.memcgs[id].lruvecs[node];
-            let Some(lru) = lruvec.lru_on(page) else { continue };
             let age = lruvec.age_of(page);
-            lruvec.remove(&mut self.mem.pages, pfn, lru);
+            let Some(lru) = lruvec.take(&mut self.mem.pages, pfn) else { continue };
             // The parent's subtree sum already includes these pages. A dying group is still
             // visited by walks and must not count them.
             lruvec.subtree[lru as usize] -= nr;

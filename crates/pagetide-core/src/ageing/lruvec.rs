@@ -237,10 +237,14 @@ impl Lruvec {
         self.ageing.lists().chain([&self.unevictable])
     }
 
+    /// As [`Lruvec::list`]; `None`: generations or a policy order the pages.
     #[inline]
-    fn list_mut(&mut self, lru: Lru, zone: usize) -> &mut List {
-        let set = self.ageing.two_lists_mut().map(|two| &mut two.of_zone_mut(zone).lists);
-        set.and_then(|lists| lists.get_mut(lru as usize)).unwrap_or(&mut self.unevictable)
+    fn list_mut(&mut self, lru: Lru, zone: usize) -> Option<&mut List> {
+        match &mut self.ageing {
+            _ if lru == Lru::Unevictable => Some(&mut self.unevictable),
+            Ageing::TwoLists(two) => two.of_zone_mut(zone).lists.get_mut(lru as usize),
+            Ageing::Generations(_) | Ageing::Policy(_) => None,
+        }
     }
 
     /// Adds a page to the generation of a certain age, or to the oldest one.
@@ -256,16 +260,32 @@ impl Lruvec {
         lru
     }
 
-    /// Adds a page unless it belongs on the two lists. Returns the list in which it counts.
-    fn add_ordered(&mut self, pages: &mut PageArray, pfn: Pfn, end: ListEnd) -> Option<Lru> {
+    /// Adds a page to the generations or to the lists of a policy. Returns the list in which it
+    /// counts.
+    #[inline(never)]
+    fn add_ordered(&mut self, pages: &mut PageArray, pfn: Pfn, end: ListEnd) -> Lru {
         let active = match &mut self.ageing {
-            Ageing::TwoLists(_) => return None,
-            _ if pages[pfn].has(PageFlags::MLOCKED) => return None,
+            Ageing::TwoLists(_) => unreachable!("the two lists have every page"),
             Ageing::Generations(generations) => generations.add(pages, pfn, end),
             Ageing::Policy(lists) => lists.add(pages, pfn, end),
         };
         let lru = Lru::of_kind(pages[pfn].is_file_lru(), active);
         self.zone_sizes[pages[pfn].zone()][lru as usize] += pages[pfn].nr_pages();
+        lru
+    }
+
+    /// Takes a page off the generations or the lists of a policy. Returns the list in which it
+    /// counted.
+    #[inline(never)]
+    fn take_ordered(&mut self, pages: &mut PageArray, pfn: Pfn) -> Option<Lru> {
+        let lru = self.lru_on(&pages[pfn])?;
+        match &mut self.ageing {
+            Ageing::TwoLists(_) => unreachable!("the two lists have every page"),
+            Ageing::Generations(generations) => {
+                generations.remove(pages, pfn, Departure::Moved);
+            }
+            Ageing::Policy(lists) => lists.remove(pages, pfn),
+        }
         Some(lru)
     }
 
@@ -312,58 +332,69 @@ impl Lruvec {
     }
 
     /// Adds a page at the head of the list that its flags name. Returns that list.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
-        if let Some(lru) = self.add_ordered(pages, pfn, ListEnd::Head) {
-            return lru;
-        }
         let page = &pages[pfn];
-        let (lru, zone) = (Lru::of(page), page.zone());
-        self.zone_sizes[zone][lru as usize] += page.nr_pages();
-        self.list_mut(lru, zone).push_head(pages, pfn, lru.place());
+        let (lru, zone, nr) = (Lru::of(page), page.zone(), page.nr_pages());
+        let Some(list) = self.list_mut(lru, zone) else {
+            return self.add_ordered(pages, pfn, ListEnd::Head);
+        };
+        list.push_head(pages, pfn, lru.place());
+        self.zone_sizes[zone][lru as usize] += nr;
         lru
     }
 
     /// Adds a page at the tail, where it is the next to be reclaimed. Returns the list.
     #[inline]
     pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
-        if let Some(lru) = self.add_ordered(pages, pfn, ListEnd::Tail) {
-            return lru;
-        }
         let page = &pages[pfn];
-        let (lru, zone) = (Lru::of(page), page.zone());
-        self.zone_sizes[zone][lru as usize] += page.nr_pages();
-        self.list_mut(lru, zone).push_tail(pages, pfn, lru.place());
+        let (lru, zone, nr) = (Lru::of(page), page.zone(), page.nr_pages());
+        let Some(list) = self.list_mut(lru, zone) else {
+            return self.add_ordered(pages, pfn, ListEnd::Tail);
+        };
+        list.push_tail(pages, pfn, lru.place());
+        self.zone_sizes[zone][lru as usize] += nr;
         lru
     }
 
-    /// Removes a page from its list. The caller sets the page's new place.
-    #[inline]
-    pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn, lru: Lru) {
+    /// Takes a page off its list. Returns the list in which it counted; `None`: it was on none. The
+    /// caller sets the page's new place.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, pages: &mut PageArray, pfn: Pfn) -> Option<Lru> {
         let page = &pages[pfn];
-        let zone = page.zone();
-        self.zone_sizes[zone][lru as usize] -= page.nr_pages();
-        match &mut self.ageing {
-            Ageing::Generations(generations) if lru != Lru::Unevictable => {
-                generations.remove(pages, pfn, Departure::Moved);
+        let (zone, nr) = (page.zone(), page.nr_pages());
+        let lru = match page.place {
+            Place::Lru => {
+                let lru = Lru::evictable(page);
+                match &mut self.ageing {
+                    Ageing::TwoLists(two) => {
+                        two.of_zone_mut(zone).lists[lru as usize].remove(pages, pfn);
+                        lru
+                    }
+                    Ageing::Generations(_) | Ageing::Policy(_) => self.take_ordered(pages, pfn)?,
+                }
             }
-            Ageing::Policy(lists) if lru != Lru::Unevictable => lists.remove(pages, pfn),
-            _ => self.list_mut(lru, zone).remove(pages, pfn),
-        }
+            Place::Unevictable => {
+                self.unevictable.remove(pages, pfn);
+                Lru::Unevictable
+            }
+            _ => return None,
+        };
+        self.zone_sizes[zone][lru as usize] -= nr;
+        Some(lru)
     }
 
     /// Adds a part of a huge page that is being split to the huge page's list, towards the head.
     pub(crate) fn add_split(&mut self, pages: &mut PageArray, head: Pfn, pfn: Pfn) {
         let Some(lru) = self.lru_on(&pages[head]) else { return };
         let zone = pages[head].zone();
+        if let Some(list) = self.list_mut(lru, zone) {
+            return list.insert_before(pages, head, pfn, lru.place());
+        }
         match &mut self.ageing {
-            Ageing::Generations(generations) if lru != Lru::Unevictable => {
-                generations.add_split(pages, head, pfn);
-            }
-            Ageing::Policy(lists) if lru != Lru::Unevictable => {
-                lists.add_split(pages, head, pfn);
-            }
-            _ => self.list_mut(lru, zone).insert_before(pages, head, pfn, lru.place()),
+            Ageing::TwoLists(_) => unreachable!("the two lists have every page"),
+            Ageing::Generations(generations) => generations.add_split(pages, head, pfn),
+            Ageing::Policy(lists) => lists.add_split(pages, head, pfn),
         }
     }
 }

@@ -34,9 +34,11 @@ impl Memory {
     }
 
     /// Clears the mark of a page that is freed (Linux `__page_cache_release`).
+    #[inline]
     pub(crate) fn clear_mlocked(&mut self, pfn: Pfn) {
         let page = &mut self.pages[pfn];
-        if page.test_clear(PageFlags::MLOCKED) {
+        if page.has(PageFlags::MLOCKED) {
+            page.clear(PageFlags::MLOCKED);
             let nr = page.nr_pages();
             self.count_mlock(pfn, -(nr as i64));
             self.vmstat.add(Event::UnevictablePgsCleared, nr);

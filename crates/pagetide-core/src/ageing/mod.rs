@@ -33,7 +33,9 @@ use page_policy::PolicyLists;
 use two_lists::TwoLists;
 
 /// How the evictable pages of a [`lruvec::Lruvec`] are ordered by age.
+// Every move of a page asks for the variant; one in a niche of a pointer takes more instructions.
 #[derive(Clone, Debug, State)]
+#[repr(u8)]
 pub enum Ageing {
     /// An active and an inactive list for anonymous memory and for page cache.
     TwoLists(TwoLists),

@@ -30,10 +30,10 @@ impl Kernel {
     /// The shadow of a page that is being evicted. It uses the clock of the group that is short of
     /// memory, or of the root if the machine is (Linux `workingset_eviction`).
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {
-        if self.era.generations {
-            return self.lru_gen_eviction(pfn);
-        }
         if self.leaves_two_lists {
+            if self.era.generations {
+                return self.lru_gen_eviction(pfn);
+            }
             self.note_eviction_by_policy(pfn);
         }
         let page = &self.mem.pages[pfn];

@@ -123,11 +123,9 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Puts back a page that stays in memory (Linux `evict_folios`).
-    fn put_back(&mut self, pfn: Pfn, stays: StayingPage) {
-        let StayingPage::BecomesYoung { may_retry } = stays else {
-            return self.putback_page(pfn);
-        };
+    /// Puts back a page that stays in memory, under generations (Linux `evict_folios`).
+    #[inline(never)]
+    fn put_back_young(&mut self, pfn: Pfn, may_retry: bool) {
         let page = &mut self.mem.pages[pfn];
         let unwritten = page.flags.any(PageFlags::DIRTY.with(PageFlags::WRITEBACK));
         if page.has(PageFlags::MLOCKED) {
@@ -302,7 +300,10 @@ impl<O: Owners> Manager<O> {
                 stat.freed_huge += nr;
             }
             ShrinkVerdict::Freed => freed.push(pfn),
-            ShrinkVerdict::Keep => self.put_back(pfn, stat.stays),
+            ShrinkVerdict::Keep => match stat.stays {
+                StayingPage::Returns => self.putback_page(pfn),
+                StayingPage::BecomesYoung { may_retry } => self.put_back_young(pfn, may_retry),
+            },
             ShrinkVerdict::Activate => {
                 // A page that stays releases its swap slot if swap is short or if the page cannot
                 // be swapped.
@@ -316,9 +317,9 @@ impl<O: Owners> Manager<O> {
                 }
                 stat.activate += match stat.stays {
                     StayingPage::Returns => self.putback_active(pfn),
-                    StayingPage::BecomesYoung { .. } => {
+                    StayingPage::BecomesYoung { may_retry } => {
                         let nr = self.mark_active(pfn);
-                        self.put_back(pfn, stat.stays);
+                        self.put_back_young(pfn, may_retry);
                         nr
                     }
                 };

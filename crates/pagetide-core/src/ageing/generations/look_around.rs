@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
     /// References to a page, with a look around each.
+    #[inline(never)]
     pub(crate) fn references_around(
         &mut self,
         pfn: Pfn,

@@ -22,6 +22,7 @@ pub(super) const fn uses_of(page: &Page) -> u32 {
 
 impl Kernel {
     /// The shadow of a page that is being evicted.
+    #[inline(never)]
     pub(in crate::ageing) fn lru_gen_eviction(&mut self, pfn: Pfn) -> Shadow {
         let page = &self.mem.pages[pfn];
         let (memcg, node, file) = (page.memcg, page.node(), page.is_file_lru());
@@ -36,6 +37,7 @@ impl Kernel {
     }
 
     /// Counts the return of a page, if its generation is still the oldest.
+    #[inline(never)]
     pub(in crate::ageing) fn lru_gen_refault(&mut self, pfn: Pfn, shadow: Shadow) {
         let Some((evicted_memcg, node, token, has_uses)) = shadow.unpack() else { return };
         let page = &self.mem.pages[pfn];

@@ -167,6 +167,7 @@ impl Kernel {
     }
 
     /// Tells the policy of a page that the page was evicted.
+    #[inline(never)]
     pub(in crate::ageing) fn note_eviction_by_policy(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn];
         let (memcg, node) = (page.memcg, page.node());

@@ -42,15 +42,16 @@ impl Kernel {
         let pages = &mut self.mem.pages;
         let mut isolated = IsolatedBatch { nr_scanned: 0, nr_taken: 0 };
         let mut skipped: Vec<Pfn> = Vec::new();
-        while isolated.nr_taken < nr {
-            let pfn = lruvec.list(lru, lists_of).tail;
-            if pfn.is_none() {
-                break;
-            }
-            let (zone, nr_pages) = (pages[pfn].zone(), pages[pfn].nr_pages());
+        let Some(two) = lruvec.ageing.two_lists_mut() else { return isolated };
+        let list = &mut two.of_zone_mut(lists_of).lists[lru as usize];
+        while isolated.nr_taken < nr && list.tail.is_some() {
+            let pfn = list.tail;
+            list.remove(pages, pfn);
+            let page = &mut pages[pfn];
+            page.place = Place::Isolated;
+            let (zone, nr_pages) = (page.zone(), page.nr_pages());
             isolated.nr_scanned += nr_pages;
-            lruvec.remove(pages, pfn, lru);
-            pages[pfn].place = Place::Isolated;
+            lruvec.zone_sizes[zone][lru as usize] -= nr_pages;
             if zone > reclaim_idx {
                 self.mem.vmstat.add(Event::SKIPPED_IN_ZONE[zone], nr_pages);
                 skipped.push(pfn);

@@ -80,7 +80,7 @@ impl TwoLists {
     /// The lists with the pages of a zone.
     #[inline]
     pub(crate) fn of_zone(&self, zone: usize) -> &ListSet {
-        zone.checked_sub(1).and_then(|at| self.upper.get(at)).unwrap_or(&self.first)
+        self.upper.get(zone.wrapping_sub(1)).unwrap_or(&self.first)
     }
 
     /// The lists of the node, or of each zone.
@@ -91,7 +91,7 @@ impl TwoLists {
     /// As [`TwoLists::of_zone`].
     #[inline]
     pub(crate) fn of_zone_mut(&mut self, zone: usize) -> &mut ListSet {
-        zone.checked_sub(1).and_then(|at| self.upper.get_mut(at)).unwrap_or(&mut self.first)
+        self.upper.get_mut(zone.wrapping_sub(1)).unwrap_or(&mut self.first)
     }
 }
 
