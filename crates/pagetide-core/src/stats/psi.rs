@@ -100,6 +100,9 @@ pub struct Psi {
     pub averages: PsiAverages,
 }
 
+/// Means after which the averages no longer depend on earlier ones.
+const REMEMBERED: u64 = 4096;
+
 impl Psi {
     /// Changes the state of a task on a CPU.
     pub fn task_change(&mut self, cpu: Cpu, before: TaskState, after: TaskState, now: Nanos) {
@@ -133,10 +136,15 @@ impl Psi {
 
     /// Computes all means that are due (`psi_avgs_work`).
     fn catch_up(&mut self, now: Nanos) {
+        // No state has changed since the last mean, so one mean stands for most of a long time.
+        let missed = now.saturating_sub(self.due) / PERIOD;
+        if self.due != 0 && missed > REMEMBERED {
+            self.due += (missed - REMEMBERED) * PERIOD;
+        }
         while self.due != 0 && self.due <= now {
             let at = self.due;
             let was_idle = self.take_mean(at);
-            self.due = if was_idle { 0 } else { at.saturating_add(PERIOD) };
+            self.due = if was_idle { 0 } else { at.checked_add(PERIOD).unwrap_or(0) };
         }
     }
 
@@ -172,6 +180,16 @@ mod tests {
     const QUEUED: TaskState = TaskState { running: true, ..NONE };
     const RECLAIMS: TaskState = TaskState { stalled: true, running: true, on_cpu: true, ..NONE };
     const SLEEPS: TaskState = TaskState { stalled: true, io_wait: true, ..NONE };
+
+    #[test]
+    fn a_stall_until_the_end_of_time_ends() {
+        let mut psi = Psi::default();
+        psi.task_change(Cpu(0), NONE, RECLAIMS, 0);
+        psi.flush(Nanos::MAX);
+        assert!(psi.some_ns > Nanos::MAX - 2 * TICK, "{}", psi.some_ns);
+        assert_eq!(psi.averages.some(), psi.averages.full());
+        assert!(psi.averages.some()[2] > 9900, "{:?}", psi.averages.some());
+    }
 
     /// Milliseconds of some and full stall after `tasks` were on two CPUs for one second.
     fn second_of(tasks: &[(u16, TaskState)]) -> (u64, u64) {
