@@ -5,7 +5,8 @@
 use super::bounds_6_12::{held, Held};
 
 const WALKS: &str =
-    "A walk over page tables takes no time here, and two reclaimers never walk at once.";
+    "A walk over page tables takes no time here. With the rules of 6.1 two reclaimers never walk at \
+     once.";
 
 const RANDOM: &str =
     "As above; and pages that faults with random advice read enter the oldest generation, which \
