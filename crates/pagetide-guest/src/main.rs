@@ -28,6 +28,8 @@ mod disk_probe;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod groups;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod idle;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod kernel_memory;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod objects;

@@ -4,6 +4,7 @@ use crate::config::{self, GuestConfig};
 use crate::counters::GuestCounters;
 use crate::disk_probe;
 use crate::groups::GuestGroups;
+use crate::idle;
 use crate::objects::{self, ShrinkFiles};
 use crate::perform::Performer;
 use crate::prepare;
@@ -114,6 +115,10 @@ fn supervise() -> Result<(), String> {
     memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
     tasks.wait_until_ready()?;
     let _held = prepare::lock_excess_memory(setup);
+    doing("waiting for an idle kernel");
+    if !idle::wait(setup.machine.cpus) {
+        line(format_args!("@note the kernel was still busy with its own work when the run began"));
+    }
     // Start with flushed CPU slabs.
     let caches = ShrinkFiles::open(setup);
     caches.flush_caches();
