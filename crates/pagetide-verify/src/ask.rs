@@ -13,14 +13,14 @@ use pagetide_lab::world::{Failure, FailureCause, Simulator};
 use pagetide_linux::comparable::{impossible, not_comparable, DISK_SPEED_FIXED, DISK_SPEED_SPREAD};
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::machine_costs;
-use pagetide_linux::reference::{scenario_hash, scenario_text, KernelReference};
+use pagetide_linux::reference::{scenario_hash, scenario_text, KernelReference, ReferenceOrigin};
 use pagetide_linux::session::{KernelSession, SessionJob, SessionOptions};
 use pagetide_linux::start::StartMemory;
 use pagetide_scenario::metric::KeyNames;
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::SimError;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,8 @@ pub enum KernelSide<'a> {
         options: &'a SessionOptions,
         /// Directory for the recording.
         record: Option<&'a Path>,
+        /// How often each variant's kernel boots; its seeds are dealt out to the boots in turn.
+        boots: NonZeroU32,
     },
     /// Recorded references.
     Recorded {
@@ -305,7 +307,7 @@ fn kernel_side(
     };
     let of_variant = format!("variant {}: ", variant.name);
     let added = plan.added.iter().find(|added| added.name == variant.name);
-    let (file, options, record) = match side {
+    let (file, options, record, boots) = match side {
         KernelSide::Recorded { dir, file } => {
             let mut reference = KernelReference::load(dir, &scenario.name, &variant.name)
                 .map_err(|error| fail(String::new(), error))
@@ -319,9 +321,8 @@ fn kernel_side(
             }
             return Some(reference);
         }
-        KernelSide::Boot { file, options, record } => (*file, *options, *record),
+        KernelSide::Boot { file, options, record, boots } => (*file, *options, *record, *boots),
     };
-    tell(VerifyProgress::Booting(&variant.name));
     let job = SessionJob {
         file,
         bases: &scenario.bases,
@@ -330,21 +331,37 @@ fn kernel_side(
         sets: &plan.overrides,
         added,
     };
-    let session =
-        KernelSession::boot(job, options).map_err(|error| fail(of_variant, error)).ok()?;
     let seeds: Vec<u64> =
         (0..u64::from(scenario.repeats)).map(|n| scenario.seed.wrapping_add(n)).collect();
-    let mut records = Vec::new();
+    let boots = (boots.get() as usize).min(seeds.len());
     let host = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let mut origin = session.origin.clone();
-    origin.notes.extend(busy_host(&load, variant.setup.machine.cpus, host));
     let jobs = machines_at_a_time(jobs, variant.setup.machine.cpus, host);
-    for (seed, result) in run_all(&session, &seeds, jobs, tell) {
-        match result {
-            Ok(record) => records.push(record),
-            Err(error) => fail(format!("variant {}, seed {seed}: ", variant.name), error),
+    let mut records = Vec::new();
+    let mut first_origin: Option<ReferenceOrigin> = None;
+    for boot in 0..boots {
+        tell(VerifyProgress::Booting(&variant.name));
+        let session = match KernelSession::boot(job, options) {
+            Ok(session) => session,
+            Err(error) => {
+                fail(of_variant.clone(), error);
+                break;
+            }
+        };
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let origin = first_origin.get_or_insert_with(|| session.origin.clone());
+        origin.notes.extend(busy_host(&load, variant.setup.machine.cpus, host));
+        let seeds: Vec<u64> = seeds.iter().copied().skip(boot).step_by(boots).collect();
+        for (seed, result) in run_all(&session, &seeds, jobs, tell) {
+            match result {
+                Ok(record) => records.push(record),
+                Err(error) => fail(format!("variant {}, seed {seed}: ", variant.name), error),
+            }
         }
+    }
+    records.sort_by_key(|record: &RunRecord| seeds.iter().position(|seed| *seed == record.seed));
+    let mut origin = first_origin?;
+    if boots > 1 {
+        origin.notes.push(format!("runs of {boots} boots; the initial memory is the first one's"));
     }
     if records.is_empty() {
         return None;

@@ -14,7 +14,7 @@ use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::metric::quantity::Quantity;
 use pagetide_scenario::model::PageSize;
 use pagetide_trace::Format as TraceFormat;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 /// Simulates a Linux machine that runs short of memory
@@ -340,6 +340,11 @@ pub struct KernelArgs {
     /// Keep the kernel's counters of all runs in this directory, for --reference
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub record: Option<PathBuf>,
+
+    /// Boot the kernel so often for each variant, and deal its runs out to the boots. The runs of one
+    /// boot start with the same memory; where programs compete, boots differ more than such runs
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    pub boots: NonZeroU32,
 
     /// How QEMU executes the guest
     #[arg(long, value_enum, default_value_t = AccelChoice::Emulation)]

@@ -59,11 +59,14 @@ pub fn verify(
             file: &loaded.file,
             options: &options,
             record: args.kernel.record.as_deref(),
+            boots: args.kernel.boots,
         },
     };
     let line = Spinner::new();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
-    let clock = Mutex::new(VerifyClock::new(plan.scenario.variants.len(), args.jobs));
+    let boots = args.kernel.boots.get().min(plan.scenario.repeats) as usize;
+    let kernels = plan.scenario.variants.len() * boots;
+    let clock = Mutex::new(VerifyClock::new(kernels, args.jobs));
     let tell = |asking: VerifyProgress<'_>| {
         let left = clock.lock().unwrap_or_else(PoisonError::into_inner).expected(&asking);
         if let Some(left) = left {
@@ -134,7 +137,7 @@ const LONG: f64 = 60.0;
 
 /// Estimates the time of a verification by its first boot and its first run.
 struct VerifyClock {
-    variants: usize,
+    kernels: usize,
     jobs: usize,
     booting: Option<Instant>,
     /// The time of a boot, and the start of the first run.
@@ -143,8 +146,8 @@ struct VerifyClock {
 }
 
 impl VerifyClock {
-    fn new(variants: usize, jobs: NonZeroUsize) -> VerifyClock {
-        VerifyClock { variants, jobs: jobs.get(), booting: None, running: None, is_told: false }
+    fn new(kernels: usize, jobs: NonZeroUsize) -> VerifyClock {
+        VerifyClock { kernels, jobs: jobs.get(), booting: None, running: None, is_told: false }
     }
 
     /// The seconds left, once, after the first run. The simulator's runs are short.
@@ -161,7 +164,7 @@ impl VerifyClock {
                 let turns = all.div_ceil(self.jobs.min(*all).max(1)) as f64;
                 let runs = began.elapsed().as_secs_f64() * turns;
                 let each = boot.as_secs_f64() + runs;
-                let left = each * self.variants as f64 - boot.as_secs_f64() - runs / turns;
+                let left = each * self.kernels as f64 - boot.as_secs_f64() - runs / turns;
                 return Some(left).filter(|left| *left >= LONG);
             }
             _ => {}
