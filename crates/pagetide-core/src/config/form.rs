@@ -44,6 +44,12 @@ pub enum ControlForm {
         /// Maximum.
         max: u64,
     },
+    /// A sum of bits without blanks, decimal or with a prefix; or a word with `y` for all of them, or
+    /// with `n` for none (the store function of `lru_gen/enabled`).
+    Bits {
+        /// The sum of all bits.
+        all: u64,
+    },
     /// One number without blanks, decimal or with a prefix (`simple_attr_write`). It is a size in
     /// bytes, rounded down to pages; at most the memory that one page table maps.
     Debugfs,
@@ -132,6 +138,7 @@ impl ControlForm {
             ControlForm::Integer { min, max } => (min, max),
             ControlForm::Bytes { min_pages } => (page_size.bytes_of(min_pages) as i128, ULONG_MAX),
             ControlForm::Sysfs { min, max } => (min as i128, max as i128),
+            ControlForm::Bits { all } => (0, all as i128),
             ControlForm::Debugfs => {
                 let beyond = page_size.bytes_of(page_size.ptrs_per_pte() + 1);
                 (0, beyond as i128 - 1)
@@ -159,6 +166,9 @@ impl ControlForm {
             (_, Some((min, max))) if min == max => format!("{min}"),
             (ControlForm::Sysfs { .. }, Some((min, max))) => {
                 format!("a decimal number from {min} to {max}")
+            }
+            (ControlForm::Bits { .. }, Some((min, max))) => {
+                format!("y, n or a number from {min} to {max}")
             }
             (ControlForm::Debugfs, Some((min, max))) => format!("a number from {min} to {max}"),
             (ControlForm::Signed { .. }, Some((min, max))) => format!("{min} to {max}"),

@@ -185,7 +185,7 @@ tunables! {
                 => vfs_cache_pressure: u32 = 100;
             /// Parts of the multi-generational LRU that are on: 1 generations, 2 walks over page
             /// tables, 4 the used bit of upper tables. Without 1 the machine has the two lists.
-            LruGenEnabled = "lru_gen.enabled", within(0, 7), "sum of bits", Linux("6.1")
+            LruGenEnabled = "lru_gen.enabled", ControlForm::Bits { all: 7 }, "sum of bits", Linux("6.1")
                 => lru_gen_enabled: u32 = 7, special LruGenEnabled, words "0x0007";
             /// Pages used so recently are not evicted; if there are no others, the OOM killer
             /// kills. 0 is off.

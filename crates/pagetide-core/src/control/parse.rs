@@ -237,6 +237,13 @@ impl ControlForm {
                 numbers[0]
             }
             ControlForm::Sysfs { .. } => kstrtoull(text, 10)?.into(),
+            ControlForm::Bits { all } => {
+                match text.bytes().next().map(|it| it.to_ascii_lowercase()) {
+                    Some(b'y') => all.into(),
+                    Some(b'n') => 0,
+                    _ => kstrtoull(text, 0)?.into(),
+                }
+            }
             ControlForm::Debugfs => kstrtoull(text, 0)?.into(),
             ControlForm::Signed { .. } => kstrtoll(text.trim())?,
             ControlForm::Zones => {
@@ -317,6 +324,18 @@ mod tests {
         assert_eq!(sysctl("1 2\t3\n", &mut numbers), Ok(3));
         assert_eq!(numbers, [1, 2, 3, 7]);
         assert_eq!(sysctl("1 2 3 4 5", &mut numbers), Err(Refusal::TooMany));
+    }
+
+    #[test]
+    fn bits_take_y_and_n() {
+        let read = |text| ControlForm::Bits { all: 7 }.read(text, PageSize::Kib4);
+        for (text, bits) in [("y", 7), ("Yes\n", 7), ("n", 0), ("0x3\n", 3), ("+7", 7)] {
+            assert_eq!(read(text), Ok(ControlValue::Number(bits)), "{text:?}");
+        }
+        for text in ["", " y", "on", "7 "] {
+            assert_eq!(read(text), Err(Refusal::NotANumber), "{text:?}");
+        }
+        assert_eq!(read("8"), Err(Refusal::OutOfRange));
     }
 
     #[test]
