@@ -51,6 +51,22 @@ fn groups_come_and_go_while_tasks_run() {
     assert!(metric("tenant.memory.pressure.some") > 0.0);
 }
 
+#[test]
+fn refused_commands_of_lru_gen_say_what_they_need() {
+    let record = run_text(
+        "machine.memory = \"64MiB\"\npolicy.lru = \"mglru\"\n[[task]]\nname = \"admin\"\nphase = [\n\
+         { name = \"late\", workload = \"write-control\", control = \"lru_gen\", text = \"+1 0 9\" },\n\
+         { name = \"full\", workload = \"write-control\", control = \"lru_gen\", text = \"+1 0 3 1 0\" },\n]\n",
+        1,
+    );
+    let notes = record.notes.join("\n");
+    assert!(notes.contains("`+1 0 9` to lru_gen was refused with EINVAL: it needs"), "{notes}");
+    assert!(
+        notes.contains("`+1 0 3 1 0` to lru_gen was refused with ERANGE: the group"),
+        "{notes}"
+    );
+}
+
 /// A phase; `; ` stands between its keys.
 fn phase((name, keys): &(&str, &str)) -> String {
     format!("[[task.phase]]\nname = \"{name}\"\n{}\n", keys.replace("; ", "\n"))

@@ -178,6 +178,7 @@ impl SimWorld {
         let task = &self.setup.tasks[id];
         let phase = &task.phases[phase as usize];
         let group = |group: usize| &self.setup.groups[group].name;
+        let mut why = "";
         let what = match &phase.workload {
             Workload::WriteControl(WriteControl { write: TargetWrite::Group(at, write) }) => {
                 let name = write.control.name();
@@ -187,6 +188,7 @@ impl SimWorld {
                 format!("the write to {}", write.name())
             }
             Workload::WriteControl(WriteControl { write: TargetWrite::LruGen(write) }) => {
+                why = lru_gen_hint(errno);
                 format!("the write of `{write}` to lru_gen")
             }
             Workload::RemoveGroup(RemoveGroup { group: at }) => {
@@ -197,6 +199,17 @@ impl SimWorld {
             }
             _ => format!("phase `{}`", phase.name),
         };
-        self.results.note(format!("task `{}`: {what} was refused with {errno}", task.name));
+        self.results.note(format!("task `{}`: {what} was refused with {errno}{why}", task.name));
+    }
+}
+
+/// What a command to lru_gen needs, to be appended to its error.
+const fn lru_gen_hint(errno: Errno) -> &'static str {
+    match errno {
+        Errno::Erange => ": the group has as many generations as there can be",
+        _ => {
+            ": it needs a group, a node and the group's youngest generation (to age) or one that is \
+             older by two or more (to evict), as `pagetide inspect FILE lru_gen --at TIME` prints them"
+        }
     }
 }
