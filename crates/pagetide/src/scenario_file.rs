@@ -7,7 +7,7 @@ use pagetide_lab::plan::RunPlan;
 use pagetide_scenario::diagnostic::{Diagnostics, Style};
 use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::Scenario;
-use pagetide_scenario::names::near::nearest;
+use pagetide_scenario::names::near::nearest_few;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -119,7 +119,8 @@ pub fn load(argument: &Path, overrides: &Overrides) -> Result<LoadedScenario, Cl
         let shown = argument.display().to_string();
         let mut known = scenarios_beside(argument);
         known.extend(shipped::names().map(str::to_owned));
-        let hint = match nearest(&shown, known.iter().map(String::as_str)) {
+        let near = nearest_few(&shown, known.iter().map(String::as_str), 1);
+        let hint = match near.first() {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`pagetide list` names the shipped experiments".to_owned(),
         };
