@@ -209,8 +209,10 @@ class Costs(_Table):
     """Clear 4 KiB."""
     pte: Time | None = None
     """Write a page-table entry, and update the map count of the page."""
+    pte_used: Time | None = None
+    """Give the page of a used entry among these a new generation."""
     pte_walk: Time | None = None
-    """Read one page-table entry among many, and if it was used, give its page a new generation."""
+    """Read one page-table entry among many in order."""
     refault: Time | None = None
     """Test a refaulting page against the sizes of the lists: was it evicted too early?"""
     rmap_walk: Time | None = None

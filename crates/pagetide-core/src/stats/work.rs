@@ -84,6 +84,8 @@ work! {
     rmap_walks,
     /// Page-table entries read by walks over tables and by looks around used entries.
     ptes_walked,
+    /// The used ones among them, whose pages are looked at.
+    ptes_used,
     /// Pages moved between LRU lists.
     lru_moves,
     /// Returning pages checked for a refault.

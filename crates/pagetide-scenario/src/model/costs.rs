@@ -108,8 +108,10 @@ prices! {
     PageSkip page_skip,
     /// Walk the reverse map to one page-table entry.
     RmapWalk rmap_walk,
-    /// Read one page-table entry among many, and if it was used, give its page a new generation.
+    /// Read one page-table entry among many in order.
     PteWalk pte_walk,
+    /// Give the page of a used entry among these a new generation.
+    PteUsed pte_used,
     /// Move a page between LRU lists as part of a batch.
     LruMove lru_move,
     /// Test a refaulting page against the sizes of the lists: was it evicted too early?

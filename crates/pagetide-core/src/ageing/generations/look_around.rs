@@ -45,6 +45,7 @@ impl<O: Owners> Manager<O> {
         let references = owners.referenced_around(at, mapcount, huge, within, &mut around);
         let LookAround { used, dense, nr_entries, .. } = around;
         kernel.mem.work.ptes_walked += nr_entries;
+        kernel.mem.work.ptes_used += used.len() as u32;
         let Some(generations) = kernel.groups.generations_mut(memcg, node) else {
             return references;
         };

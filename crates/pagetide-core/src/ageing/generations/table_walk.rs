@@ -64,6 +64,7 @@ impl TableWalkState {
         read(&mut walk);
         let found = walk.found;
         work.ptes_walked += found.nr_entries;
+        work.ptes_used += found.used.len() as u32;
         let Some(walked) = found.walked else {
             (self.first_new, self.next_mm) = (found.first_new, 0);
             return None;

@@ -66,6 +66,7 @@ impl<O: Owners> GroupTables for TablesOf<'_, O> {
             self.owners.referenced_around(at, page.mapcount, huge, within, &mut around);
         let LookAround { used: neighbours, dense, nr_entries, .. } = around;
         self.work.ptes_walked += nr_entries;
+        self.work.ptes_used += neighbours.len() as u32;
         self.work.rmap_walks += nr_entries_read;
         walks.tables.note_dense(walks.nr + 1, &dense);
         (nr > 0).then_some(pfn).into_iter().chain(neighbours).collect()
