@@ -448,6 +448,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     if let Some(zswap) = setup.machine.zswap {
         machine.enable_zswap(zswap);
     }
+    machine.set_memcg_lru_seed(sub_seed(seed, "memcg_lru"));
     machine.set_default_content(sub_seed(seed, "content"), setup.machine.content);
     let mut next_base = vec![0u64; disks.len().max(1)];
     let mut swap_base = Vec::new();

@@ -41,7 +41,7 @@ impl Kernel {
     pub(crate) fn set_memcg_lru(&mut self) {
         self.groups.memcg_lru.clear();
         if self.era.lists_groups {
-            let mut list = MemcgLru::default();
+            let mut list = MemcgLru::new(self.groups.memcg_lru_seed);
             let online = self.memcg_ids().filter(|&id| self.groups.memcgs[id].online);
             online.for_each(|id| list.add(id));
             self.groups.memcg_lru.resize(self.mem.pgdat.len(), list);

@@ -41,6 +41,8 @@ pub struct Groups {
     pub(crate) locked_elsewhere: u64,
     /// By node; empty: walks follow the tree.
     pub(crate) memcg_lru: Vec<MemcgLru>,
+    /// Decides the bins that the memcg LRU draws.
+    pub(crate) memcg_lru_seed: u64,
     /// Pages above `memory.high` that the running call must still pay for; saved in the `Call`
     /// between steps.
     #[state(skip)] // zero between two steps
@@ -59,6 +61,7 @@ impl Groups {
             soft_limit_trees: SoftLimitTrees::new(nr_nodes),
             locked_elsewhere: 0,
             memcg_lru: Vec::new(),
+            memcg_lru_seed: 0,
             nr_over_high: 0,
         }
     }

@@ -207,6 +207,13 @@ impl Kernel {
         is_added
     }
 
+    /// Sets the seed of the bins that the memcg LRU draws (Linux `get_random_u32_below`); every group
+    /// draws again.
+    pub fn set_memcg_lru_seed(&mut self, seed: u64) {
+        self.groups.memcg_lru_seed = seed;
+        self.set_memcg_lru();
+    }
+
     /// Sets the seed of what pages contain, and the mix of owners without one of their own.
     pub fn set_default_content(&mut self, seed: u64, mix: ContentMix) {
         self.swap.contents.set_default(seed, mix);

@@ -48,8 +48,8 @@ pub(crate) struct MemcgLru {
     bins: [[VecDeque<MemcgId>; MEMCG_NR_BINS as usize]; MEMCG_NR_GENS],
     /// Place of each group, by id.
     entries: IdVec<MemcgId, Option<ListedGroup>>,
-    /// Bins drawn so far.
-    nr_draws: u64,
+    /// State of the generator that draws bins.
+    draws: u64,
 }
 
 /// Position of a walk over one generation of groups.
@@ -78,6 +78,11 @@ const fn memcg_gen(seq: u64) -> u8 {
 }
 
 impl MemcgLru {
+    /// An empty list. `seed` decides which bins it draws.
+    pub(crate) fn new(seed: u64) -> MemcgLru {
+        MemcgLru { draws: scramble(seed), ..MemcgLru::default() }
+    }
+
     /// The oldest generation.
     pub(crate) fn oldest(&self) -> u8 {
         memcg_gen(self.seq)
@@ -125,8 +130,8 @@ impl MemcgLru {
 
     /// A random bin.
     fn draw_bin(&mut self) -> u8 {
-        self.nr_draws += 1;
-        (scramble(self.nr_draws) % u64::from(MEMCG_NR_BINS)) as u8
+        self.draws = self.draws.wrapping_add(1);
+        (scramble(self.draws) % u64::from(MEMCG_NR_BINS)) as u8
     }
 
     /// A group's place; `None` if it was removed.
