@@ -198,8 +198,9 @@ era! {
     /// 6.1: it walks over the tree of groups.
     lists_groups: bool =
         lru_mglru && mglru_6_12 && config.mglru_memcg_lru == MglruMemcgLru::On;
-    /// Eviction takes pages that are dirty or being written, and wakes the flusher for them (since
-    /// 6.8). Linux 6.1: it moves them to the next generation.
+    /// Eviction takes pages that are dirty or being written, and wakes the flusher for them (6.12.117
+    /// of Debian, by a backport of 2026). Linux 6.1, and 6.12 at first: it moves them to the next
+    /// generation.
     evicts_unwritten: bool = generations && mglru_6_12;
     /// Eviction that looks around without an open walk over page tables moves every used page it
     /// finds at once, and a walk stays open for the groups that follow (since 6.3). Linux 6.1: it

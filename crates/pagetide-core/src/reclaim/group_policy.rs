@@ -67,7 +67,7 @@ impl Kernel {
         }
         // Children need this group's protection even if this group is skipped. (The posted patch
         // skips the group before that, and leaves the values stale.)
-        if !self.era.gates_before_protection {
+        if !self.era.gates_before_protection && !self.walks_memcg_lru(sc) {
             self.calculate_protection(sc.goal.target.unwrap_or(ROOT), at.memcg);
         }
         // The shrink priority comes first, as in its patch.

@@ -241,11 +241,13 @@ impl<O: Owners> Manager<O> {
             // Linux 6.1 neither records such a batch nor draws conclusions from it.
             return nr_reclaimed;
         }
-        self.lru_note_cost(memcg, node, file, stat.pageout);
-        let zone = sc.rules.only_zone.unwrap_or(0);
-        self.note_recent(memcg, (node, zone), file, nr_taken, stat.activate);
-        if stat.unqueued_dirty == nr_taken {
-            O::wake_writeback(self);
+        if !by_generation {
+            self.lru_note_cost(memcg, node, file, stat.pageout);
+            let zone = sc.rules.only_zone.unwrap_or(0);
+            self.note_recent(memcg, (node, zone), file, nr_taken, stat.activate);
+            if stat.unqueued_dirty == nr_taken {
+                O::wake_writeback(self);
+            }
         }
         self.kernel.mem.events.record(TraceEvent::MmVmscanLruShrinkInactive {
             nid: node,
@@ -262,19 +264,19 @@ impl<O: Owners> Manager<O> {
             priority: self.kernel.mem.events.priority,
             file,
         });
-        if by_generation {
-            return nr_reclaimed;
-        }
         let tally = &mut sc.found.tally;
-        tally.dirty += stat.dirty;
-        tally.congested += stat.congested;
         tally.unqueued_dirty += stat.unqueued_dirty;
-        tally.writeback += stat.writeback;
-        tally.immediate += stat.immediate;
-        tally.taken += nr_taken;
         if file {
             tally.file_taken += nr_taken;
         }
+        if by_generation {
+            return nr_reclaimed;
+        }
+        tally.dirty += stat.dirty;
+        tally.congested += stat.congested;
+        tally.writeback += stat.writeback;
+        tally.immediate += stat.immediate;
+        tally.taken += nr_taken;
         nr_reclaimed
     }
 

@@ -43,6 +43,8 @@ pub struct ShrinkNode {
     reclaimed_before: u64,
     /// Pages freed from slabs that are not yet added to the scan control (Linux `reclaim_state`).
     reclaimed_slab: u64,
+    /// Pages that slabs had returned so far at the last look.
+    slab_seen: u64,
 }
 
 #[derive(Clone, Debug, State)]
@@ -84,6 +86,7 @@ impl ShrinkNode {
             scanned_before: 0,
             reclaimed_before: 0,
             reclaimed_slab: 0,
+            slab_seen: 0,
         }
     }
 

@@ -2,7 +2,7 @@
 //! no list yet, so tests that count pages make whole batches.)
 
 use crate::world::TestWorld;
-use pagetide_core::ageing::generations::command::LruGenWrite;
+use pagetide_core::ageing::generations::command::{LruGenAction, LruGenCommand, LruGenWrite};
 use pagetide_core::config::{
     Config, LruPolicy, MglruBloomFilter, MglruLookAround, MglruPageTableWalks, MglruRules, Thp,
 };
@@ -131,6 +131,58 @@ fn reclaim_for_a_group_activates_used_neighbours_since_6_3() {
     // With many used neighbours Linux 6.1 changes their generation without a count.
     let (linux61, linux612) = (activated(MglruRules::Linux61), activated(MglruRules::Linux612));
     assert!(linux612 > 1000 && linux61 < linux612 / 2, "{linux61}, {linux612}");
+}
+
+/// Since 6.2 memory.min does not protect a group from reclaim for itself.
+#[test]
+fn a_group_whose_minimum_is_its_maximum_reclaims() {
+    let mut world = world(Config { mglru: MglruRules::Linux612, ..config() });
+    let group = world.group(Machine::ROOT, &[("memory.min", "2M"), ("memory.max", "2M")]);
+    let mm = world.machine.create_mm(group).unwrap();
+    let data = file(&mut world, mm, 1000, Advice::Normal);
+    read_all(&mut world, mm, data, 0..400);
+    let root = world.machine.create_mm(Machine::ROOT).unwrap();
+    let other = file(&mut world, root, 6000, Advice::Normal);
+    read_all(&mut world, root, other, 0..6000);
+    assert!(world.count(Event::PgstealKswapd) > 0, "kswapd has calculated the protection");
+    assert_eq!(world.machine.memcgs()[group].events.get(Event::PgstealKswapd), 0);
+    read_all(&mut world, mm, data, 400..1000);
+    assert!(!world.machine.is_exited(mm));
+    assert!(world.machine.memcgs()[group].events.get(Event::PgstealDirect) > 400);
+}
+
+/// Global reclaim spares a group that reclaim for the group has just aged.
+#[test]
+fn reclaim_for_a_group_makes_it_young_among_groups() {
+    for seed in 0..8 {
+        // Smaller groups would have nothing to scan at the first priority.
+        let rules = Config { mglru: MglruRules::Linux612, ..config() };
+        let mut world = TestWorld::of(64, 1, rules, 1 << 14).unaudited();
+        world.machine.set_memcg_lru_seed(seed);
+        let groups = [(); 2].map(|()| world.group(Machine::ROOT, &[]));
+        // Pages of random reads are old enough to be taken without ageing.
+        let [mm, _] = [Advice::Normal, Advice::Random].map(|advice| {
+            let group = groups[usize::from(advice == Advice::Random)];
+            let mm = world.machine.create_mm(group).unwrap();
+            let data = file(&mut world, mm, 4500, advice);
+            read_all(&mut world, mm, data, 0..4500);
+            mm
+        });
+        world.write_group(mm, groups[0], "memory.reclaim", "400K");
+        let root = world.machine.create_mm(Machine::ROOT).unwrap();
+        let other = file(&mut world, root, 10_000, Advice::Normal);
+        let stolen = |world: &TestWorld, event| {
+            groups.map(|group| world.machine.memcgs()[group].events.get(event))
+        };
+        for page in 0..10_000 {
+            if stolen(&world, Event::PgstealKswapd) != [0, 0] {
+                break;
+            }
+            world.access(root, other, page, false);
+        }
+        let [aged, not_aged] = stolen(&world, Event::PgstealKswapd);
+        assert!(aged == 0 && not_aged > 0, "seed {seed}: {aged}, {not_aged}");
+    }
 }
 
 #[test]
@@ -316,6 +368,10 @@ fn commands_fail_as_in_the_kernel() {
     ] {
         assert_eq!(write_lru_gen(&mut world, mm, text), Outcome::Refused(errno), "{text}");
     }
+    let action = LruGenAction::Evict { swappiness: Some(201), pages: 1 };
+    let write = LruGenWrite(vec![LruGenCommand { memcg: 1, node: 0, seq: 0, action }]);
+    let outcome = world.drive(&mut ProcessCall::lru_gen(mm, NodeId(0), write));
+    assert_eq!(outcome, Outcome::Refused(Errno::Einval));
     // A generation that has aged already, and one that has ended, need nothing.
     assert_eq!(write_lru_gen(&mut world, mm, "+1 0 2,-1 0 0"), Outcome::Minor);
     world.machine.write_control("lru_gen.enabled", "0").unwrap().discard();

@@ -119,6 +119,9 @@ impl<O: Owners> Manager<O> {
             }
             LruGenAction::Evict { swappiness, pages } => {
                 let swappiness = swappiness.map_or(self.generations_swappiness(memcg), u64::from);
+                if swappiness > 200 {
+                    return Err(Errno::Einval);
+                }
                 let at = (memcg, command.seq);
                 self.run_eviction(at, swappiness, pages, nr_reclaimed, ctx)
             }

@@ -32,6 +32,10 @@ impl Kernel {
 
     /// Whether the group has come down to its protection since its scan began.
     fn is_protected(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
+        // Since 6.2 a group is not protected from reclaim for itself.
+        if self.era.ages_in_eviction && sc.goal.target == Some(memcg) {
+            return false;
+        }
         let counter = &self.groups.memcgs[memcg].memory;
         let is_below = |protected: u64| protected > 0 && counter.usage <= protected;
         let spares_low = !self.era.ages_in_eviction && !sc.may.memcg_low;
@@ -260,12 +264,17 @@ impl<O: Owners> Manager<O> {
                 return ScanBatch::Done;
             }
         }
-        let swappiness = match self.generations_swappiness(memcg) {
-            swappiness if sc.may.swap => swappiness,
-            _ if self.era.ages_in_eviction => 0,
-            swappiness if swappiness > 0 && !sc.goal.is_for_group() => 1,
-            _ => 0,
+        // Linux 6.12 asks once for the whole scan.
+        let swappiness = match scan.swappiness.filter(|_| self.era.ages_in_eviction) {
+            Some(swappiness) => swappiness,
+            None => match self.generations_swappiness(memcg) {
+                swappiness if sc.may.swap => swappiness,
+                _ if self.era.ages_in_eviction => 0,
+                swappiness if swappiness > 0 && !sc.goal.is_for_group() => 1,
+                _ => 0,
+            },
         };
+        scan.swappiness = Some(swappiness);
         let can_swap = swappiness > 0;
         let nr_to_scan = match scan.walks_for {
             Some(_) => 0,

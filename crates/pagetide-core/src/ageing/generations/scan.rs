@@ -20,6 +20,8 @@ pub(crate) struct GenerationScan {
     pub(super) max_seq: Option<u64>,
     /// The group has no old pages left, or is protected.
     pub is_aged: bool,
+    /// Swappiness of the last batch.
+    pub(super) swappiness: Option<u64>,
     /// Pages scanned so far.
     pub(super) nr_scanned: u64,
     /// The group needed ageing at the last look.
@@ -42,6 +44,7 @@ impl GenerationScan {
             is_empty,
             max_seq: None,
             is_aged: false,
+            swappiness: None,
             nr_scanned: 0,
             needs_ageing: false,
             has_swapped: false,

@@ -472,17 +472,18 @@ impl<O: Owners> Manager<O> {
         }
         kswapd.round_reclaimed = kswapd.sc.found.nr_reclaimed;
         kswapd.sc.found.nr_scanned = 0;
-        kswapd.sc.goal.nr_to_reclaim = self.kernel.mem.nodes[node].zones[..=kswapd.zoneidx]
-            .iter()
-            .filter(|zone| zone.is_populated())
-            .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
-            .sum();
         let (order, zoneidx) = (kswapd.sc.goal.order, kswapd.zoneidx);
         kswapd.needs_compaction = compacts;
         let mut sc = *self.mem.pgdat[ctx.node].kswapd.sc;
         self.kswapd_age_node(&mut sc, ctx);
-        self.mem.pgdat[ctx.node].kswapd.sc.found.generations = sc.found.generations;
-        self.mem.pgdat[ctx.node].kswapd.sc.goal.priority = sc.goal.priority;
+        let zones = &self.kernel.mem.nodes[node].zones[..=zoneidx];
+        let zones = zones.iter().filter(|zone| zone.is_populated());
+        let nr_to_reclaim =
+            zones.map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX)).sum();
+        let kept = &mut self.mem.pgdat[ctx.node].kswapd.sc;
+        kept.found.generations = sc.found.generations;
+        kept.goal.priority = sc.goal.priority;
+        kept.goal.nr_to_reclaim = nr_to_reclaim;
         if compacts {
             let has_block = self.mem.node_has_block(node, order, zoneidx, zoneidx);
             self.mem.pgdat[node].kswapd.needs_compaction = !has_block;

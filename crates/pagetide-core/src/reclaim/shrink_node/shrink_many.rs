@@ -4,7 +4,8 @@
 //! groups of the oldest generation, bin by bin from a random one, until it has enough. A group that
 //! was aged, or is below `memory.min`, becomes young. A group that is too small, or below
 //! `memory.low`, is visited once more before it becomes young; then `memory.low` does not protect
-//! it. A group that has pages left stays.
+//! it. A group that has pages left stays. Protection is what kswapd calculated before its last
+//! round.
 //!
 //! Invariant: a visit leads to at most one rotation, after the next group was chosen.
 
@@ -77,7 +78,6 @@ impl Kernel {
         sc: &mut ScanControl,
     ) -> PlanOfListed {
         let (memcg, node) = (visit.memcg, visit.node);
-        self.calculate_protection(ROOT, memcg);
         let counter = &self.groups.memcgs[memcg].memory;
         let is_within = |protected: u64| memcg != ROOT && counter.usage <= protected;
         let (is_below_min, is_below_low) = (is_within(counter.emin), is_within(counter.elow));

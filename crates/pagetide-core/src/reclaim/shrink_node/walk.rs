@@ -5,7 +5,7 @@
 //! 6.1).
 
 use super::{NodePassStage, NodeStep, ShrinkNode, VISITS_A_STEP};
-use crate::ageing::generations::memcg_lru::Verdict;
+use crate::ageing::generations::memcg_lru::{Rotation, Verdict};
 use crate::ageing::scan::{LruvecScan, ScanBatch};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
@@ -148,6 +148,11 @@ impl Kernel {
         Some(root)
     }
 
+    fn note_reclaimed_slab(&self, pass: &mut ShrinkNode) {
+        pass.reclaimed_slab += self.slabs.pages_returned - pass.slab_seen;
+        pass.slab_seen = self.slabs.pages_returned;
+    }
+
     /// Goes on to the next group, or ends the pass.
     fn next_of_walk(
         &mut self,
@@ -160,11 +165,12 @@ impl Kernel {
             Some(_) => self.next_of_memcg_lru(pass, memcg, sc),
             None => self.groups.next_memcg(root, memcg),
         };
-        if self.era.ages_in_eviction
-            && sc.goal.is_global()
-            && self.should_abort_6_12(sc.found.nr_reclaimed, pass.node, sc)
-        {
-            return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+        if self.era.ages_in_eviction && sc.goal.is_global() {
+            self.note_reclaimed_slab(pass);
+            sc.found.nr_reclaimed += core::mem::take(&mut pass.reclaimed_slab);
+            if self.should_abort_6_12(sc.found.nr_reclaimed, pass.node, sc) {
+                return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+            }
         }
         if pass.memcg_lru.is_none() && self.walks_in_part(&sc.goal) {
             let enough = sc.found.nr_reclaimed >= sc.goal.nr_to_reclaim;
@@ -191,9 +197,16 @@ impl Kernel {
 
     /// After all groups: sets node flags, and decides whether the reclaimer should sleep.
     fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
+        let node = pass.node;
+        if sc.found.nr_reclaimed > pass.reclaimed_before {
+            self.mem.pgdat[node].kswapd.failures = 0;
+        }
+        // Linux 6.12 does no more if generations order pages.
+        if self.era.ages_in_eviction && sc.goal.is_global() {
+            return None;
+        }
         self.vmpressure(&sc.goal, sc.found.nr_scanned.saturating_sub(pass.scanned_before));
         let tally = &sc.found.tally;
-        let node = pass.node;
         let state = &mut self.mem.pgdat[node];
         let mut wait = None;
         if sc.goal.is_kswapd() {
@@ -223,9 +236,6 @@ impl Kernel {
         if !sc.goal.is_kswapd() && *congested && self.era.congestion_nap == CongestionNap::Never {
             wait = Some((Throttle::Congested, TICK));
         }
-        if sc.found.nr_reclaimed > pass.reclaimed_before {
-            state.kswapd.failures = 0;
-        }
         wait.map(|(reason, timeout)| self.mem.reclaim_throttle(node, reason, timeout))
     }
 }
@@ -239,9 +249,9 @@ impl<O: Owners> Manager<O> {
         sc: &mut ScanControl,
         ctx: &Ctx,
     ) -> NodeStep {
-        let returned = self.slabs.pages_returned;
+        pass.slab_seen = self.slabs.pages_returned;
         let step = self.shrink_node_once(pass, sc, ctx);
-        pass.reclaimed_slab += self.slabs.pages_returned - returned;
+        self.note_reclaimed_slab(pass);
         if matches!(step, NodeStep::Done(_)) {
             sc.found.nr_reclaimed += core::mem::take(&mut pass.reclaimed_slab);
         }
@@ -394,8 +404,14 @@ impl<O: Owners> Manager<O> {
                     };
                     if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
                         sc.found.nr_reclaimed += lruvec.nr_reclaimed();
-                        if let (Some(walk), true) = (&mut pass.memcg_lru, lruvec.is_aged()) {
-                            walk.verdict = Verdict::Aged;
+                        match &mut pass.memcg_lru {
+                            Some(walk) if lruvec.is_aged() => walk.verdict = Verdict::Aged,
+                            // Reclaim for a group that has aged it spares it the next global walk.
+                            None if lruvec.is_aged() => {
+                                let list = self.groups.memcg_lru.get_mut(pass.node.idx());
+                                list.into_iter().for_each(|it| it.rotate(memcg, Rotation::Young));
+                            }
+                            _ => {}
                         }
                         let position = *at;
                         let priority = self.slab_priority(memcg, sc);
@@ -427,7 +443,16 @@ impl<O: Owners> Manager<O> {
                 scan.add_reclaimed(nr);
             }
             ScanBatch::Aged => {}
-            ScanBatch::Done => return true,
+            ScanBatch::Done => {
+                // Linux 6.12 with generations asks here, else after each batch.
+                let tally = &sc.found.tally;
+                let all_dirty =
+                    tally.unqueued_dirty > 0 && tally.unqueued_dirty == tally.file_taken;
+                if self.era.evicts_unwritten && all_dirty {
+                    O::wake_writeback(self);
+                }
+                return true;
+            }
         }
         self.step.plugged = true;
         false
