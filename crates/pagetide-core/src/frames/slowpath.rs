@@ -440,7 +440,8 @@ impl<O: Owners> Manager<O> {
         if let Some(pfn) = self.mem.try_freelists(state, flags, ctx) {
             return Step::Done(Some(pfn));
         }
-        self.mem.last_oom = Some(OomRequest { order: state.order, gfp: state.gfp, scope: ROOT });
+        let (order, gfp) = (state.order, state.gfp);
+        self.mem.last_oom = Some(OomRequest { order, gfp, scope: ROOT, for_min_ttl: false });
         // No task is killed for a huge request, or for a request that may fail.
         if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !O::out_of_memory(self, ROOT, ctx.asker) {
             return Step::Done(None);

@@ -490,7 +490,8 @@ impl<O: Owners> Manager<O> {
         }
         self.groups.memory_event(over, MemoryEvent::Oom);
         let order = path.nr.next_power_of_two().ilog2() as Order;
-        self.mem.last_oom = Some(OomRequest { order, gfp: path.gfp, scope: over });
+        let gfp = path.gfp;
+        self.mem.last_oom = Some(OomRequest { order, gfp, scope: over, for_min_ttl: false });
         if !O::out_of_memory(self, over, ctx.asker) {
             return Step::Done(false);
         }

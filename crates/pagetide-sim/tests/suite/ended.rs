@@ -210,3 +210,22 @@ fn a_task_that_gets_no_memory_and_cannot_be_killed_is_not_a_victim_of_the_oom_ki
     let refused = Some(Incomplete::Refused);
     check(&record, &[("spared.walltime", refused), ("spared.pgfault", refused)]);
 }
+
+/// The OOM killer acts although there is memory, because all of it is too young.
+#[test]
+fn a_kill_for_min_ttl_says_so() {
+    let record = run_text(
+        r#"
+        machine = { memory = "64MiB", swap = "256MiB" }
+        policy.lru = "mglru"
+        sysctl = { "lru_gen.min_ttl_ms" = 100000000 }
+        [[task]]
+        name = "big"
+        workload = "touch"
+        size = "128MiB"
+        "#,
+        1,
+    );
+    let notes = record.notes.join("\n");
+    assert!(notes.contains("younger than lru_gen.min_ttl_ms, 100000000 ms"), "{notes}");
+}

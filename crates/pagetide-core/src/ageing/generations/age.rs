@@ -244,7 +244,7 @@ impl<O: Owners> Manager<O> {
 
     fn kill_for_min_ttl(&mut self, sc: &ScanControl, ctx: &Ctx) {
         let (order, gfp) = (sc.goal.order, sc.goal.gfp);
-        self.mem.last_oom = Some(OomRequest { order, gfp, scope: ROOT });
+        self.mem.last_oom = Some(OomRequest { order, gfp, scope: ROOT, for_min_ttl: true });
         O::out_of_memory(self, ROOT, ctx.asker);
     }
 

@@ -118,7 +118,14 @@ impl SimWorld {
     /// Describes the last request for which memory ran out: its order and flags, and the limit of the
     /// group, or the free memory of the zones.
     pub(crate) fn out_of_memory(&self) -> Option<String> {
-        let OomRequest { order, gfp, scope } = self.machine.mem.last_oom()?;
+        let OomRequest { order, gfp, scope, for_min_ttl } = self.machine.mem.last_oom()?;
+        if for_min_ttl {
+            let min_ttl_ms = self.machine.config.lru_gen_min_ttl_ms;
+            return Some(format!(
+                "not for lack of memory: every generation is younger than lru_gen.min_ttl_ms, \
+                 {min_ttl_ms} ms"
+            ));
+        }
         let size = self.machine.page_size();
         let show = |pages: u64| format!("{} kB", size.bytes_of(pages) >> 10);
         let mut text = format!("order {order}, {gfp}");
