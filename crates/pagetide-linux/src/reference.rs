@@ -103,6 +103,21 @@ pub fn scenario_text(file: &Path, bases: &[PathBuf]) -> Result<Vec<u8>, LinuxErr
     Ok(texts?.join(&0))
 }
 
+/// The variants of a scenario that have a reference in `dir`, in order.
+fn recorded(dir: &Path, scenario: &str) -> Vec<String> {
+    let prefix = format!("{scenario}.");
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut variants: Vec<String> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let variant = name.to_str()?.strip_prefix(&prefix)?.strip_suffix(".json")?;
+            Some(variant.replace("%2F", "/").replace("%25", "%"))
+        })
+        .collect();
+    variants.sort();
+    variants
+}
+
 pub fn file_name(scenario: &str, variant: &str) -> String {
     // Encode `/`, so that different names have different files.
     format!("{scenario}.{variant}.json").replace('%', "%25").replace('/', "%2F")
@@ -229,7 +244,10 @@ impl KernelReference {
         let wrong = |problem: String| LinuxError::Reference { path: path.clone(), problem };
         let text = std::fs::read_to_string(&path).map_err(|error| {
             wrong(match error.kind() {
-                std::io::ErrorKind::NotFound => "no such reference".to_owned(),
+                std::io::ErrorKind::NotFound => match recorded(dir, scenario).as_slice() {
+                    [] => "no such reference".to_owned(),
+                    known => format!("no such reference; --variant may be {}", known.join(", ")),
+                },
                 _ => error.to_string(),
             })
         })?;
@@ -366,6 +384,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let missing = KernelReference::load(dir.path(), "s", "v").unwrap_err();
         assert!(missing.to_string().contains("no such reference"));
+        std::fs::write(dir.path().join("s.a%2Fb.json"), "").unwrap();
+        let missing = KernelReference::load(dir.path(), "s", "v").unwrap_err();
+        assert!(missing.to_string().contains("--variant may be a/b"), "{missing}");
         let names = KeyNames::default();
         let reference = KernelReference::new("s", "a/b", started(), &names, &[record(1, 8.0)]);
         let path = reference.save(dir.path()).unwrap();
