@@ -83,7 +83,7 @@ pub(super) fn file(path: &str, setup: &Setup) -> Result<Option<ControlFile>, Mis
         };
         Err(Mistake::new(format!("there is no {what} `{}`", clip(name)), hint))
     };
-    let is_sysctl = ["vm.", "block.", "transparent_hugepage."];
+    let is_sysctl = ["vm.", "block.", "transparent_hugepage.", "lru_gen."];
     if is_sysctl.iter().any(|directory| path.starts_with(directory)) {
         return match Sysctl::find(path) {
             Some(sysctl) => Ok(Some(*sysctl.file())),

@@ -213,7 +213,9 @@ impl Set {
 
 /// Whether a path names a control file of the machine without `sysctl`.
 pub(super) fn is_knob(path: &str) -> bool {
-    ["vm.", "block.", "transparent_hugepage.", "slab."].iter().any(|dir| path.starts_with(dir))
+    ["vm.", "block.", "transparent_hugepage.", "lru_gen.", "slab."]
+        .iter()
+        .any(|dir| path.starts_with(dir))
 }
 
 /// Copies the entries of the variant's table `key` into the scenario's table.
