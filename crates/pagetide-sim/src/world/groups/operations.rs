@@ -203,7 +203,7 @@ impl SimWorld {
     }
 }
 
-/// What a command to lru_gen needs, to be appended to its error.
+/// The needs of a command to lru_gen, to be appended to its error.
 const fn lru_gen_hint(errno: Errno) -> &'static str {
     match errno {
         Errno::Erange => ": the group has as many generations as there can be",
