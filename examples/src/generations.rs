@@ -137,8 +137,6 @@ impl PagePolicy for Generations {
         let all: u64 = (self.oldest..=self.youngest).map(size).sum();
         let is_uneven = 2 * size(self.youngest) > all || 4 * size(self.oldest) < all;
         if self.youngest - self.oldest < 2 || self.youngest - self.oldest == 2 && is_uneven {
-            let sizes: Vec<_> = (0..8).map(|l| lists.len(l)).collect();
-            eprintln!("AGE {} {} {:?}", self.oldest, self.youngest, sizes);
             self.youngest += 1;
             self.make_young(lists.walk_tables(false), lists);
         }
@@ -153,13 +151,6 @@ impl PagePolicy for Generations {
                 return;
             }
             self.oldest += 1;
-            eprintln!(
-                "END {} {} file {} r {:?}",
-                self.oldest,
-                self.youngest,
-                file,
-                self.refaults.map(|k| (k[0].returned, k[0].decided, k[1].returned, k[1].decided))
-            );
             self.evicted.clear();
             for Refaults { returned, decided } in self.refaults.iter_mut().flatten() {
                 (*returned, *decided) = (*returned / 2, *decided / 2);

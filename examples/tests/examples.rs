@@ -20,9 +20,13 @@ fn shortened(name: &str, sets: &[(&str, &str)], added: Vec<AddedVariant>) -> Sce
 }
 
 fn run_audited(scenario: &Scenario, variant: &str) -> RunRecord {
+    run_seed(scenario, variant, 1)
+}
+
+fn run_seed(scenario: &Scenario, variant: &str, seed: u64) -> RunRecord {
     let variant = scenario.variants.iter().find(|it| it.name == variant).unwrap();
     let options = RunOptions { plugins: plugins(), audit_every: 1000, ..RunOptions::default() };
-    run(&scenario.name, variant, 1, &options).unwrap()
+    run(&scenario.name, variant, seed, &options).unwrap()
 }
 
 #[test]
@@ -95,10 +99,17 @@ fn generations_find_pages_in_use_like_those_of_the_kernel() {
     };
     let scenario = shortened("../experiments/mglru-or-classic.toml", &sets, vec![plug_in]);
     let faults = |variant: &str| {
-        let record = run_audited(&scenario, variant);
-        assert_eq!(record.notes, Vec::<String>::new(), "{variant}");
-        ["scan.pgmajfault", "heap.use.pswpin", "both.pgmajfault"]
-            .map(|metric| record.metrics[metric].value)
+        // Of a machine this small, seeds differ by 7 %.
+        let mut sums = [0.0; 3];
+        for seed in 1..=4 {
+            let record = run_seed(&scenario, variant, seed);
+            assert_eq!(record.notes, Vec::<String>::new(), "{variant}");
+            let metrics = ["scan.pgmajfault", "heap.use.pswpin", "both.pgmajfault"];
+            for (sum, metric) in sums.iter_mut().zip(metrics) {
+                *sum += record.metrics[metric].value;
+            }
+        }
+        sums
     };
     let [classic, mglru, plug_in] = ["classic", "mglru", "plug-in"].map(faults);
     assert!(plug_in[0] < 0.8 * classic[0], "{plug_in:?}, {classic:?} with two lists");
