@@ -336,41 +336,52 @@ fn kernel_side(
     let boots = (boots.get() as usize).min(seeds.len());
     let host = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let jobs = machines_at_a_time(jobs, variant.setup.machine.cpus, host);
+    let is_cancelled =
+        || options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     let mut records = Vec::new();
     let mut first_origin: Option<ReferenceOrigin> = None;
-    for boot in 0..boots {
+    let mut booted = 0;
+    while booted < boots && !(booted > 0 && is_cancelled()) {
         tell(VerifyProgress::Booting(&variant.name));
         let session = match KernelSession::boot(job, options) {
             Ok(session) => session,
             Err(error) => {
-                fail(of_variant.clone(), error);
+                fail(of_variant, error);
                 break;
             }
         };
-        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let origin = first_origin.get_or_insert_with(|| session.origin.clone());
-        origin.notes.extend(busy_host(&load, variant.setup.machine.cpus, host));
-        let seeds: Vec<u64> = seeds.iter().copied().skip(boot).step_by(boots).collect();
+        let origin = first_origin.get_or_insert_with(|| {
+            let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+            let mut origin = session.origin.clone();
+            origin.notes.extend(busy_host(&load, variant.setup.machine.cpus, host));
+            origin
+        });
+        for note in &session.origin.notes {
+            if !origin.notes.contains(note) {
+                origin.notes.push(note.clone());
+            }
+        }
+        let seeds: Vec<u64> = seeds.iter().copied().skip(booted).step_by(boots).collect();
         for (seed, result) in run_all(&session, &seeds, jobs, tell) {
             match result {
                 Ok(record) => records.push(record),
                 Err(error) => fail(format!("variant {}, seed {seed}: ", variant.name), error),
             }
         }
+        booted += 1;
     }
     records.sort_by_key(|record: &RunRecord| seeds.iter().position(|seed| *seed == record.seed));
     let mut origin = first_origin?;
-    if boots > 1 {
-        origin.notes.push(format!("runs of {boots} boots; the initial memory is the first one's"));
+    if booted > 1 {
+        origin.notes.push(format!("runs of {booted} boots; the initial memory is the first one's"));
     }
     if records.is_empty() {
         return None;
     }
     let names = KeyNames::of(&variant.setup);
     let reference = KernelReference::new(&scenario.name, &variant.name, origin, &names, &records);
-    // An interrupted recording must not replace a complete one.
-    let interrupted = options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-    if let Some(dir) = record.filter(|_| !interrupted) {
+    // A partial recording must not replace a complete one.
+    if let Some(dir) = record.filter(|_| booted == boots && !is_cancelled()) {
         if let Err(error) = reference.save(dir) {
             fail(String::new(), error);
         }

@@ -341,8 +341,9 @@ pub struct KernelArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub record: Option<PathBuf>,
 
-    /// Boot the kernel so often for each variant, and deal its runs out to the boots. The runs of one
-    /// boot start with the same memory; where programs compete, boots differ more than such runs
+    /// Boot the kernel so often for each variant (at most once for each of --repeats), and deal its
+    /// runs out to the boots. The runs of one boot start with the same memory; where programs
+    /// compete, boots differ more than such runs
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     pub boots: NonZeroU32,
 

@@ -171,6 +171,14 @@ fn both_worlds_are_compared_and_a_recording_stands_for_qemu() {
 }
 
 #[test]
+fn runs_of_several_boots_are_compared_together() {
+    let Some(bench) = Bench::new(MIXED) else { return };
+    let document = json(bench.verify("--boots 2 --repeats 3 --costs sourced --format json"));
+    assert!(lines(&document["notes"]).contains("runs of 2 boots"), "{document}");
+    assert_eq!(document["variants"][0]["linux_runs"], 3);
+}
+
+#[test]
 fn what_the_kernel_cannot_be_asked_is_listed() {
     let more = r#"
 [sysctl]
