@@ -79,7 +79,7 @@ pub struct OomRequest {
     pub gfp: Gfp,
     /// The group at its limit; the root: the machine.
     pub scope: MemcgId,
-    /// There was memory, but every generation is younger than `lru_gen.min_ttl_ms`.
+    /// There was memory to reclaim, but it is younger than `lru_gen.min_ttl_ms`.
     pub for_min_ttl: bool,
 }
 

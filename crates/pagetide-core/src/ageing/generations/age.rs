@@ -238,13 +238,23 @@ impl<O: Owners> Manager<O> {
         }
         self.step.mm_walk = None;
         if !success && min_ttl > 0 && sc.goal.order == 0 {
-            self.kill_for_min_ttl(sc, ctx);
+            self.kill_for_min_ttl(sc, min_ttl, ctx);
         }
     }
 
-    fn kill_for_min_ttl(&mut self, sc: &ScanControl, ctx: &Ctx) {
+    /// Kills a task, because no group may be taken from: each is too young, too small or protected.
+    fn kill_for_min_ttl(&mut self, sc: &ScanControl, min_ttl: u64, ctx: &Ctx) {
         let (order, gfp) = (sc.goal.order, sc.goal.gfp);
-        self.mem.last_oom = Some(OomRequest { order, gfp, scope: ROOT, for_min_ttl: true });
+        let is_young = |memcg| {
+            self.groups.generations(memcg, ctx.node).is_some_and(|generations| {
+                let oldest = usize::from(place_of(generations.min_seq[1]));
+                generations.births[oldest] + min_ttl >= ctx.now
+            })
+        };
+        let can_swap = |memcg| self.generations_swappiness(memcg) > 0;
+        let has_pages = |memcg| self.generations_to_scan(memcg, ctx.node, can_swap(memcg), 0).0 > 0;
+        let for_min_ttl = self.memcg_ids().any(|memcg| is_young(memcg) && has_pages(memcg));
+        self.mem.last_oom = Some(OomRequest { order, gfp, scope: ROOT, for_min_ttl });
         O::out_of_memory(self, ROOT, ctx.asker);
     }
 
@@ -261,7 +271,7 @@ impl<O: Owners> Manager<O> {
             may_take = may_take || self.is_reclaimable(memcg, sc, min_ttl, ctx);
         }
         if !may_take {
-            self.kill_for_min_ttl(sc, ctx);
+            self.kill_for_min_ttl(sc, min_ttl, ctx);
         }
     }
 

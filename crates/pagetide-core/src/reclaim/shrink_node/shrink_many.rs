@@ -4,8 +4,8 @@
 //! groups of the oldest generation, bin by bin from a random one, until it has enough. A group that
 //! was aged, or is below `memory.min`, becomes young. A group that is too small, or below
 //! `memory.low`, is visited once more before it becomes young; then `memory.low` does not protect
-//! it. A group that has pages left stays. Protection is what kswapd calculated before its last
-//! round.
+//! it. A group that has pages left stays. Protection is what was calculated last: by kswapd before
+//! its round, or by reclaim for a group.
 //!
 //! Invariant: a visit leads to at most one rotation, after the next group was chosen.
 

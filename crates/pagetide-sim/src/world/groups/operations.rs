@@ -188,7 +188,7 @@ impl SimWorld {
                 format!("the write to {}", write.name())
             }
             Workload::WriteControl(WriteControl { write: TargetWrite::LruGen(write) }) => {
-                why = lru_gen_hint(errno);
+                why = lru_gen_hint(errno, self.machine.config.lru_gen_enabled & 1 != 0);
                 format!("the write of `{write}` to lru_gen")
             }
             Workload::RemoveGroup(RemoveGroup { group: at }) => {
@@ -204,8 +204,9 @@ impl SimWorld {
 }
 
 /// The needs of a command to lru_gen, to be appended to its error.
-const fn lru_gen_hint(errno: Errno) -> &'static str {
+const fn lru_gen_hint(errno: Errno, is_on: bool) -> &'static str {
     match errno {
+        _ if !is_on => ": generations are off (lru_gen.enabled)",
         Errno::Erange => ": the group has as many generations as there can be",
         _ => {
             ": it needs a group, a node and the group's youngest generation (to age) or one that is \

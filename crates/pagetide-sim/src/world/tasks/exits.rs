@@ -122,8 +122,7 @@ impl SimWorld {
         if for_min_ttl {
             let min_ttl_ms = self.machine.config.lru_gen_min_ttl_ms;
             return Some(format!(
-                "not for lack of memory: every generation is younger than lru_gen.min_ttl_ms, \
-                 {min_ttl_ms} ms"
+                "there is memory to reclaim, but it is younger than lru_gen.min_ttl_ms, {min_ttl_ms} ms"
             ));
         }
         let size = self.machine.page_size();
