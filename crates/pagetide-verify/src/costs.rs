@@ -261,7 +261,7 @@ mod tests {
             let factor = if at % 2 == 0 { 4.0 } else { 1.0 };
             table[Price::ALL[at]] as f64 * factor / 3e9
         });
-        let fitted = fit(&rows_of(&prices, 8 * kinds.len(), &kinds), 1);
+        let fitted = fit(&rows_of(&prices, 12 * kinds.len(), &kinds), 1);
         for price in &kinds {
             let (found, wanted) = (fitted.costs.get(*price), prices[*price as usize] * 1e9);
             let off = found.map_or(f64::NAN, |found| (found as f64 - wanted).abs());
