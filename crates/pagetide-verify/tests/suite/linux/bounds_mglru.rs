@@ -36,5 +36,5 @@ pub const MGLRU_6_12: &[Held] = &[
     held("groups", (80, 4.6), (552, 6.6), 59, GROUPS),
     held("mixed", (144, 0.7), (166, 4.0), 9, MOMENTS),
     held("scan", (6, 0.2), (23, 1.4), 4, MOMENTS),
-    held("zipf", (10, 0.5), (32, 4.2), 1, MOMENTS),
+    held("zipf", (10, 0.6), (32, 4.2), 1, MOMENTS),
 ];
