@@ -165,8 +165,7 @@ pub fn status(report: &Report, args: &RunArgs, printer: &mut Printer) -> ExitSta
     if report.are_all_killed() && report.plan.scenario.expectations.is_empty() {
         printer.error(&CliError::Failure(
             "the OOM killer killed every task in every run, so nothing was measured\n\
-             hint: give the machine or the groups more memory (or less lru_gen.min_ttl_ms), or an \
-             [[expect]] if this is wanted"
+             hint: give the machine or the groups more memory, or an [[expect]] if this is wanted"
                 .to_owned(),
         ));
         status = ExitStatus::Failure;
